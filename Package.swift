@@ -34,6 +34,8 @@ let package = Package(
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
+    .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
+    .library(name: "LarderWorker", targets: ["LarderWorker"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -46,6 +48,9 @@ let package = Package(
     .trait(
       name: "Crypto",
       description: "The modules LarderCrypto and LarderKeychain, which need the package swift-crypto."),
+    .trait(
+      name: "ServiceLifecycle",
+      description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
   ],
   dependencies: [
@@ -54,6 +59,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    // Resolved only with the trait `ServiceLifecycle`.
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
     // Resolved only with the trait `Crypto`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
@@ -104,6 +111,7 @@ let package = Package(
       path: "Modules/Stores/LarderCompressedFile"),
     .target(
       name: "LarderQueue", dependencies: ["Larder", "LarderFiles", "LarderCBOR"], path: "Modules/Stores/LarderQueue"),
+    .target(name: "LarderStoreQueue", dependencies: ["Larder"], path: "Modules/Stores/LarderStoreQueue"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
     .target(
       name: "LarderCrypto",
@@ -133,6 +141,14 @@ let package = Package(
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: .when(traits: ["Metrics"])),
       ],
       path: "Modules/Decorators/LarderMetrics"),
+    .target(
+      name: "LarderWorker",
+      dependencies: [
+        "Larder",
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+      ],
+      path: "Modules/Applications/LarderWorker"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
@@ -210,12 +226,26 @@ let package = Package(
       ],
       exclude: ["Fixtures"]),
     .testTarget(
+      name: "LarderStoreQueueTests",
+      dependencies: [
+        "LarderStoreQueue", "LarderBatching", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderObservation",
+        "LarderQueue", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
+      ]),
+    .testTarget(
       name: "LarderMetricsTests",
       dependencies: [
-        "LarderMetrics", "LarderTesting", "TestSupport",
+        "LarderMetrics", "LarderStoreQueue", "LarderTesting", "TestSupport",
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
+      ]),
+    .testTarget(
+      name: "LarderWorkerTests",
+      dependencies: [
+        "LarderWorker", "LarderCBOR", "LarderQueue", "LarderTesting", "TestSupport",
+        .product(
+          name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
       ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(

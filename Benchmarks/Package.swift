@@ -88,7 +88,7 @@ let package = Package(
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderObservation", package: "Larder"),
-        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"), .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),

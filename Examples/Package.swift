@@ -75,6 +75,7 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderWorker", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "FlyingFox", package: "FlyingFox"),
         .product(name: "FlyingSocks", package: "FlyingFox"),

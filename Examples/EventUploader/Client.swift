@@ -3,6 +3,7 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderQueue
+import LarderWorker
 
 /// An app's client, which records events in many tasks and uploads them at the same time.
 struct Client<Target: Endpoint> {
@@ -11,12 +12,7 @@ struct Client<Target: Endpoint> {
   private let outbox: QueueStore<Event>
   private let endpoint: Target
   private let session: String
-  /// The dead letters, which leave the outbox without being uploaded.
-  private let deaths: AsyncStream<Void>
-  private let deathNotes: AsyncStream<Void>.Continuation
   private let taskCount = 16
-  private let uploaderCount = 2
-  private let batchSize = 50
 
   /// Creates a client and opens the outbox.
   ///
@@ -26,12 +22,7 @@ struct Client<Target: Endpoint> {
   ///   - session: The prefix of the identifiers of the events.
   ///   - seed: The seed of the random pauses between attempts.
   init(outboxPath: String, endpoint: Target, session: String, seed: UInt64) async throws {
-    let (deaths, notes) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    outbox = try await Self.outbox(at: outboxPath, seed: seed) { death in
-      FileHandle.standardError.write(Data("an event became a dead letter: \(death)\n".utf8))
-      notes.yield()
-    }
-    (self.deaths, deathNotes) = (deaths, notes)
+    outbox = try await Self.outbox(at: outboxPath, seed: seed)
     self.endpoint = endpoint
     self.session = session
   }
@@ -39,9 +30,7 @@ struct Client<Target: Endpoint> {
   /// Opens the outbox.
   ///
   /// A client that was just killed may not have released it yet.
-  private static func outbox(
-    at path: String, seed: UInt64, onDeath: @escaping @Sendable (QueueDeath) -> Void
-  ) async throws -> QueueStore<Event> {
+  private static func outbox(at path: String, seed: UInt64) async throws -> QueueStore<Event> {
     let deadline = ContinuousClock.now + patience
     while true {
       do {
@@ -52,7 +41,7 @@ struct Client<Target: Endpoint> {
           path: path, codec: .cbor(),
           configuration: QueueConfiguration(
             maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), ceiling: .seconds(2))),
-          leases: .void, randomness: SplitMix64(seed: seed), onDeath: onDeath)
+          leases: .void, randomness: SplitMix64(seed: seed))
       } catch let error as StoreError {
         guard error.code == .locked, .now < deadline else { throw error }
         try await Task.sleep(for: .milliseconds(20))
@@ -67,7 +56,28 @@ struct Client<Target: Endpoint> {
   ///   - recorded: A closure that is called with each event once it is durable.
   /// - Throws: The error of the outbox or of `recorded`.
   func run(eventCount: Int, recorded: @escaping @Sendable (Event) throws -> Void) async throws {
-    let recorders = OpenTasks(taskCount)
+    // Two requests at the same time, each with up to 50 events. An event leaves the outbox when the endpoint has accepted
+    // its request. A request that fails is repeated with a growing pause, so the endpoint must recognize duplicates.
+    let worker = QueueWorker(
+      [
+        QueueHandler(outbox, batch: 50, lease: .seconds(60)) { [endpoint] deliveries in
+          try await endpoint.send(EventBatch(events: deliveries.map(\.value)))
+        }
+      ], concurrency: 2,
+      onEvent: { event in
+        guard case .dead = event else { return }
+        FileHandle.standardError.write(Data("\(event)\n".utf8))
+      })
+    async let uploads: Void = worker.run()
+    try await record(eventCount, recorded)
+    // What was recorded and not uploaded yet stays in the outbox, whatever happens, and the next client uploads it.
+    while try await outbox.count() > 0 { try await Task.sleep(for: .milliseconds(20)) }
+    worker.shutDown()
+    try await uploads
+    try await outbox.close()
+  }
+
+  private func record(_ eventCount: Int, _ recorded: @escaping @Sendable (Event) throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<taskCount {
         // Every task records the same number of events, and the first tasks the rest.
@@ -79,32 +89,9 @@ struct Client<Target: Endpoint> {
             try await outbox.enqueue(event)
             try recorded(event)
           }
-          recorders.end()
-          try await closeWhenDone(recorders)
         }
-      }
-      for _ in 0..<uploaderCount {
-        group.addTask {
-          let uploader = Uploader(outbox: outbox, endpoint: endpoint, batchSize: batchSize)
-          try await uploader.run { try await closeWhenDone(recorders) }
-        }
-      }
-      group.addTask {
-        for await _ in deaths { try await closeWhenDone(recorders) }
       }
       try await group.waitForAll()
     }
-  }
-
-  /// Closes the outbox when all events are recorded and uploaded, which ends the uploaders.
-  private func closeWhenDone(_ recorders: OpenTasks) async throws {
-    do {
-      // In this order, so that events recorded in between are counted.
-      guard recorders.areDone, try await outbox.count() == 0 else { return }
-    } catch StoreError.Code.closed {
-      // Another task closes it and may not be done.
-    }
-    deathNotes.finish()
-    try await outbox.close()
   }
 }

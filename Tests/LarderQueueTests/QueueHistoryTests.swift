@@ -184,7 +184,7 @@ struct QueueHistory {
       let key = id.map(QueueStep.key)
       let sequence = next.enqueue(nextValue, key: key, delay: Int64(delay) * 1_000_000)
       let enqueued = try await queue.enqueue(nextValue, id: key, delay: .seconds(delay))
-      guard enqueued.isDuplicate == (sequence == nil), sequence == nil || enqueued.sequence == sequence else {
+      guard enqueued.isDuplicate == (sequence == nil), sequence.map({ $0 == enqueued.sequence }) ?? true else {
         throw Failure(description: "enqueued \(enqueued), the model \(sequence as Any)")
       }
     case .set(let id):

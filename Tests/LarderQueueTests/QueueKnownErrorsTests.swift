@@ -27,7 +27,7 @@ import Testing
   /// Opens a file, and returns its content.
   ///
   /// Also checks that the queue stays usable and loses nothing more.
-  private static func open(_ content: [UInt8]) async throws -> (values: [Int], report: RecoveryReport, next: UInt64) {
+  private static func open(_ content: [UInt8]) async throws -> (values: [Int], report: RecoveryReport, next: UInt128) {
     let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content])
     var queue = try await bench.open()
     let found = try await queue.entries(in: .all, limit: 99).map(\.value)

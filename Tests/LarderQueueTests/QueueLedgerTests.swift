@@ -256,7 +256,7 @@ struct LedgerRun {
         return "enqueue was refused"
       }
       let sequence = model.enqueue(value(of: enqueued.key), key: key, delay: length)
-      guard enqueued.isDuplicate == (sequence == nil), sequence == nil || sequence == enqueued.sequence else {
+      guard enqueued.isDuplicate == (sequence == nil), sequence.map({ $0 == enqueued.sequence }) ?? true else {
         return "enqueue gave \(enqueued), the model \(sequence as Any)"
       }
     case .set(let id):

@@ -104,7 +104,7 @@ import Testing
 
   @Test func sequenceNumbersAreNeverReused() async throws {
     let bench = QueueBench()
-    var last: UInt64 = 0
+    var last: UInt128 = 0
     for _ in 0..<4 {
       let queue = try await bench.open()
       let enqueued = try await queue.enqueue(1)

@@ -19,8 +19,9 @@ import Testing
 
   @Test func everyGroupAndPromiseHasACase() {
     let cases = suite(lacking: []).cases
-    #expect(Set(cases.map(\.group)) == Set(ConformanceGroup.allCases))
-    #expect(Set(cases.map(\.promise)) == Set(ConformancePromise.allCases))
+    // `QueueConformanceSuite` has the cases about queues.
+    #expect(Set(cases.map(\.group)) == Set(ConformanceGroup.allCases).subtracting([.queues]))
+    #expect(Set(cases.map(\.promise)) == Set(ConformancePromise.allCases).subtracting([.deliveries]))
   }
 
   @Test func skippedCasesAreListedWithTheirReason() {

@@ -1,7 +1,10 @@
 import Foundation
 import GRDB
 import Larder
+import LarderBatching
+import LarderLMDB
 import LarderQueue
+import LarderStoreQueue
 
 /// Enqueuing items of 200 bytes, next to appending to a file and to a table of SQLite.
 public enum Queues {
@@ -30,7 +33,33 @@ public enum Queues {
       beside: [
         Comparison.Yardstick(synchronized(recordsEach: 1), limit: 1 / 0.8), Comparison.Yardstick(rows),
       ], roundCount: 21),
+    Comparison(
+      enqueuingInLMDB(isBatched: true, itemsEach: 20),
+      beside: [Comparison.Yardstick(enqueuingInLMDB(isBatched: false, itemsEach: 2), limit: 1.0 / 8)], roundCount: 11),
   ]
+
+  /// Durable enqueuing of 100 producers into a `StoreQueue` over LMDB.
+  private static func enqueuingInLMDB(isBatched: Bool, itemsEach: Int) -> Workload {
+    let how = isBatched ? "through .batched()" : "a commit each"
+    return Workload(
+      "durable enqueue of 100 producers into a StoreQueue over LMDB, \(how)", operationCount: 100 * itemsEach
+    ) { folder in
+      let bytes = try await LMDBStore(path: folder.newPath(), codec: .raw)
+      let queue: any DurableQueue<[UInt8]> =
+        isBatched
+        ? try await bytes.batched().queue(of: [UInt8].self, prefix: "q/", codec: .raw)
+        : try await bytes.queue(of: [UInt8].self, prefix: "q/", codec: .raw)
+      return {
+        try await withThrowingDiscardingTaskGroup { group in
+          for _ in 0..<100 {
+            group.addTask {
+              for _ in 0..<itemsEach { try await queue.enqueue(value) }
+            }
+          }
+        }
+      }
+    }
+  }
 
   private static func enqueuing(producers: Int, itemsEach: Int) -> Workload {
     let who =
@@ -114,14 +143,31 @@ public enum Queues {
     return time / .seconds(1) / Double(count)
   }
 
-  /// Fills a queue with 1,000,000 items, and receives and acknowledges all of them, 1,000 at a time.
+  /// Fills a `QueueStore` with 1,000,000 items, and receives and acknowledges all of them, 1,000 at a time.
   ///
   /// - Parameter folder: The folder of the queue.
   /// - Returns: The time for an item in the first and in the last tenth, in seconds.
   /// - Throws: The error of the queue.
   @concurrent
   public static func secondsOfDraining(in folder: ScratchFolder) async throws -> (first: Double, last: Double) {
-    let queue = try await QueueStore(path: folder.newPath(), codec: .raw, durability: .buffered)
+    try await secondsOfDraining(try await QueueStore(path: folder.newPath(), codec: .raw, durability: .buffered))
+  }
+
+  /// Fills a `StoreQueue` over LMDB with 1,000,000 items, and receives and acknowledges all of them, 1,000 at a time.
+  ///
+  /// - Parameter folder: The folder of the queue.
+  /// - Returns: The time for an item in the first and in the last tenth, in seconds.
+  /// - Throws: The error of the queue.
+  @concurrent
+  public static func secondsOfDrainingInLMDB(in folder: ScratchFolder) async throws -> (first: Double, last: Double) {
+    let bytes = try await LMDBStore(path: folder.newPath(), codec: .raw, durability: .buffered)
+    return try await secondsOfDraining(try await bytes.queue(of: [UInt8].self, prefix: "q/", codec: .raw))
+  }
+
+  @concurrent
+  private static func secondsOfDraining(
+    _ queue: some DurableQueue<[UInt8]>
+  ) async throws -> (first: Double, last: Double) {
     for _ in 0..<1000 { try await queue.enqueue((0..<1000).map { _ in QueueInput(value) }) }
     var tenths: [Double] = []
     for _ in 0..<10 {

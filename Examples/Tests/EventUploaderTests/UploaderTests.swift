@@ -33,39 +33,16 @@ struct UploaderTests {
   @Test("A failed batch is sent again, and its events leave the outbox only when it was accepted")
   func sendsAgain() async throws {
     try await TemporaryFolder.with { folder in
-      let outbox = try await QueueStore<Event>(
-        path: "\(folder)/outbox",
-        configuration: QueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
-      let events = (0..<5).map { Event(session: "s", task: 0, number: $0) }
-      try await outbox.enqueue(events.map { QueueInput($0) })
       let endpoint = FailingEndpoint(failures: 8)
-      let uploader = Uploader(outbox: outbox, endpoint: endpoint, batchSize: 3)
-      let counts = Mutex<[Int]>([])
-      try await uploader.run {
-        let count = try await outbox.count()
-        counts.withLock { $0.append(count) }
-        if count == 0 { try await outbox.close() }
-      }
-      let sent = endpoint.batches.withLock { $0.map { $0.events.map(\.number) } }
-      #expect(sent == Array(repeating: [0, 1, 2], count: 9) + [[3, 4]])
-      #expect(counts.withLock { $0 } == Array(repeating: 5, count: 8) + [2, 0])
-    }
-  }
-
-  @Test("Between attempts a batch waits in the outbox, longer each time")
-  func backsOff() async throws {
-    try await TemporaryFolder.with { folder in
-      let outbox = try await QueueStore<Event>(
-        path: "\(folder)/outbox",
-        configuration: QueueConfiguration(
-          maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), jitter: 0)))
-      try await outbox.enqueue(Event(session: "s", task: 0, number: 0))
-      let uploader = Uploader(outbox: outbox, endpoint: FailingEndpoint(failures: 3), batchSize: 3)
-      let start = ContinuousClock.now
-      try await uploader.run {
-        if try await outbox.count() == 0 { try await outbox.close() }
-      }
-      #expect(ContinuousClock.now - start >= .milliseconds(20 + 40 + 80))
+      let client = try await Client(outboxPath: "\(folder)/outbox", endpoint: endpoint, session: "s", seed: 1)
+      try await client.run(eventCount: 100) { _ in }
+      let sent = endpoint.batches.withLock { $0 }
+      let accepted = sent.dropFirst(8).flatMap { $0.events.map(\.id) }
+      #expect(accepted.count == 100 && Set(accepted).count == 100)
+      #expect(sent.allSatisfy { $0.events.count <= 50 && $0.isOrdered })
+      let left = try await QueueStore<Event>(path: "\(folder)/outbox")
+      #expect(try await left.counts() == QueueCounts())
+      try await left.close()
     }
   }
 

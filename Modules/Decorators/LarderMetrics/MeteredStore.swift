@@ -1,4 +1,5 @@
 #if Metrics
+internal import Foundation
 public import Larder
 public import Logging
 
@@ -28,6 +29,9 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   @usableFromInline let size: (@Sendable (Value) -> Int)?
 
+  /// The observation of the dead letters of a queue.
+  private let deaths: StoreObservation?
+
   /// Creates a store that records the operations of another one with a meter.
   ///
   /// - Parameters:
@@ -39,6 +43,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     self.base = base
     self.meter = meter
     self.size = size
+    deaths = nil
   }
 
   /// Returns a report of the measurements so far.
@@ -216,6 +221,72 @@ extension MeteredStore: ObservableStore where Base: ObservableStore {
   public func weakReference() -> @Sendable () -> Self? {
     let (base, meter, size) = (base.weakReference(), meter, size)
     return { base().map { MeteredStore($0, meter: meter, size: size) } }
+  }
+}
+
+/// A metered queue also counts its deliveries, as `delivery` and `redelivery`, and its dead letters, as `death`.
+///
+/// The time of a delivery is that since the item was enqueued, delays included. The wait for an item is no operation.
+extension MeteredStore: DurableQueue where Base: DurableQueue {
+  /// Creates a queue that records the operations, deliveries and dead letters of another one with a meter.
+  ///
+  /// - Parameters:
+  ///   - base: The queue to measure.
+  ///   - meter: The meter that records the operations.
+  ///   - size: A closure that returns the size of an item in bytes. Defaults to `nil`, which counts no bytes.
+  public init(queue base: Base, meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) {
+    self.base = base
+    self.meter = meter
+    self.size = size
+    deaths = base.observeDeaths { [meter] _ in meter.record("death", .zero) }
+  }
+
+  /// Leases items of the base, and counts the deliveries; see `DurableQueue`.
+  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Value>] {
+    let deliveries = try await meter.measure(capability: .receive) { try await base.receive(max: max, lease: lease) }
+    for delivery in deliveries { record(delivery) }
+    return deliveries
+  }
+
+  /// Waits for an item of the base and leases it, and counts the delivery; see `DurableQueue`.
+  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Value>, StoreError> {
+    let result = try await base.nextDelivery(lease: lease)
+    if case .success(let delivery) = result { record(delivery) }
+    return result
+  }
+
+  private func record(_ delivery: Delivery<Value>) {
+    meter.record(
+      delivery.attempt == 1 ? "delivery" : "redelivery",
+      .seconds(max(0, Date.now.timeIntervalSince(delivery.enqueueDate))))
+  }
+}
+
+extension DurableQueue {
+  /// Returns a decorator that measures every operation, delivery and death of this queue; see ``MeteredStore``.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the queue in reports, metrics, logs and spans. Defaults to the queue's own name.
+  ///   - size: A closure that returns the size of an item in bytes. Defaults to `nil`, which counts no bytes.
+  ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
+  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  public func metered(
+    as name: String? = nil, size: (@Sendable (Value) -> Int)? = nil, slowThreshold: Duration = .milliseconds(100),
+    logger: Logger? = Logger(label: "larder")
+  ) -> MeteredStore<Self> {
+    metered(
+      by: StoreMeter(
+        name: name ?? information.name, countsBytes: size != nil, slowThreshold: slowThreshold, logger: logger),
+      size: size)
+  }
+
+  /// Returns a decorator that measures this queue with your own meter; see ``MeteredStore``.
+  ///
+  /// - Parameters:
+  ///   - meter: The meter that records the operations.
+  ///   - size: A closure that returns the size of an item in bytes. Defaults to `nil`, which counts no bytes.
+  public func metered(by meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) -> MeteredStore<Self> {
+    MeteredStore(queue: self, meter: meter, size: size)
   }
 }
 

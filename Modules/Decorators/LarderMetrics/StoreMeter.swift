@@ -97,6 +97,17 @@ public final class StoreMeter: Sendable {
     try await measure(blockMeter(block), body)
   }
 
+  /// Records an event, such as a delivery of a queue, as a block of its own.
+  ///
+  /// - Parameters:
+  ///   - event: The name of the event.
+  ///   - duration: The time that the event took.
+  func record(_ event: String, _ duration: Duration) {
+    let meter = blockMeter(event)
+    meter.begin()
+    meter.end(nanoseconds: duration.wholeNanoseconds, outcome: .success, bytes: 0)
+  }
+
   private func blockMeter(_ block: String) -> OperationMeter {
     blocks.withLock { blocks in
       if let meter = blocks[block] { return meter }

@@ -27,6 +27,9 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside as an ``ObservableStore``, or `nil` if it is none.
   public let observation: (any ObservableStore<Value>)?
 
+  /// The store inside as a ``DurableQueue``, or `nil` if it is none.
+  public let queue: (any DurableQueue<Value>)?
+
   /// Wraps a store, hiding its type and keeping its capabilities.
   ///
   /// - Parameter base: The store.
@@ -41,6 +44,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     invalidation = base as? any InvalidatableStore<Value>
     flushing = base as? any FlushableStore<Value>
     observation = base as? any ObservableStore<Value>
+    queue = base as? any DurableQueue<Value>
   }
 
   /// The name, the limits and the durability of the store inside.

@@ -1,6 +1,10 @@
 import Larder
 import LarderFiles
-import Synchronization
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 
 /// A coder that encodes items as payloads and decodes them.
 struct QueueCoder<Element: Sendable>: Sendable {
@@ -87,7 +91,11 @@ struct QueueCoder<Element: Sendable>: Sendable {
   ) -> Result<Delivery<Element>, FailedDelivery> {
     let receipt = leased.receipt
     switch result(of: payload, leased.item, during: .receive) {
-    case .success(let value): return .success(Delivery(key: leased.item.key, value: value, receipt: receipt))
+    case .success(let value):
+      return .success(
+        Delivery(
+          key: leased.item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: leased.item.arrival),
+          isSuspect: leased.isSuspect))
     case .failure(let error):
       let reason: DeliveryFailure =
         switch payload {
@@ -105,63 +113,4 @@ struct FailedDelivery: Error {
   var receipt: DeliveryReceipt
   var reason: DeliveryFailure
   var error: StoreError
-}
-
-extension StoreError {
-  /// Whether a value could not be decoded because the program lacks something, such as a dictionary or a key.
-  ///
-  /// A codec reports this with a code of its own. The value itself may be sound.
-  fileprivate var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
-}
-
-/// A record of whether items can be decoded, which distinguishes a bad item from a program that cannot decode any.
-///
-/// A program with the wrong type must not turn items into dead letters that another program can read.
-final class DecodingRecord: Sendable {
-  private struct State: Sendable {
-    var hasDecoded = false
-    var failures = 0
-    var deferred: Set<UInt64> = []
-  }
-
-  /// The number of items that may fail before receiving stops, if none has been decoded.
-  static let failureLimit = 3
-
-  private let state = Mutex(State())
-
-  /// Whether an item has been decoded since the queue was opened, so that failures count.
-  var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
-
-  /// The sequence numbers of the items that the program lacks something to decode.
-  ///
-  /// They are tried again only if no other item is due, so that they block none.
-  var deferred: Set<UInt64> { state.withLock { $0.deferred } }
-
-  /// Records that an item was decoded.
-  ///
-  /// If it was deferred, the program no longer lacks anything, and all items are due in the order of arrival again.
-  func noteSuccess(of sequence: UInt64) {
-    state.withLock { state in
-      state.hasDecoded = true
-      if state.deferred.contains(sequence) { state.deferred = [] }
-    }
-  }
-
-  /// Records that the program lacks something to decode an item.
-  func noteDeferral(of sequence: UInt64) {
-    state.withLock { _ = $0.deferred.insert(sequence) }
-  }
-
-  /// Records that an item could not be decoded.
-  ///
-  /// - Returns: Whether receiving must stop, because several items failed and none has ever been decoded.
-  func noteFailure() -> Bool {
-    state.withLock { state in
-      guard !state.hasDecoded else { return false }
-      state.failures += 1
-      guard state.failures >= DecodingRecord.failureLimit else { return false }
-      state.failures = 0
-      return true
-    }
-  }
 }

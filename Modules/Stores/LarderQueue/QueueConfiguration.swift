@@ -1,4 +1,4 @@
-import Larder
+public import Larder
 
 /// The rules of a queue, which may differ each time that the queue is opened.
 public struct QueueConfiguration: Sendable, Hashable {
@@ -96,7 +96,7 @@ public struct QueueCapacity: Sendable, Hashable {
     /// Dead letters and then the oldest items are dropped, but never a leased item. If that does not make enough room,
     /// the write throws `full`.
     ///
-    /// ``EnqueuedItem/droppedCount`` and the statistics count the dropped items.
+    /// `EnqueuedItem.droppedCount` and the statistics count the dropped items.
     case dropOldest
   }
 
@@ -123,52 +123,6 @@ public struct QueueCapacity: Sendable, Hashable {
 
   /// A capacity that only the disk limits.
   public static let unlimited = QueueCapacity()
-}
-
-/// The delay of released items: exponential backoff with a ceiling and jitter.
-///
-/// The jitter keeps items that failed together from being delivered again together.
-public struct RetryPolicy: Sendable, Hashable {
-  /// The delay after the first delivery, before jitter.
-  ///
-  /// It doubles with each further delivery.
-  public var base: Duration
-
-  /// The maximum delay, before jitter.
-  public var ceiling: Duration
-
-  /// The fraction of the delay that is random, from 0 for none to 1 for all of it.
-  ///
-  /// The random part shortens the delay.
-  public var jitter: Double
-
-  /// Creates a policy.
-  ///
-  /// - Parameters:
-  ///   - base: The delay after the first delivery; defaults to 1 second.
-  ///   - ceiling: The maximum delay; defaults to 5 minutes.
-  ///   - jitter: The fraction of the delay that is random, from 0 to 1; defaults to 0.5.
-  public init(base: Duration = .seconds(1), ceiling: Duration = .seconds(300), jitter: Double = 0.5) {
-    self.base = base
-    self.ceiling = ceiling
-    self.jitter = jitter
-  }
-
-  /// A policy without a delay.
-  public static let immediate = RetryPolicy(base: .zero, ceiling: .zero, jitter: 0)
-
-  /// Returns the delay of an item.
-  ///
-  /// - Parameters:
-  ///   - attempt: The number of times the item was delivered, including the last delivery.
-  ///   - generator: The generator of the random part.
-  public func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
-    var delay = min(base, ceiling)
-    for _ in 1..<max(min(attempt, 64), 1) where delay < ceiling { delay = min(delay * 2, ceiling) }
-    // Each call draws one number, whatever the policy is.
-    let part = Double.random(in: 0..<1, using: &generator)
-    return delay - delay * (part * min(max(jitter, 0), 1))
-  }
 }
 
 /// The treatment of running leases when a queue is opened.

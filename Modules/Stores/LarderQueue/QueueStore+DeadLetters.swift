@@ -10,30 +10,22 @@ import Foundation
 extension QueueStore {
   /// Returns the dead letters.
   ///
-  /// ```swift
-  /// var page = try await queue.deadLetters(limit: 100)
-  /// while let last = page.last {
-  ///   …
-  ///   page = try await queue.deadLetters(limit: 100, after: last.sequence)
-  /// }
-  /// ```
-  ///
   /// - Parameters:
-  ///   - limit: The maximum number of dead letters; defaults to no limit.
-  ///   - sequence: The sequence number after which to start; only dead letters with a greater ``DeadLetter/sequence``
-  ///     are returned. Defaults to 0, for all of them.
+  ///   - limit: The maximum number of dead letters.
+  ///   - sequence: The sequence number after which to start; only dead letters with a greater `DeadLetter.sequence`
+  ///     are returned.
   /// - Returns: The dead letters in order of arrival.
   /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   @concurrent
-  public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
+  public func deadLetters(limit: Int, after sequence: UInt128) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
     return try await running(.deadLetters) {
       try await engine.payloads(
-        .deadLetters, \.item, finding: { $0.ledger.deadLetters(limit, after: sequence) }
+        .deadLetters, \.item, finding: { $0.ledger.deadLetters(limit, after: UInt64(clamping: sequence)) }
       ).map { state, payload in
         let item = state.item
         return DeadLetter(
-          key: item.key, sequence: item.sequence, attempts: Int(item.attempts),
+          key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts),
           reason: state.cause?.reason ?? .undecodable, date: Date(microseconds: state.cause?.time ?? 0),
           value: coder.result(of: payload, item, during: .deadLetters))
       }
@@ -81,6 +73,15 @@ extension QueueStore {
       }
       return count
     }
+  }
+
+  /// Calls a closure for each item that becomes a dead letter; see `DurableQueue`.
+  ///
+  /// - Parameter observer: A closure that receives the report after the change is written. It runs on a thread of the
+  ///   queue or of a caller and must not block.
+  /// - Returns: The observation. It ends when you cancel it or release it.
+  public func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation {
+    engine.deaths.add(observer)
   }
 
   /// Permanently removes the dead letters of several keys.

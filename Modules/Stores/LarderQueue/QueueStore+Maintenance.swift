@@ -5,34 +5,28 @@ import LarderFiles
 extension QueueStore {
   /// Returns the items that would be received first, without leasing them.
   ///
-  /// - Parameter max: The maximum number of items; defaults to 1.
+  /// - Parameter max: The maximum number of items.
   /// - Returns: The items with their keys, in order of arrival.
   /// - Throws: `StoreError` with `invalidArgument` if `max` is negative; `corrupted` or `undecodable` if an item cannot
   ///   be decoded; `closed`; `ioFailed`.
   @concurrent
-  public func peek(max: Int = 1) async throws -> [StoreEntry<Element>] {
+  public func peek(max: Int) async throws -> [StoreEntry<Element>] {
     try information.check(limit: max, for: .peek)
     return try await read(.peek) { ledger in
       ledger.firstDeliverable(max)
     }
   }
 
-  /// Returns the number of items in each state.
+  /// Returns the number of items in each state, and the age of the oldest item.
   ///
   /// - Throws: `StoreError` with `closed`.
-  public func counts() async throws -> QueueCounts {
-    try await look(.count) { $0.ledger.counts }
-  }
-
-  /// Returns the age of the oldest item that is neither acknowledged nor a dead letter.
-  ///
-  /// - Returns: The age by the wall clock; `nil` if the queue is empty.
-  /// - Throws: `StoreError` with `closed`.
-  public func oldestAge() async throws -> Duration? {
+  public func queueStatistics() async throws -> QueueStatistics {
     try await look(.count) { core in
-      guard let arrival = core.ledger.oldestArrival else { return nil }
-      let (age, overflows) = core.ledger.now.subtractingReportingOverflow(arrival)
-      return .microseconds(overflows ? .max : Swift.max(age, 0))
+      let age = core.ledger.oldestArrival.map { arrival in
+        let (age, overflows) = core.ledger.now.subtractingReportingOverflow(arrival)
+        return Duration.microseconds(overflows ? .max : Swift.max(age, 0))
+      }
+      return QueueStatistics(counts: core.ledger.counts, oldestAge: age)
     }
   }
 }
@@ -189,38 +183,6 @@ extension QueueStore: MaintainableStore {
       try await withSnapshot(.backup, message: "the backup could not be written") { try $0.copy(to: path) }
     }
   }
-}
-
-/// The number of a queue's items in each state.
-public struct QueueCounts: Sendable, Hashable {
-  /// The number of items that can be received now.
-  public var waiting: Int
-
-  /// The number of items whose delay has not ended.
-  public var delayed: Int
-
-  /// The number of items that were received and neither acknowledged nor released, and whose leases have not ended.
-  public var leased: Int
-
-  /// The number of dead letters.
-  public var dead: Int
-
-  /// Creates counts.
-  ///
-  /// - Parameters:
-  ///   - waiting: The number of items that can be received now; defaults to 0.
-  ///   - delayed: The number of delayed items; defaults to 0.
-  ///   - leased: The number of leased items; defaults to 0.
-  ///   - dead: The number of dead letters; defaults to 0.
-  public init(waiting: Int = 0, delayed: Int = 0, leased: Int = 0, dead: Int = 0) {
-    self.waiting = waiting
-    self.delayed = delayed
-    self.leased = leased
-    self.dead = dead
-  }
-
-  /// The number of items that the queue contains as a `DataStore`: waiting, delayed and leased items.
-  public var live: Int { waiting + delayed + leased }
 }
 
 /// Damage and torn records found in the queue's files when it was opened.

@@ -8,7 +8,7 @@ extension QueueStore {
 
   /// Leases and returns the first waiting items.
   ///
-  /// This method does not wait for items; ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is
+  /// This method does not wait for items; `deliveries(lease:)` and `withNext(lease:extending:_:)` do. The lease is
   /// written before an item is decoded, so an item that crashes the process counts as delivered. An item that cannot be
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
@@ -24,7 +24,7 @@ extension QueueStore {
   /// other item is due, or if three such items come first.
   ///
   /// - Parameters:
-  ///   - max: The maximum number of items, at least 1; defaults to 1.
+  ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases, which must be greater than zero.
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
@@ -32,12 +32,10 @@ extension QueueStore {
   ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
   ///   `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the task was
   ///   cancelled before the call began.
-  public func receive(max: Int = 1, lease: Duration) async throws -> [Delivery<Element>] {
-    let length = try microseconds(ofLease: lease, for: .receive)
-    guard max > 0 else {
-      throw StoreError(
-        .invalidArgument, during: .receive, store: information.name, message: "`max` must be at least 1, not \(max)")
-    }
+  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+    try information.check(lease: lease, for: .receive)
+    try information.check(maximumDeliveries: max)
+    let length = lease.microseconds
     return try await running(.receive) {
       var deliveries: [Delivery<Element>] = []
       var failures: [FailedDelivery] = []
@@ -75,7 +73,7 @@ extension QueueStore {
         }
         let hasDecoded = decodingRecord.hasDecoded
         let refusedCount = failures.count { $0.reason == .refused || $0.reason == .undecodable && !hasDecoded }
-        if refusedCount >= DecodingRecord.failureLimit { break }
+        if refusedCount >= DecodingRecord<UInt64>.failureLimit { break }
         // After a failure, fewer items than wanted are no reason to stop.
         if leased.count < wanted, failures.isEmpty { break }
       }
@@ -96,7 +94,9 @@ extension QueueStore {
         finding: { core in
           // Items that were replaced or removed in the meantime are not delivered.
           leased.compactMap { leased in
-            (try? core.ledger.leasedItem(of: leased.receipt)).map { LeasedItem(item: $0, receipt: leased.receipt) }
+            (try? core.ledger.leasedItem(of: leased.receipt)).map {
+              LeasedItem(item: $0, receipt: leased.receipt, isSuspect: leased.isSuspect)
+            }
           }
         }
       ).map { one, payload in
@@ -144,12 +144,19 @@ extension QueueStore {
     return failures.map(\.0).filter { $0.reason == .refused || $0.reason == .unreadable }
   }
 
-  /// Waits for an item and leases it.
+  /// Waits for an item and leases it; see `DurableQueue`.
   ///
-  /// - Returns: The item, or an error if it cannot be read or decoded.
-  /// - Throws: ``StoreError``, also if the program cannot decode items; `CancellationError`.
-  func next(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
-    let length = try microseconds(ofLease: lease, for: .receive)
+  /// It waits without polling.
+  ///
+  /// - Parameter lease: The duration of the lease, which must be greater than zero.
+  /// - Returns: The item, or the error of an item that cannot be read or decoded.
+  /// - Throws: `StoreError` with `invalidArgument`; `corrupted` or `undecodable` if three items could not be decoded and
+  ///   none has been decoded since the queue was opened; `keyUnavailable`, or another code of the codec, if the program
+  ///   lacks something to decode an item; `full` or `ioFailed` if the lease could not be written; `closed`.
+  ///   `CancellationError` if the task is cancelled while it waits.
+  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
+    try information.check(lease: lease, for: .receive)
+    let length = lease.microseconds
     return try await running(.receive) {
       while true {
         let leased = try await engine.perform(.receive, .writes) { [deferred = decodingRecord.deferred] core in
@@ -169,151 +176,6 @@ extension QueueStore {
           if mustStop { throw failure.error }
           return .failure(failure.error)
         }
-      }
-    }
-  }
-
-  /// Waits for an item, processes it with a closure, and acknowledges it.
-  ///
-  /// When `body` returns, the item is acknowledged. When `body` throws, the item is released with the delay of
-  /// ``QueueConfiguration/retryPolicy``. If the release fails, the item waits again when its lease ends. `body` should
-  /// throw if its task is cancelled.
-  ///
-  /// - Parameters:
-  ///   - lease: The duration of the lease, which must be greater than zero.
-  ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
-  ///     If it is not renewed, a `body` that takes longer than the lease must call
-  ///     ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
-  ///   - body: A closure that processes the delivery.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error of `body`. `StoreError` with `staleReceipt` if the lease ended before `body` returned, so
-  ///   that the item will be delivered again; otherwise the same errors as ``receive(max:lease:)`` and
-  ///   ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled while it waited for an
-  ///   item.
-  public func withNext<Result>(
-    lease: Duration, extending: Bool = false, _ body: (Delivery<Element>) async throws -> Result
-  ) async throws -> Result {
-    let delivery = try await nextGood(lease: lease)
-    let result: Result
-    do {
-      if extending {
-        result = try await renewing(delivery.receipt, lease: lease) { try await body(delivery) }
-      } else {
-        result = try await body(delivery)
-      }
-    } catch {
-      do {
-        try await release(delivery.receipt)
-      } catch {
-        // The item is delivered again when its lease ends. The error of `body` is the more useful one.
-      }
-      throw error
-    }
-    try await acknowledge(delivery.receipt)
-    return result
-  }
-
-  private func nextGood(lease: Duration) async throws -> Delivery<Element> {
-    while true {
-      if case .success(let delivery) = try await next(lease: lease) { return delivery }
-    }
-  }
-
-  /// Runs a closure while renewing a lease, until the closure ends or its task is cancelled.
-  private func renewing<Result>(
-    _ receipt: DeliveryReceipt, lease: Duration, _ body: () async throws -> Result
-  ) async throws -> Result {
-    let renewal = Task { await renew(receipt, lease: lease) }
-    defer { renewal.cancel() }
-    return try await withTaskCancellationHandler(operation: body) { renewal.cancel() }
-  }
-
-  private func renew(_ receipt: DeliveryReceipt, lease: Duration) async {
-    while !Task.isCancelled {
-      do {
-        try await retrying.clock.sleep(for: lease / 3)
-        try await extend(receipt, lease: lease)
-      } catch let error as StoreError where error.code == .ioFailed || error.code == .full {
-        // Two thirds of the lease are left for another attempt.
-        continue
-      } catch {
-        // The task was cancelled, or the lease has ended, which acknowledging will report.
-        return
-      }
-    }
-  }
-
-  /// Returns the items as they become due, each leased when the iterator requests it.
-  ///
-  /// ```swift
-  /// for try await result in queue.deliveries(lease: .seconds(30)) {
-  ///   switch result {
-  ///   case .success(let delivery):
-  ///     try await handle(delivery.value)
-  ///     try await queue.acknowledge(delivery.receipt)
-  ///   case .failure(let error):
-  ///     log(error)
-  ///   }
-  /// }
-  /// ```
-  ///
-  /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of
-  /// ``QueueConfiguration/retryPolicy``, up to its last delivery. If the program lacks something to decode an item, the
-  /// iterator throws; see ``receive(max:lease:)``. If no item is due, the iterator waits without polling. Several consumers
-  /// share the items. The sequence ends when the queue is closed.
-  ///
-  /// - Parameter lease: The duration of each lease, which must be greater than zero.
-  public func deliveries(lease: Duration) -> Deliveries<Element> {
-    Deliveries(queue: self, lease: lease)
-  }
-}
-
-/// An asynchronous sequence of a queue's items as they become due; see ``QueueStore/deliveries(lease:)``.
-public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
-  /// A delivery, or an error if an item cannot be read or decoded.
-  public typealias Element = Result<Delivery<Item>, StoreError>
-
-  private let queue: QueueStore<Item>
-  private let lease: Duration
-
-  init(queue: QueueStore<Item>, lease: Duration) {
-    self.queue = queue
-    self.lease = lease
-  }
-
-  /// Creates an iterator.
-  ///
-  /// Several iterators share the items.
-  public func makeAsyncIterator() -> Iterator {
-    Iterator(queue: queue, lease: lease)
-  }
-
-  /// An iterator that leases one item at a time.
-  public struct Iterator: AsyncIteratorProtocol {
-    private let queue: QueueStore<Item>
-    private let lease: Duration
-    private var isOver = false
-
-    init(queue: QueueStore<Item>, lease: Duration) {
-      self.queue = queue
-      self.lease = lease
-    }
-
-    /// Waits for an item and leases it.
-    ///
-    /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
-    /// - Throws: `StoreError` with `invalidArgument` if the lease is not greater than zero; `corrupted` or
-    ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened;
-    ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
-    ///   `ioFailed` if the lease could not be written. The next call tries again. `CancellationError` if the task is
-    ///   cancelled while it waits.
-    public mutating func next() async throws -> Element? {
-      guard !isOver else { return nil }
-      do {
-        return try await queue.next(lease: lease)
-      } catch StoreError.Code.closed {
-        isOver = true
-        return nil
       }
     }
   }

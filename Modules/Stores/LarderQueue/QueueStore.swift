@@ -28,10 +28,10 @@ public import Foundation
 ///
 /// ## Deliveries
 ///
-/// ``receive(max:lease:)`` returns the first waiting items, each with a ``DeliveryReceipt``. No other consumer receives
-/// them until the lease ends. ``acknowledge(_:)-(DeliveryReceipt)`` removes an item permanently.
-/// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` returns it to its old position in the order of arrival.
-/// ``extend(_:lease:)-(DeliveryReceipt,_)`` renews the lease. When a lease ends, the item waits again and its receipt
+/// ``receive(max:lease:)`` returns the first waiting items, each with a `DeliveryReceipt`. No other consumer receives
+/// them until the lease ends. ``acknowledge(_:)`` removes an item permanently.
+/// ``release(_:after:countsAsAttempt:)`` returns it to its old position in the order of arrival.
+/// ``extend(_:lease:)`` renews the lease. When a lease ends, the item waits again and its receipt
 /// is stale: operations refuse it with `StoreError.Code.staleReceipt`. Leases outlive the queue object, so one
 /// process can receive an item and another acknowledge it. Changes to the wall clock never make a lease longer than
 /// requested.
@@ -54,7 +54,7 @@ public import Foundation
 /// ## Sharing
 ///
 /// One object in one process can have the folder open at a time. A lock file in the folder enforces this.
-public final class QueueStore<Element: Sendable>: DataStore {
+public final class QueueStore<Element: Sendable>: DurableQueue {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -64,10 +64,13 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Damage and torn records that opening the queue found in its files.
   public let recovery: RecoveryReport
 
+  /// The clock that measures leases and delays in this process.
+  public var clock: any Clock<Duration> { retrying.clock }
+
   let engine: QueueEngine
   let coder: QueueCoder<Element>
   let retrying: Retrying
-  let decodingRecord = DecodingRecord()
+  let decodingRecord = DecodingRecord<UInt64>()
 
   /// Opens a queue.
   ///
@@ -327,29 +330,4 @@ extension Change {
 extension QueueStore: CustomStringConvertible {
   /// The name of the type, and the name of the queue in parentheses.
   public var description: String { "QueueStore(\(information.name))" }
-}
-
-/// The retry policy of a queue, with its random numbers and the clock that measures the waiting.
-final class Retrying: Sendable {
-  private let policy: RetryPolicy
-  let clock: any Clock<Duration>
-  private let generator: Mutex<any RandomNumberGenerator & Sendable>
-
-  init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
-    self.policy = policy
-    self.clock = clock
-    self.generator = Mutex(generator)
-  }
-
-  /// Returns how long an item is held back, in microseconds.
-  ///
-  /// - Parameter attempt: The number of times the item was delivered.
-  func delay(afterAttempt attempt: UInt32) -> Int64 {
-    generator.withLock { generator in
-      func delay(_ generator: inout some RandomNumberGenerator) -> Duration {
-        policy.delay(afterAttempt: Int(attempt), using: &generator)
-      }
-      return delay(&generator).microseconds
-    }
-  }
 }

@@ -168,7 +168,7 @@ struct QueueCore: Sendable {
           let isSuspect = ledger.isSuspect(item)
           if isSuspect, !leased.isEmpty || !mayBeSuspect { return (leased, deadLetterCount > 0) }
           let receipt = ledger.lease(item, length: length, from: present, epoch: epoch, into: &frames)
-          leased.append(LeasedItem(item: item, receipt: receipt))
+          leased.append(LeasedItem(item: item, receipt: receipt, isSuspect: isSuspect))
           if isSuspect { return (leased, false) }
         }
       }
@@ -225,4 +225,5 @@ struct QueueTime: Sendable {
 struct LeasedItem: Sendable {
   var item: QueueItem
   var receipt: DeliveryReceipt
+  var isSuspect: Bool
 }

@@ -180,7 +180,7 @@ extension QueueEngine {
     guard !core.ledger.newDeadLetters.isEmpty else { return }
     let deadLetters = core.ledger.newDeadLetters
     core.ledger.newDeadLetters = []
-    if let onDeath { for deadLetter in deadLetters { onDeath(deadLetter) } }
+    deaths.report(deadLetters)
   }
 
   private func storeError(

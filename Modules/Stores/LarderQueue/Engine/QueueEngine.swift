@@ -17,8 +17,9 @@ final class QueueEngine: Sendable {
   private let executor = DispatchQueueExecutor(label: "Larder.QueueStore")
   private let reader = DispatchQueueExecutor(label: "Larder.QueueStore.reading")
   private let timer: DeadlineTimer
-  /// A closure that the engine calls for each item that becomes a dead letter.
-  let onDeath: (@Sendable (QueueDeath) -> Void)?
+  /// The observers of items that become dead letters.
+  let deaths = DeathObservers()
+  private let firstDeathObserver: StoreObservation?
 
   /// A call with its result.
   typealias Ending = (call: QueueCall, result: Result<Void, any Error>)
@@ -43,7 +44,7 @@ final class QueueEngine: Sendable {
     self.information = information
     self.policy = policy
     self.time = time
-    self.onDeath = onDeath
+    firstDeathObserver = onDeath.map(deaths.add)
     folder = opened.log.folder
     files = opened.log.files
     timer = DeadlineTimer(clock: clock)

@@ -53,7 +53,7 @@ extension QueueLedger {
     change(.state(sequence: item.sequence, attempts: attempts, .leased(timer)), &frames)
     tallies.delivered += 1
     if attempts > 1 { tallies.redelivered += 1 }
-    return DeliveryReceipt(sequence: item.sequence, attempt: attempts, epoch: epoch)
+    return DeliveryReceipt(sequence: UInt128(item.sequence), attempt: attempts, epoch: epoch)
   }
 
   /// Turns an item into a dead letter.
@@ -63,14 +63,15 @@ extension QueueLedger {
       &frames)
     tallies.deadLettered += 1
     newDeadLetters.append(
-      QueueDeath(key: item.key, sequence: item.sequence, attempts: Int(item.attempts), reason: reason))
+      QueueDeath(key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts), reason: reason))
   }
 
   /// Returns the item of a receipt.
   ///
   /// - Throws: ``QueueRefusal/stale`` if the receipt does not belong to the current lease of the item.
   func leasedItem(of receipt: DeliveryReceipt) throws(QueueRefusal) -> QueueItem {
-    guard let item = items[receipt.sequence], item.phase == .leased, item.attempts == receipt.attempt,
+    guard let sequence = UInt64(exactly: receipt.sequence), let item = items[sequence], item.phase == .leased,
+      item.attempts == receipt.attempt,
       timers[item.sequence]?.epoch == receipt.epoch
     else { throw .stale }
     return item

@@ -23,12 +23,12 @@ extension QueueLedger {
     _ payload: [UInt8], key: StoreKey?, delay: Int64 = 0, into frames: inout FrameBuffer
   ) throws(QueueRefusal) -> EnqueuedItem {
     if let key, let sequence = sequenceOfDuplicate(key) {
-      return EnqueuedItem(key: key, sequence: sequence, isDuplicate: true, droppedCount: 0)
+      return EnqueuedItem(key: key, sequence: UInt128(sequence), isDuplicate: true)
     }
     let newKey = key ?? generatedKey()
     let dropped = try add(payload, key: newKey, hasCallersKey: key != nil, delay: delay, into: &frames)
     tallies.enqueued += 1
-    return EnqueuedItem(key: newKey, sequence: nextSequence - 1, isDuplicate: false, droppedCount: dropped)
+    return EnqueuedItem(key: newKey, sequence: UInt128(nextSequence - 1), droppedCount: dropped)
   }
 
   /// Checks that items would fit together into an empty queue.

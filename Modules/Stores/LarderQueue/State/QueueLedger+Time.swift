@@ -1,3 +1,5 @@
+import Larder
+
 /// Deadlines of leases, delays and dead letters.
 extension QueueLedger {
   /// Ends the replay and starts the clock.

@@ -43,5 +43,5 @@ extension ConformanceCase: CustomStringConvertible {
 /// The topic of a case of the conformance suite.
 package enum ConformanceGroup: Sendable, Hashable, CaseIterable {
   case points, keys, values, multiGet, batches, updates, scans, pages, clear, lifecycle, reopening, damage, errors
-  case cancellation, concurrency, histories, observation
+  case cancellation, concurrency, histories, observation, queues
 }

@@ -15,5 +15,7 @@ package enum ConformancePromise: String, Sendable, Hashable, CaseIterable {
   case errors = "An error states the operation, the store, and whether anything changed. Its description shows no key."
   case observation =
     "Every commit is reported after it took effect. The last state that an observer sees is that of the store."
+  case deliveries =
+    "An item is delivered until it is acknowledged or dead, to one consumer at a time, in order, and never afterwards."
   case badInput = "Bad input is refused with a clear error, and nothing is lost."
 }

@@ -98,7 +98,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
 }
 
 /// A time limit for an operation, even one that does not respond to cancellation.
-private struct TimeLimit: Sendable {
+struct TimeLimit: Sendable {
   /// The queue of all timers, which has a thread even if hanging operations block all threads of the cooperative pool.
   private static let queue = DispatchQueue(label: "LarderTesting.TimeLimit")
 

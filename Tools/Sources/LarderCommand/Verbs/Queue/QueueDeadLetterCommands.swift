@@ -22,7 +22,7 @@ struct QueueDeadCommand: AsyncParsableCommand {
   @OptionGroup var access: AccessOption
   @Option(help: ArgumentHelp("The maximum number of dead letters to print.", valueName: "n")) var limit: Int?
   @Option(help: ArgumentHelp("Continue after the dead letter with this sequence number.", valueName: "sequence"))
-  var after: UInt64 = 0
+  var after: UInt128 = 0
 
   func validate() throws {
     guard limit.map({ $0 >= 1 }) ?? true else { throw ValidationError("--limit must be at least 1") }
@@ -105,5 +105,13 @@ struct QueuePurgeCommand: AsyncParsableCommand {
     } print: { count, output in
       try output.writeLine("{\"purged\":\(count)}")
     }
+  }
+}
+
+/// A sequence number is decimal.
+extension UInt128: @retroactive ExpressibleByArgument {
+  /// Creates a number from its text.
+  public init?(argument: String) {
+    self.init(argument)
   }
 }

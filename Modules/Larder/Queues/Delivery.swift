@@ -1,4 +1,8 @@
-public import Larder
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
 
 /// A received item with the receipt that acknowledges it.
 public struct Delivery<Element: Sendable>: Sendable {
@@ -14,10 +18,41 @@ public struct Delivery<Element: Sendable>: Sendable {
   /// The number of times the item has been delivered, including this delivery.
   public var attempt: Int { Int(receipt.attempt) }
 
-  init(key: StoreKey, value: Element, receipt: DeliveryReceipt) {
+  /// The date on which the item was enqueued.
+  public let enqueueDate: Date
+
+  /// The priority of the item.
+  public let priority: Int
+
+  /// The group of the item, or `nil` for none.
+  public let group: StoreKey?
+
+  /// Whether the item may crash its consumer, because leases of it ended without acknowledgement or release.
+  ///
+  /// Process such an item alone, so that a crash does not count as a delivery of other items.
+  public let isSuspect: Bool
+
+  /// Creates a delivery.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the item.
+  ///   - value: The item.
+  ///   - receipt: The receipt.
+  ///   - enqueueDate: The date on which the item was enqueued.
+  ///   - priority: The priority of the item; defaults to 0.
+  ///   - group: The group of the item; defaults to `nil`, for none.
+  ///   - isSuspect: Whether the item may crash its consumer; defaults to `false`.
+  public init(
+    key: StoreKey, value: Element, receipt: DeliveryReceipt, enqueueDate: Date, priority: Int = 0,
+    group: StoreKey? = nil, isSuspect: Bool = false
+  ) {
     self.key = key
     self.value = value
     self.receipt = receipt
+    self.enqueueDate = enqueueDate
+    self.priority = priority
+    self.group = group
+    self.isSuspect = isSuspect
   }
 }
 
@@ -27,7 +62,7 @@ public struct Delivery<Element: Sendable>: Sendable {
 /// pass a receipt to another process, send its ``description`` and recreate the receipt with ``init(_:)``.
 public struct DeliveryReceipt: Sendable, Hashable {
   /// The item's position in the order of arrival.
-  public let sequence: UInt64
+  public let sequence: UInt128
 
   /// The number of times the item has been delivered, including this delivery.
   public let attempt: UInt32
@@ -37,7 +72,13 @@ public struct DeliveryReceipt: Sendable, Hashable {
   /// It distinguishes the receipts of two leases if power loss erased the first lease.
   public let epoch: UInt64
 
-  init(sequence: UInt64, attempt: UInt32, epoch: UInt64) {
+  /// Creates a receipt.
+  ///
+  /// - Parameters:
+  ///   - sequence: The item's position in the order of arrival.
+  ///   - attempt: The number of times the item has been delivered, including this delivery.
+  ///   - epoch: A random number for each call that receives items.
+  public init(sequence: UInt128, attempt: UInt32, epoch: UInt64) {
     self.sequence = sequence
     self.attempt = attempt
     self.epoch = epoch
@@ -51,7 +92,7 @@ extension DeliveryReceipt: LosslessStringConvertible {
   public init?(_ text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
     guard parts.count == 3, parts.allSatisfy({ $0.allSatisfy(DeliveryReceipt.isDigit) }),
-      let sequence = UInt64(Substring(parts[0]), radix: 16), let attempt = UInt32(Substring(parts[1]), radix: 16),
+      let sequence = UInt128(Substring(parts[0]), radix: 16), let attempt = UInt32(Substring(parts[1]), radix: 16),
       let epoch = UInt64(Substring(parts[2]), radix: 16)
     else { return nil }
     self.init(sequence: sequence, attempt: attempt, epoch: epoch)

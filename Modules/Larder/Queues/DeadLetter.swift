@@ -1,5 +1,3 @@
-public import Larder
-
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
@@ -14,7 +12,7 @@ public struct DeadLetter<Element: Sendable>: Sendable {
   public let key: StoreKey
 
   /// The item's position in the order of arrival.
-  public let sequence: UInt64
+  public let sequence: UInt128
 
   /// The number of times the item was delivered.
   public let attempts: Int
@@ -27,6 +25,27 @@ public struct DeadLetter<Element: Sendable>: Sendable {
 
   /// The item, or an error if it cannot be read or decoded.
   public let value: Result<Element, StoreError>
+
+  /// Creates a dead letter.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the item.
+  ///   - sequence: The item's position in the order of arrival.
+  ///   - attempts: The number of times the item was delivered.
+  ///   - reason: The reason why the item became a dead letter.
+  ///   - date: The date on which the item became a dead letter.
+  ///   - value: The item, or an error if it cannot be read or decoded.
+  public init(
+    key: StoreKey, sequence: UInt128, attempts: Int, reason: DeathReason, date: Date,
+    value: Result<Element, StoreError>
+  ) {
+    self.key = key
+    self.sequence = sequence
+    self.attempts = attempts
+    self.reason = reason
+    self.date = date
+    self.value = value
+  }
 }
 
 /// The reason why an item became a dead letter.
@@ -43,7 +62,7 @@ public struct DeathReason: RawRepresentable, Sendable, Hashable {
     self.rawValue = rawValue
   }
 
-  /// The item was delivered ``QueueConfiguration/maximumDeliveries`` times and never acknowledged.
+  /// The item was delivered as often as the queue allows, and never acknowledged.
   public static let tooManyDeliveries = DeathReason(rawValue: 1)
   /// The payload is damaged, or does not decode as a value of the queue's type.
   public static let undecodable = DeathReason(rawValue: 2)
@@ -63,20 +82,34 @@ extension DeathReason: CustomStringConvertible {
 /// A report that an item became a dead letter; its ``description`` is suitable for a log.
 ///
 /// ```swift
-/// let queue = try await QueueStore<Event>(path: "outbox", onDeath: { logger.warning("\($0)") })
+/// let observation = queue.observeDeaths { logger.warning("\($0)") }
 /// ```
 public struct QueueDeath: Sendable, Hashable {
   /// The key of the item.
   public let key: StoreKey
 
   /// The item's position in the order of arrival.
-  public let sequence: UInt64
+  public let sequence: UInt128
 
   /// The number of times the item was delivered.
   public let attempts: Int
 
   /// The reason why the item became a dead letter.
   public let reason: DeathReason
+
+  /// Creates a report.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the item.
+  ///   - sequence: The item's position in the order of arrival.
+  ///   - attempts: The number of times the item was delivered.
+  ///   - reason: The reason why the item became a dead letter.
+  public init(key: StoreKey, sequence: UInt128, attempts: Int, reason: DeathReason) {
+    self.key = key
+    self.sequence = sequence
+    self.attempts = attempts
+    self.reason = reason
+  }
 }
 
 extension QueueDeath: CustomStringConvertible {

@@ -1,23 +1,21 @@
-public import Larder
-
 extension StoreOperation {
-  /// ``QueueStore/enqueue(_:id:delay:)`` and its batch form.
+  /// ``DurableQueue/enqueue(_:)`` and its single form.
   public static let enqueue = StoreOperation(rawValue: "enqueue")
-  /// ``QueueStore/receive(max:lease:)``, and the methods built on it.
+  /// ``DurableQueue/receive(max:lease:)``, and the methods built on it.
   public static let receive = StoreOperation(rawValue: "receive")
-  /// ``QueueStore/acknowledge(_:)-(DeliveryReceipt)`` and its batch form.
+  /// ``DurableQueue/acknowledge(_:)-([DeliveryReceipt])`` and its single form.
   public static let acknowledge = StoreOperation(rawValue: "acknowledge")
-  /// ``QueueStore/release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` and its batch form.
+  /// ``DurableQueue/release(_:after:countsAsAttempt:)-([DeliveryReceipt],_,_)`` and its single form.
   public static let release = StoreOperation(rawValue: "release")
-  /// ``QueueStore/extend(_:lease:)-(DeliveryReceipt,_)`` and its batch form.
+  /// ``DurableQueue/extend(_:lease:)-([DeliveryReceipt],_)`` and its single form.
   public static let extend = StoreOperation(rawValue: "extend")
-  /// ``QueueStore/peek(max:)``.
+  /// ``DurableQueue/peek(max:)``.
   public static let peek = StoreOperation(rawValue: "peek")
-  /// ``QueueStore/deadLetters(limit:after:)``.
+  /// ``DurableQueue/deadLetters(limit:after:)``.
   public static let deadLetters = StoreOperation(rawValue: "deadLetters")
-  /// ``QueueStore/requeue(_:)`` and ``QueueStore/requeueDeadLetters()``.
+  /// ``DurableQueue/requeue(_:)`` and ``DurableQueue/requeueDeadLetters()``.
   public static let requeue = StoreOperation(rawValue: "requeue")
-  /// ``QueueStore/purgeDeadLetters(_:)`` and ``QueueStore/purgeDeadLetters()``.
+  /// ``DurableQueue/purgeDeadLetters(_:)`` and ``DurableQueue/purgeDeadLetters()``.
   public static let purgeDeadLetters = StoreOperation(rawValue: "purgeDeadLetters")
 }
 

@@ -1,0 +1,144 @@
+public import Larder
+
+/// A queue with the closure that processes its items, for a ``QueueWorker``.
+///
+/// ```swift
+/// let mails = QueueHandler(mailQueue, weight: 3, timeLimit: .seconds(20)) { delivery in
+///   try await smtp.send(delivery.value)
+/// }
+/// ```
+///
+/// A handler with a batch size passes several items to its closure at once, for example to send them in one request:
+///
+/// ```swift
+/// let events = QueueHandler(outbox, batch: 50) { deliveries in
+///   try await server.post(deliveries.map(\.value))
+/// }
+/// ```
+///
+/// When the closure returns, the item is acknowledged. When it throws, the item is released, delivered again after a
+/// delay, and becomes a dead letter after its last delivery, as the queue's configuration says. An item is delivered at
+/// least once, so the closure must have the same effect if it runs twice.
+public struct QueueHandler: Sendable {
+  /// The queue.
+  let queue: any DurableQueue
+
+  /// The share of the worker's slots that the queue gets if other queues have items too.
+  let weight: Int
+
+  /// The duration of each lease.
+  let lease: Duration
+
+  /// The longest time for which the closure may run, or `nil` for no limit.
+  let timeLimit: Duration?
+
+  /// The delays after failures, or `nil` for those of the queue.
+  let retryPolicy: RetryPolicy?
+
+  /// The maximum number of items in one call of the closure.
+  let batch: Int
+
+  /// Waits for an item, and leases further ones that are due if the handler takes batches.
+  let next: @Sendable () async throws -> Result<[QueueJob], StoreError>
+
+  /// Leases items that are due, for a number of calls of the closure.
+  let receive: @Sendable (_ count: Int) async throws -> [QueueJob]
+
+  /// Creates a handler whose closure processes one item.
+  ///
+  /// - Parameters:
+  ///   - queue: The queue.
+  ///   - weight: The share of the worker's slots that this queue gets while other queues of the worker have items too,
+  ///     at least 1; defaults to 1. A queue with weight 3 gets three slots for each one of a queue with weight 1.
+  ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds. The worker renews
+  ///     the lease while the closure runs, so it is only the time after which another consumer receives the items of a
+  ///     worker that crashed.
+  ///   - timeLimit: The longest time for which the closure may run, greater than zero, or `nil` for no limit. Defaults
+  ///     to `nil`. After this time, the task of the closure is cancelled, and the item counts as failed. The closure
+  ///     must end when its task is cancelled: it keeps its slot until it does, but not its lease.
+  ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
+  ///   - process: A closure that processes one item. It runs in a task of its own.
+  public init<Queue: DurableQueue>(
+    _ queue: Queue, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
+    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable (Delivery<Queue.Value>) async throws -> Void
+  ) {
+    self.init(queue, batch: 1, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
+      for delivery in $0 { try await process(delivery) }
+    }
+  }
+
+  /// Creates a handler whose closure processes several items, which are all acknowledged or all released.
+  ///
+  /// - Parameters:
+  ///   - queue: The queue.
+  ///   - batch: The maximum number of items in one call of the closure, at least 1. The closure gets those that are due,
+  ///     and does not wait for more.
+  ///   - weight: The share of the worker's slots, at least 1; defaults to 1. A batch takes one slot.
+  ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
+  ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
+  ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
+  ///   - process: A closure that processes at least one item, in the order of delivery. An item that may have crashed its
+  ///     consumer comes alone.
+  public init<Queue: DurableQueue>(
+    _ queue: Queue, batch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
+    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable ([Delivery<Queue.Value>]) async throws -> Void
+  ) {
+    self.queue = queue
+    self.batch = batch
+    self.weight = weight
+    self.lease = lease
+    self.timeLimit = timeLimit
+    self.retryPolicy = retryPolicy
+    next = {
+      switch try await queue.nextDelivery(lease: lease) {
+      case .failure(let error): return .failure(error)
+      case .success(let first):
+        guard batch > 1, !first.isSuspect else { return .success([QueueJob([first], process)]) }
+        var others: [Delivery<Queue.Value>] = []
+        do {
+          others = try await queue.receive(max: batch - 1, lease: lease)
+        } catch {
+          // The next call reports the error. The first item is leased, and is not held back by it.
+        }
+        return .success(QueueJob.jobs(of: [first] + others, batch: batch, process))
+      }
+    }
+    receive = { count in
+      let max = count.multipliedReportingOverflow(by: batch)
+      let deliveries = try await queue.receive(max: max.overflow ? .max : max.partialValue, lease: lease)
+      return QueueJob.jobs(of: deliveries, batch: batch, process)
+    }
+  }
+}
+
+/// Leased items with the closure that processes them together.
+struct QueueJob: Sendable {
+  let receipts: [DeliveryReceipt]
+  let isSuspect: Bool
+  let process: @Sendable () async throws -> Void
+
+  init<Value>(
+    _ deliveries: [Delivery<Value>], _ process: @escaping @Sendable ([Delivery<Value>]) async throws -> Void
+  ) {
+    // An item that was released in the meantime may be older than one that was received before.
+    let deliveries = deliveries.sorted { ($1.priority, $0.receipt.sequence) < ($0.priority, $1.receipt.sequence) }
+    receipts = deliveries.map(\.receipt)
+    isSuspect = deliveries.contains(where: \.isSuspect)
+    self.process = { try await process(deliveries) }
+  }
+
+  /// Divides deliveries into jobs, with each suspect item in a job of its own.
+  static func jobs<Value>(
+    of deliveries: [Delivery<Value>], batch: Int,
+    _ process: @escaping @Sendable ([Delivery<Value>]) async throws -> Void
+  ) -> [QueueJob] {
+    let suspects = deliveries.filter(\.isSuspect)
+    let others = deliveries.filter { !$0.isSuspect }
+    return stride(from: 0, to: others.count, by: batch).map { start in
+      QueueJob(Array(others[start..<min(start + batch, others.count)]), process)
+    } + suspects.map { QueueJob([$0], process) }
+  }
+
+  /// The largest number of deliveries of an item.
+  var attempt: Int { receipts.map { Int($0.attempt) }.max() ?? 1 }
+}

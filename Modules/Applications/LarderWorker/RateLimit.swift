@@ -1,0 +1,47 @@
+/// A limit on the number of items that a ``QueueWorker`` starts in a time.
+///
+/// ```swift
+/// let limit = RateLimit(100, per: .seconds(60))
+/// ```
+public struct RateLimit: Sendable, Hashable {
+  /// The maximum number of items in an interval.
+  public let count: Int
+
+  /// The interval.
+  public let interval: Duration
+
+  /// Creates a limit.
+  ///
+  /// - Parameters:
+  ///   - count: The maximum number of items that start within the interval, at least 1.
+  ///   - interval: The interval, greater than zero.
+  public init(_ count: Int, per interval: Duration) {
+    self.count = count
+    self.interval = interval
+  }
+}
+
+/// The starts that a rate limit permits.
+///
+/// This is plain state without any clock. It is the generic cell rate algorithm of ITU-T I.371, in its form as a virtual
+/// scheduling algorithm, for single starts without a burst: starts are evenly spaced, so that no interval, wherever it
+/// begins, has more of them than the limit.
+struct RateSchedule: Sendable {
+  private let spacing: Duration
+  private var nextStart: Duration = .zero
+
+  init(_ limit: RateLimit) {
+    // A worker with an invalid limit refuses to run.
+    spacing = limit.interval / max(limit.count, 1)
+  }
+
+  /// Reserves the next start.
+  ///
+  /// - Parameter now: The time since an arbitrary moment, which never decreases.
+  /// - Returns: How long the caller must wait before it starts.
+  mutating func reserve(at now: Duration) -> Duration {
+    let start = max(now, nextStart)
+    nextStart = start + spacing
+    return start - now
+  }
+}

@@ -1,0 +1,38 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+extension Duration {
+  /// The duration in microseconds, rounded up and clamped to the range of the type.
+  package var microseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000)
+    let part = (attoseconds + 999_999_999_999) / 1_000_000_000_000
+    let (sum, overflowsToo) = whole.addingReportingOverflow(part)
+    return overflows || overflowsToo ? (seconds < 0 ? .min : .max) : sum
+  }
+}
+
+extension Int64 {
+  /// Returns the sum, clamped to the range of the type.
+  package func addingSaturating(_ other: Int64) -> Int64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    return overflows ? (other < 0 ? .min : .max) : sum
+  }
+}
+
+extension Date {
+  /// The time in microseconds since 1970, clamped to the range of the type.
+  package var microseconds: Int64 {
+    let microseconds = timeIntervalSince1970 * 1_000_000
+    guard microseconds.magnitude < 9e18 else { return microseconds > 0 ? .max : .min }
+    return Int64(microseconds + (microseconds < 0 ? -0.5 : 0.5))
+  }
+
+  /// Creates a date from a time in microseconds since 1970.
+  package init(microseconds: Int64) {
+    self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000)
+  }
+}

@@ -1,0 +1,64 @@
+import Synchronization
+
+extension StoreError {
+  /// Whether a value could not be decoded because the program lacks something, such as a dictionary or a key.
+  ///
+  /// A codec reports this with a code of its own. The value itself may be sound.
+  package var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
+}
+
+/// A record of whether items can be decoded, which distinguishes a bad item from a program that cannot decode any.
+///
+/// A program with the wrong type must not turn items into dead letters that another program can read. Items are
+/// identified by their sequence numbers.
+package final class DecodingRecord<Sequence: Hashable & Sendable>: Sendable {
+  private struct State: Sendable {
+    var hasDecoded = false
+    var failures = 0
+    var deferred: Set<Sequence> = []
+  }
+
+  /// The number of items that may fail before receiving stops, if none has been decoded.
+  package static var failureLimit: Int { 3 }
+
+  private let state = Mutex(State())
+
+  /// Creates a record of no items.
+  package init() {}
+
+  /// Whether an item has been decoded since the queue was opened, so that failures count.
+  package var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
+
+  /// The sequence numbers of the items that the program lacks something to decode.
+  ///
+  /// They are tried again only if no other item is due, so that they block none.
+  package var deferred: Set<Sequence> { state.withLock { $0.deferred } }
+
+  /// Records that an item was decoded.
+  ///
+  /// If it was deferred, the program no longer lacks anything, and all items are due in the order of arrival again.
+  package func noteSuccess(of sequence: Sequence) {
+    state.withLock { state in
+      state.hasDecoded = true
+      if state.deferred.contains(sequence) { state.deferred = [] }
+    }
+  }
+
+  /// Records that the program lacks something to decode an item.
+  package func noteDeferral(of sequence: Sequence) {
+    state.withLock { _ = $0.deferred.insert(sequence) }
+  }
+
+  /// Records that an item could not be decoded.
+  ///
+  /// - Returns: Whether receiving must stop, because several items failed and none has ever been decoded.
+  package func noteFailure() -> Bool {
+    state.withLock { state in
+      guard !state.hasDecoded else { return false }
+      state.failures += 1
+      guard state.failures >= DecodingRecord.failureLimit else { return false }
+      state.failures = 0
+      return true
+    }
+  }
+}

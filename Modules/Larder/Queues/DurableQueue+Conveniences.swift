@@ -1,0 +1,302 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Single forms of the requirements, and forms with defaults.
+extension DurableQueue {
+  /// Appends an item to the queue.
+  ///
+  /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for some time
+  /// after that item was acknowledged or became a dead letter.
+  ///
+  /// - Parameters:
+  ///   - value: The item.
+  ///   - id: The key of the item; defaults to `nil`, for a generated key.
+  ///   - delay: The delay until the item can be received; defaults to zero.
+  ///   - priority: The priority of the item, in ``QueueInput/priorities``; defaults to 0. Higher ones come first.
+  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes; defaults to `nil`, for none.
+  /// - Returns: The key and position of the item, and whether it is a duplicate.
+  /// - Throws: The same errors as ``enqueue(_:)``.
+  @discardableResult
+  public func enqueue(
+    _ value: Value, id: StoreKey? = nil, delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
+  ) async throws -> EnqueuedItem {
+    try await enqueue([QueueInput(value, id: id, delay: delay, priority: priority, group: group)])[0]
+  }
+
+  /// Appends an item to the queue that can be received from a date on.
+  ///
+  /// - Parameters:
+  ///   - value: The item.
+  ///   - date: The date. If it has passed, the item can be received immediately.
+  ///   - id: The key of the item; defaults to `nil`, for a generated key.
+  ///   - priority: The priority of the item, in ``QueueInput/priorities``; defaults to 0. Higher ones come first.
+  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes; defaults to `nil`, for none.
+  ///   - now: The present time; defaults to the system's.
+  /// - Returns: The key and position of the item, and whether it is a duplicate.
+  /// - Throws: The same errors as ``enqueue(_:)``.
+  @discardableResult
+  public func enqueue(
+    _ value: Value, at date: Date, id: StoreKey? = nil, priority: Int = 0, group: StoreKey? = nil, now: Date = Date.now
+  ) async throws -> EnqueuedItem {
+    let delay = Duration.microseconds(max(0, date.microseconds.addingSaturating(-now.microseconds)))
+    return try await enqueue(value, id: id, delay: delay, priority: priority, group: group)
+  }
+
+  /// Leases and returns the first item that is due, without waiting for it; see ``receive(max:lease:)``.
+  ///
+  /// - Parameter lease: The duration of the lease, which must be greater than zero.
+  /// - Returns: The item, or none if no item is due.
+  /// - Throws: The same errors as ``receive(max:lease:)``.
+  public func receive(lease: Duration) async throws -> [Delivery<Value>] {
+    try await receive(max: 1, lease: lease)
+  }
+
+  /// Acknowledges a delivery and permanently removes its item.
+  ///
+  /// Acknowledging ignores cancellation.
+  ///
+  /// - Parameter receipt: The receipt of the delivery.
+  /// - Throws: ``StoreError`` with `staleReceipt`, `closed`, `full` or `ioFailed`.
+  public func acknowledge(_ receipt: DeliveryReceipt) async throws {
+    try check(stale: try await acknowledge([receipt]), for: .acknowledge)
+  }
+
+  /// Releases an item for another delivery, at its old position.
+  ///
+  /// If the delivery counts, an item that was delivered too often becomes a dead letter. Releasing ignores cancellation.
+  ///
+  /// - Parameters:
+  ///   - receipt: The receipt of the delivery.
+  ///   - delay: The delay until the item can be received again; defaults to that of the queue's retry policy.
+  ///   - countsAsAttempt: Whether the delivery counts; defaults to `true`. If it does not, the number of attempts is as
+  ///     it was before.
+  /// - Throws: ``StoreError`` with `staleReceipt`; `invalidArgument` if the delay is negative; `closed`; `full`;
+  ///   `ioFailed`.
+  public func release(
+    _ receipt: DeliveryReceipt, after delay: Duration? = nil, countsAsAttempt: Bool = true
+  ) async throws {
+    try check(
+      stale: try await release([receipt], after: delay, countsAsAttempt: countsAsAttempt), for: .release)
+  }
+
+  /// Releases items for another delivery that counts; see ``release(_:after:countsAsAttempt:)-([DeliveryReceipt],_,_)``.
+  ///
+  /// - Parameters:
+  ///   - receipts: The receipts of the deliveries.
+  ///   - delay: The delay until the items can be received again; defaults to that of the queue's retry policy.
+  /// - Returns: The receipts that are stale. The items of all other receipts are released.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
+  public func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration? = nil
+  ) async throws -> [DeliveryReceipt] {
+    try await release(receipts, after: delay, countsAsAttempt: true)
+  }
+
+  /// Resets a lease so that it expires `lease` from now.
+  ///
+  /// Extending ignores cancellation.
+  ///
+  /// - Parameters:
+  ///   - receipt: The receipt of the delivery, which stays valid.
+  ///   - lease: The new duration of the lease from now, which must be greater than zero.
+  /// - Throws: ``StoreError`` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
+  public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {
+    try check(stale: try await extend([receipt], lease: lease), for: .extend)
+  }
+
+  private func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
+    guard !stale.isEmpty else { return }
+    throw StoreError(
+      .staleReceipt, during: operation, store: information.name,
+      message: "the receipt is stale: its lease has ended, or the item was replaced or removed")
+  }
+
+  /// Returns the item that would be received first, without leasing it; see ``peek(max:)``.
+  ///
+  /// - Returns: The item with its key, or none if no item is due.
+  /// - Throws: The same errors as ``peek(max:)``.
+  public func peek() async throws -> [StoreEntry<Value>] {
+    try await peek(max: 1)
+  }
+
+  /// Returns the number of items in each state; see ``queueStatistics()``.
+  ///
+  /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
+  public func counts() async throws -> QueueCounts {
+    try await queueStatistics().counts
+  }
+
+  /// Returns the age of the oldest item that is neither acknowledged nor a dead letter; see ``queueStatistics()``.
+  ///
+  /// - Returns: The age by the wall clock; `nil` if the queue is empty.
+  /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
+  public func oldestAge() async throws -> Duration? {
+    try await queueStatistics().oldestAge
+  }
+
+  /// Returns the dead letters in the order of arrival; see ``deadLetters(limit:after:)``.
+  ///
+  /// ```swift
+  /// var page = try await queue.deadLetters(limit: 100)
+  /// while let last = page.last {
+  ///   …
+  ///   page = try await queue.deadLetters(limit: 100, after: last.sequence)
+  /// }
+  /// ```
+  ///
+  /// - Parameter limit: The maximum number of dead letters; defaults to no limit.
+  /// - Throws: The same errors as ``deadLetters(limit:after:)``.
+  public func deadLetters(limit: Int = .max) async throws -> [DeadLetter<Value>] {
+    try await deadLetters(limit: limit, after: 0)
+  }
+
+  // MARK: Consuming
+
+  /// Waits for an item, processes it with a closure, and acknowledges it.
+  ///
+  /// When `body` returns, the item is acknowledged. When `body` throws, the item is released with the delay of the
+  /// queue's retry policy. If the release fails, the item waits again when its lease ends. `body` should throw if its
+  /// task is cancelled.
+  ///
+  /// - Parameters:
+  ///   - lease: The duration of the lease, which must be greater than zero.
+  ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
+  ///     If it is not renewed, a `body` that takes longer than the lease must call
+  ///     ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
+  ///   - body: A closure that processes the delivery.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error of `body`. ``StoreError`` with `staleReceipt` if the lease ended before `body` returned, so
+  ///   that the item will be delivered again; otherwise the same errors as ``receive(max:lease:)`` and
+  ///   ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled while it waited for an
+  ///   item.
+  public func withNext<Result>(
+    lease: Duration, extending: Bool = false, _ body: (Delivery<Value>) async throws -> Result
+  ) async throws -> Result {
+    let delivery = try await nextReadable(lease: lease)
+    let result: Result
+    do {
+      if extending {
+        result = try await renewing([delivery.receipt], lease: lease) { try await body(delivery) }
+      } else {
+        result = try await body(delivery)
+      }
+    } catch {
+      do {
+        try await release(delivery.receipt)
+      } catch {
+        // The item is delivered again when its lease ends. The error of `body` is the more useful one.
+      }
+      throw error
+    }
+    try await acknowledge(delivery.receipt)
+    return result
+  }
+
+  private func nextReadable(lease: Duration) async throws -> Delivery<Value> {
+    while true {
+      if case .success(let delivery) = try await nextDelivery(lease: lease) { return delivery }
+    }
+  }
+
+  /// Runs a closure while renewing leases, until the closure ends or its task is cancelled.
+  ///
+  /// - Parameters:
+  ///   - receipts: The receipts of the deliveries.
+  ///   - lease: The duration of the leases, a third of which is the time between two renewals.
+  ///   - body: The closure.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error of `body`.
+  package func renewing<Result>(
+    _ receipts: [DeliveryReceipt], lease: Duration, _ body: () async throws -> Result
+  ) async rethrows -> Result {
+    let renewal = Task { await renew(receipts, lease: lease) }
+    defer { renewal.cancel() }
+    return try await withTaskCancellationHandler(operation: body) { renewal.cancel() }
+  }
+
+  private func renew(_ receipts: [DeliveryReceipt], lease: Duration) async {
+    while !Task.isCancelled {
+      do {
+        try await clock.sleep(for: lease / 3)
+        let stale = try await extend(receipts, lease: lease)
+        if stale.count == receipts.count { return }
+      } catch let error as StoreError where error.code == .ioFailed || error.code == .full {
+        // Two thirds of the lease are left for another attempt.
+        continue
+      } catch {
+        // The task was cancelled, or acknowledging will report the error.
+        return
+      }
+    }
+  }
+
+  /// Returns the items as they become due, each leased when the iterator requests it.
+  ///
+  /// ```swift
+  /// for try await result in queue.deliveries(lease: .seconds(30)) {
+  ///   switch result {
+  ///   case .success(let delivery):
+  ///     try await handle(delivery.value)
+  ///     try await queue.acknowledge(delivery.receipt)
+  ///   case .failure(let error):
+  ///     log(error)
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of the
+  /// queue's retry policy, up to its last delivery. If the program lacks something to decode an item, the iterator
+  /// throws; see ``receive(max:lease:)``. Several consumers share the items. The sequence ends when the queue is closed.
+  ///
+  /// - Parameter lease: The duration of each lease, which must be greater than zero.
+  public func deliveries(lease: Duration) -> Deliveries<Value> {
+    Deliveries { try await nextDelivery(lease: lease) }
+  }
+}
+
+/// An asynchronous sequence of a queue's items as they become due; see ``DurableQueue/deliveries(lease:)``.
+public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
+  /// A delivery, or an error if an item cannot be read or decoded.
+  public typealias Element = Result<Delivery<Item>, StoreError>
+
+  private let receive: @Sendable () async throws -> Element
+
+  init(_ receive: @escaping @Sendable () async throws -> Element) {
+    self.receive = receive
+  }
+
+  /// Creates an iterator.
+  ///
+  /// Several iterators share the items.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(receive)
+  }
+
+  /// An iterator that leases one item at a time.
+  public struct Iterator: AsyncIteratorProtocol {
+    private let receive: @Sendable () async throws -> Element
+    private var isOver = false
+
+    init(_ receive: @escaping @Sendable () async throws -> Element) {
+      self.receive = receive
+    }
+
+    /// Waits for an item and leases it.
+    ///
+    /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
+    /// - Throws: The errors of ``DurableQueue/nextDelivery(lease:)``. The next call tries again. `CancellationError` if
+    ///   the task is cancelled while it waits.
+    public mutating func next() async throws -> Element? {
+      guard !isOver else { return nil }
+      do {
+        return try await receive()
+      } catch StoreError.Code.closed {
+        isOver = true
+        return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import Synchronization
+
+/// The delay of released items: exponential backoff with a ceiling and jitter.
+///
+/// The jitter keeps items that failed together from being delivered again together.
+public struct RetryPolicy: Sendable, Hashable {
+  /// The delay after the first delivery, before jitter.
+  ///
+  /// It doubles with each further delivery.
+  public var base: Duration
+
+  /// The maximum delay, before jitter.
+  public var ceiling: Duration
+
+  /// The fraction of the delay that is random, from 0 for none to 1 for all of it.
+  ///
+  /// The random part shortens the delay.
+  public var jitter: Double
+
+  /// Creates a policy.
+  ///
+  /// - Parameters:
+  ///   - base: The delay after the first delivery; defaults to 1 second.
+  ///   - ceiling: The maximum delay; defaults to 5 minutes.
+  ///   - jitter: The fraction of the delay that is random, from 0 to 1; defaults to 0.5.
+  public init(base: Duration = .seconds(1), ceiling: Duration = .seconds(300), jitter: Double = 0.5) {
+    self.base = base
+    self.ceiling = ceiling
+    self.jitter = jitter
+  }
+
+  /// A policy without a delay.
+  public static let immediate = RetryPolicy(base: .zero, ceiling: .zero, jitter: 0)
+
+  /// Returns the delay of an item.
+  ///
+  /// - Parameters:
+  ///   - attempt: The number of times the item was delivered, including the last delivery.
+  ///   - generator: The generator of the random part.
+  public func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
+    var delay = min(base, ceiling)
+    for _ in 1..<max(min(attempt, 64), 1) where delay < ceiling { delay = min(delay * 2, ceiling) }
+    // Each call draws one number, whatever the policy is.
+    let part = Double.random(in: 0..<1, using: &generator)
+    return delay - delay * (part * min(max(jitter, 0), 1))
+  }
+}
+
+/// The retry policy of a queue, with its random numbers and the clock that measures the waiting.
+package final class Retrying: Sendable {
+  private let policy: RetryPolicy
+  /// The clock that measures the waiting.
+  package let clock: any Clock<Duration>
+  private let generator: Mutex<any RandomNumberGenerator & Sendable>
+
+  /// Creates a policy with its dependencies.
+  ///
+  /// - Parameters:
+  ///   - policy: The policy.
+  ///   - clock: The clock that measures the waiting.
+  ///   - generator: The generator of the random part.
+  package init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
+    self.policy = policy
+    self.clock = clock
+    self.generator = Mutex(generator)
+  }
+
+  /// Returns how long an item is held back, in microseconds.
+  ///
+  /// - Parameter attempt: The number of times the item was delivered.
+  package func delay(afterAttempt attempt: UInt32) -> Int64 {
+    generator.withLock { generator in
+      func delay(_ generator: inout some RandomNumberGenerator) -> Duration {
+        policy.delay(afterAttempt: Int(attempt), using: &generator)
+      }
+      return delay(&generator).microseconds
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import Synchronization
+
+/// The wait queue of a queue's consumers.
+///
+/// A signal wakes one consumer, the one that has waited longest. A consumer enters before it looks for an item, so that
+/// it misses no signal.
+final class ConsumerWaits: Sendable {
+  private struct Waiter: Sendable {
+    let number: UInt64
+    /// Present while the consumer is suspended.
+    var continuation: CheckedContinuation<Void, Never>?
+  }
+
+  private struct State: Sendable {
+    var waiters: [Waiter] = []
+    /// The consumers that were signalled before they were suspended.
+    var signalled: Set<UInt64> = []
+    var nextNumber: UInt64 = 0
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+
+  /// Adds a consumer that will look for an item.
+  func enter() -> UInt64 {
+    state.withLock { state in
+      let number = state.nextNumber
+      state.nextNumber += 1
+      if state.isClosed { state.signalled.insert(number) } else { state.waiters.append(Waiter(number: number)) }
+      return number
+    }
+  }
+
+  /// Removes a consumer that did not have to wait, and passes on a signal that it received.
+  func leave(_ number: UInt64) {
+    let wasSignalled = state.withLock { state in
+      state.waiters.removeAll { $0.number == number }
+      return state.signalled.remove(number) != nil
+    }
+    if wasSignalled { signal() }
+  }
+
+  /// Suspends a consumer until it is signalled, or for a time at most.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the consumer, which has left afterwards.
+  ///   - duration: The maximum duration; `nil` for no limit.
+  ///   - clock: The clock that measures it.
+  /// - Throws: `CancellationError` if the task is cancelled.
+  func wait(_ number: UInt64, atMost duration: Duration?, clock: any Clock<Duration>) async throws {
+    let timer = duration.map { duration in
+      Task {
+        do {
+          try await clock.sleep(for: duration)
+        } catch {
+          // The consumer was woken by something else.
+          return
+        }
+        wake(number)
+      }
+    }
+    defer { timer?.cancel() }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          if state.signalled.remove(number) != nil { return true }
+          guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return true }
+          if Task.isCancelled {
+            state.waiters.remove(at: index)
+            return true
+          }
+          state.waiters[index].continuation = continuation
+          return false
+        }
+        if isOver { continuation.resume() }
+      }
+    } onCancel: {
+      wake(number)
+    }
+    if Task.isCancelled {
+      // A signal may have been for this consumer.
+      signal()
+      throw CancellationError()
+    }
+  }
+
+  /// Wakes a consumer because its time is over.
+  private func wake(_ number: UInt64) {
+    let waiter = state.withLock { state -> Waiter? in
+      guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
+      // If it is not suspended yet, it will find that it has left.
+      return state.waiters.remove(at: index)
+    }
+    waiter?.continuation?.resume()
+  }
+
+  /// Wakes the consumer that has waited longest.
+  func signal() {
+    let waiter = state.withLock { state -> Waiter? in
+      guard !state.waiters.isEmpty else { return nil }
+      let waiter = state.waiters.removeFirst()
+      if waiter.continuation == nil { state.signalled.insert(waiter.number) }
+      return waiter
+    }
+    waiter?.continuation?.resume()
+  }
+
+  /// Wakes all consumers, now and from now on.
+  func close() {
+    let waiters = state.withLock { state in
+      state.isClosed = true
+      for waiter in state.waiters where waiter.continuation == nil { state.signalled.insert(waiter.number) }
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.continuation?.resume() }
+  }
+}

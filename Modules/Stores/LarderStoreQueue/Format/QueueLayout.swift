@@ -1,0 +1,174 @@
+import Larder
+
+/// The keys of a queue in its base.
+///
+/// The article "The format of StoreQueue" describes them.
+struct QueueLayout: Sendable {
+  static let formatVersion: UInt8 = 1
+
+  let prefix: StoreKey
+
+  /// The key of the record of the format.
+  let formatKey: StoreKey
+
+  /// The prefix of the items, by key.
+  let itemPrefix: StoreKey
+
+  /// The ranges of the ready items, of all timers, of the states of live items, and of the dead letters.
+  let ready: KeyRange
+  let timers: KeyRange
+  let states: KeyRange
+  let dead: KeyRange
+
+  /// The number of bytes by which a key of the base may be longer than the key of an item.
+  let overhead: Int
+
+  init(prefix: StoreKey) {
+    self.prefix = prefix
+    formatKey = prefix + "f"
+    itemPrefix = prefix + "i"
+    ready = .prefix(prefix + "r")
+    timers = .prefix(prefix + "t")
+    states = .prefix(prefix + "s")
+    dead = .prefix(prefix + "x")
+    overhead = prefix.count + 1 + 2 + QueueLayout.sequenceLength
+  }
+
+  static let sequenceLength = 16
+
+  func itemKey(_ key: StoreKey) -> StoreKey { itemPrefix + key }
+
+  func stateKey(_ sequence: UInt128) -> StoreKey { join("s", sequence.bigEndianBytes) }
+
+  func readyKey(_ sequence: UInt128, priority: Int8) -> StoreKey {
+    join("r", [QueueLayout.code(ofPriority: priority)] + sequence.bigEndianBytes)
+  }
+
+  func timerKey(_ time: Int64, _ timer: QueueTimer) -> StoreKey {
+    join("t", time.orderedBytes + timer.bytes)
+  }
+
+  func deadKey(_ sequence: UInt128) -> StoreKey { join("x", sequence.bigEndianBytes) }
+
+  /// Returns the key of the index of dead letters by key.
+  func deadIndexKey(_ key: StoreKey, _ sequence: UInt128) -> StoreKey {
+    StoreKey(bytes: deadIndexPrefix(key).bytes + sequence.bigEndianBytes)
+  }
+
+  /// Returns the range of the index of dead letters for one key.
+  func deadIndex(_ key: StoreKey) -> KeyRange { .prefix(deadIndexPrefix(key)) }
+
+  private func deadIndexPrefix(_ key: StoreKey) -> StoreKey {
+    join("y", [UInt8(key.count >> 8), UInt8(key.count & 0xFF)] + key.bytes)
+  }
+
+  /// Returns the key of the record of an id that is remembered after its item has left the queue.
+  func rememberedKey(_ id: StoreKey) -> StoreKey { join("d", id.bytes) }
+
+  /// Returns the key of the record of a schedule.
+  func scheduleKey(_ name: StoreKey) -> StoreKey { join("c", name.bytes) }
+
+  func groupKey(_ group: StoreKey) -> StoreKey { join("l", group.bytes) }
+
+  func memberKey(_ group: StoreKey, _ sequence: UInt128) -> StoreKey {
+    StoreKey(bytes: memberPrefix(group).bytes + sequence.bigEndianBytes)
+  }
+
+  /// Returns the range of the members of a group, in the order of arrival.
+  func members(_ group: StoreKey) -> KeyRange { .prefix(memberPrefix(group)) }
+
+  private func memberPrefix(_ group: StoreKey) -> StoreKey { join("g", [UInt8(group.count)] + group.bytes) }
+
+  /// Returns the range of the timers that have expired at a time.
+  ///
+  /// No subject of a timer begins with 0xFF.
+  func timers(upTo time: Int64) -> KeyRange {
+    KeyRange(from: timers.lowerBound, upTo: join("t", time.orderedBytes + [UInt8.max]))
+  }
+
+  /// Returns the range of the timers that have not expired at a time.
+  func timers(after time: Int64) -> KeyRange {
+    KeyRange(from: join("t", time.orderedBytes + [UInt8.max]), upTo: timers.upperBound)
+  }
+
+  // MARK: Reading keys
+
+  /// Returns the sequence number at the end of a key.
+  func sequence(of key: StoreKey) -> UInt128? {
+    let bytes = key.bytes
+    guard bytes.count >= prefix.count + 1 + QueueLayout.sequenceLength else { return nil }
+    return UInt128(bigEndianBytes: bytes.suffix(QueueLayout.sequenceLength))
+  }
+
+  /// Returns the time and the subject of a timer, or `nil` if the key is damaged.
+  func timer(of key: StoreKey) -> (time: Int64, timer: QueueTimer)? {
+    let bytes = key.bytes.dropFirst(prefix.count + 1)
+    guard bytes.count > 9, let timer = QueueTimer(bytes.dropFirst(8)) else { return nil }
+    return (Int64(orderedBytes: bytes.prefix(8)), timer)
+  }
+
+  /// Whether a change of a key can make an item due, now or later.
+  func concernsDelivery(_ key: StoreKey) -> Bool { ready.contains(key) || timers.contains(key) }
+
+  // Higher priorities come first.
+  private static func code(ofPriority priority: Int8) -> UInt8 { UInt8(bitPattern: 100 - priority) }
+
+  private func join(_ kind: StoreKey, _ bytes: [UInt8]) -> StoreKey {
+    StoreKey(bytes: prefix.bytes + kind.bytes + bytes)
+  }
+}
+
+/// The subject of a timer.
+enum QueueTimer: Sendable, Hashable {
+  /// A delayed or leased item becomes ready.
+  case item(UInt128, isLeased: Bool)
+  /// An id is forgotten.
+  case id(StoreKey)
+  /// A dead letter is removed.
+  case deadLetter(UInt128)
+
+  var bytes: [UInt8] {
+    switch self {
+    case .item(let sequence, isLeased: false): [0] + sequence.bigEndianBytes
+    case .item(let sequence, isLeased: true): [1] + sequence.bigEndianBytes
+    case .id(let id): [2] + id.bytes
+    case .deadLetter(let sequence): [3] + sequence.bigEndianBytes
+    }
+  }
+
+  init?(_ bytes: ArraySlice<UInt8>) {
+    guard let kind = bytes.first else { return nil }
+    let rest = bytes.dropFirst()
+    guard kind == 2 || rest.count == QueueLayout.sequenceLength else { return nil }
+    switch kind {
+    case 0, 1: self = .item(UInt128(bigEndianBytes: rest), isLeased: kind == 1)
+    case 2: self = .id(StoreKey(bytes: rest))
+    case 3: self = .deadLetter(UInt128(bigEndianBytes: rest))
+    default: return nil
+    }
+  }
+}
+
+extension StoreKey {
+  static func + (left: StoreKey, right: StoreKey) -> StoreKey {
+    StoreKey(bytes: left.bytes + right.bytes)
+  }
+}
+
+extension FixedWidthInteger {
+  var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
+
+  /// Creates a number from as many bytes as it has.
+  init(bigEndianBytes bytes: some Sequence<UInt8>) {
+    self = bytes.reduce(0) { $0 << 8 | Self($1) }
+  }
+}
+
+extension Int64 {
+  /// The bytes of the number, which have its order.
+  var orderedBytes: [UInt8] { (UInt64(bitPattern: self) ^ 1 << 63).bigEndianBytes }
+
+  init(orderedBytes bytes: some Sequence<UInt8>) {
+    self = Int64(bitPattern: UInt64(bigEndianBytes: bytes) ^ 1 << 63)
+  }
+}

@@ -1,0 +1,88 @@
+import Larder
+
+/// Planning and performing changes of the base.
+extension StoreQueue {
+  /// The maximum number of attempts of an operation when others change what it has read.
+  private static var maximumAttempts: Int { 100 }
+
+  /// Reads stored values in one snapshot.
+  func read(_ keys: [StoreKey], _ operation: StoreOperation) async throws -> [StoreKey: [UInt8]?] {
+    guard !keys.isEmpty else { return [:] }
+    let values = try await callingBase(operation) { try await base.values(forKeys: keys) }
+    return Dictionary(zip(keys, values), uniquingKeysWith: { first, _ in first })
+  }
+
+  func newPlan() -> QueuePlan { QueuePlan(layout, rules, now: microseconds) }
+
+  /// Adds to a plan what its changes mean for the other items of their groups.
+  func finishGroups(_ plan: inout QueuePlan, _ operation: StoreOperation) async throws {
+    for (group, touched) in plan.touchedGroups {
+      let members = try await callingBase(operation) {
+        try await base.keys(in: layout.members(group), limit: touched.removed.count + 1, order: .ascending)
+      }
+      let first = members.lazy.compactMap { self.layout.sequence(of: $0) }.first { !touched.removed.contains($0) }
+      var keys = [layout.groupKey(group)]
+      if let first { keys.append(layout.stateKey(first)) }
+      plan.read(try await read(keys, operation))
+      plan.finish(group, first: first)
+    }
+  }
+
+  /// Performs plans in one update of the base, each only if it is still current.
+  ///
+  /// - Parameters:
+  ///   - commit: The plans.
+  ///   - operation: The operation, for errors.
+  /// - Returns: The indices of the plans that were performed.
+  func perform(_ commit: QueueCommit, _ operation: StoreOperation) async throws -> [Int] {
+    let keys = commit.keys
+    guard !keys.isEmpty else { return [] }
+    let performed: [Int]
+    do {
+      performed = try await callingBase(operation) {
+        try await base.update(keys) { slots in
+          let performed = commit.perform(on: &slots, keys: keys)
+          if performed.isEmpty { throw NothingPerformed() }
+          return performed
+        }
+      }
+    } catch is NothingPerformed {
+      return []
+    }
+    noteChanges(performed.lazy.flatMap { commit.plans[$0].changes })
+    deaths.report(performed.flatMap { commit.plans[$0].deaths })
+    return performed
+  }
+
+  /// Wakes a consumer if changes can have made an item due and the base does not report them.
+  func noteChanges(_ changes: some Sequence<(key: StoreKey, value: [UInt8]?)>) {
+    guard !isObserved else { return }
+    if changes.contains(where: { $0.value != nil && layout.concernsDelivery($0.key) }) { waits.signal() }
+  }
+
+  /// Plans and performs changes, again if something changes between planning and performing.
+  func committing<Result>(
+    _ operation: StoreOperation, _ plan: () async throws -> (QueuePlan, Result)
+  ) async throws -> Result {
+    func attempt() async throws -> Result? {
+      let (plan, result) = try await plan()
+      if plan.isEmpty { return result }
+      return try await perform(QueueCommit(plans: [plan]), operation).isEmpty ? nil : result
+    }
+    if let result = try await attempt() { return result }
+    for _ in 1..<Self.maximumAttempts {
+      if let result = try await gate.withAccess(.exclusive, attempt) { return result }
+      await Task.yield()
+    }
+    throw contention(operation)
+  }
+
+  func contention(_ operation: StoreOperation) -> StoreError {
+    StoreError(
+      .conflict, during: operation, store: information.name,
+      message: "other programs kept changing what the operation had read; try again", isRetryable: true)
+  }
+}
+
+/// The error of an update of the base that changes nothing, because no plan is current.
+private struct NothingPerformed: Error {}

@@ -1,0 +1,118 @@
+public import Larder
+
+/// Enqueuing items.
+extension StoreQueue {
+  /// Appends items to the queue in order, atomically.
+  ///
+  /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
+  /// ``StoreQueueOptions/duplicateWindow`` after that item was acknowledged or became a dead letter. Without ids, nothing
+  /// is read, so that writers share commits if the base batches them.
+  ///
+  /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
+  /// - Returns: The result for each item, in order.
+  /// - Throws: `StoreError` with `invalidKey`; `invalidArgument` if a delay, a priority or a group is invalid;
+  ///   `encodingFailed`; `valueTooLarge`; `full`; `closed`; `ioFailed`; `conflict` if other programs kept changing the
+  ///   same ids. `CancellationError`.
+  @discardableResult
+  public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
+    try information.check(inputs)
+    return try await running(.enqueue) {
+      let new = try await newItems(inputs)
+      if inputs.contains(where: { $0.id != nil }) {
+        return try await committing(.enqueue) { try await planEnqueuing(new) }
+      }
+      let changes = batch(new)
+      try await callingBase(.enqueue) { try await base.apply(changes) }
+      noteChanges(new.lazy.flatMap { $0.plan.changes })
+      return new.map { EnqueuedItem(key: $0.item.key, sequence: $0.sequence) }
+    }
+  }
+
+  /// Returns the changes of the base that enqueue an item.
+  ///
+  /// The item gets a new key, and nothing is read. You can make the changes together with others, in one batch or one
+  /// transaction of the base. The place of the item in the order of arrival is that of this call.
+  ///
+  /// ```swift
+  /// var changes = ChangeBatch<[UInt8]>()
+  /// changes.setValue(bytes, forKey: "order:17")
+  /// for change in try outbox.changes(enqueuing: event).changes { changes.append(change) }
+  /// try await base.apply(changes)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - element: The item.
+  ///   - delay: The delay, from now, until the item can be received; defaults to zero.
+  ///   - priority: The priority of the item; defaults to 0.
+  ///   - group: The group of the item; defaults to `nil`, for none.
+  /// - Throws: `StoreError` with `invalidArgument`; `encodingFailed`; `valueTooLarge`; `notPermitted`.
+  public func changes(
+    enqueuing element: Element, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
+  ) throws -> ChangeBatch<[UInt8]> {
+    let input = QueueInput(element, delay: delay, priority: priority, group: group)
+    try information.check([input])
+    var allowance = BulkWork.Allowance.unlimited
+    return batch([try newItem(input, &allowance)])
+  }
+
+  /// A new item with the changes that insert it.
+  struct NewItem: Sendable {
+    let sequence: UInt128
+    let item: ItemRecord
+    let plan: QueuePlan
+  }
+
+  private func newItems(_ inputs: [QueueInput<Element>]) async throws -> [NewItem] {
+    try await BulkWork.run(atMost: inputs.count) { [self] allowance in
+      try inputs.map { try newItem($0, &allowance) }
+    }
+  }
+
+  private func newItem(_ input: QueueInput<Element>, _ allowance: inout BulkWork.Allowance) throws -> NewItem {
+    let sequence = nextSequence()
+    var plan = newPlan()
+    let item = ItemRecord(
+      key: input.id ?? sequence.generatedKey, group: input.group, priority: Int8(input.priority),
+      hasCallersKey: input.id != nil, arrival: plan.now)
+    let payload = try allowance.encode {
+      var bytes: [UInt8] = []
+      try coder.append(input.value, forKey: item.key, to: &bytes, during: .enqueue)
+      return bytes
+    }
+    plan.insert(sequence, item, delay: input.delay.microseconds, payload: payload)
+    return NewItem(sequence: sequence, item: item, plan: plan)
+  }
+
+  private func batch(_ items: [NewItem]) -> ChangeBatch<[UInt8]> {
+    var batch = ChangeBatch<[UInt8]>()
+    for item in items {
+      for (key, value) in item.plan.changes {
+        if let value { batch.setValue(value, forKey: key) } else { batch.removeValue(forKey: key) }
+      }
+    }
+    return batch
+  }
+
+  /// Plans the insertion of the items whose ids are neither in the queue nor remembered.
+  private func planEnqueuing(_ new: [NewItem]) async throws -> (QueuePlan, [EnqueuedItem]) {
+    var plan = newPlan()
+    let ids = new.filter(\.item.hasCallersKey).map(\.item.key)
+    plan.read(try await read(ids.map(layout.itemKey) + ids.map(layout.rememberedKey), .enqueue))
+    let results = new.map { new in
+      let key = new.item.key
+      if new.item.hasCallersKey, let original = original(of: key, plan) {
+        return EnqueuedItem(key: key, sequence: original, isDuplicate: true)
+      }
+      for (key, value) in new.plan.changes { plan.set(value, forKey: key) }
+      return EnqueuedItem(key: key, sequence: new.sequence)
+    }
+    return (plan, results)
+  }
+
+  /// Returns the sequence number of an item that has an id or had it recently.
+  private func original(of id: StoreKey, _ plan: QueuePlan) -> UInt128? {
+    if let stored = plan.value(forKey: layout.itemKey(id)) { return StoredItem(stored)?.sequence ?? 0 }
+    let remembered = plan.value(forKey: layout.rememberedKey(id)).flatMap { RememberedID($0) }
+    return remembered.flatMap { $0.expiry > plan.now ? $0.sequence : nil }
+  }
+}

@@ -1,0 +1,147 @@
+public import Larder
+
+/// Acknowledging, releasing and extending deliveries, and expired timers.
+extension StoreQueue {
+  /// Acknowledges deliveries and permanently removes their items, in one commit; see `DurableQueue`.
+  public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
+    try information.checkWritable(for: .acknowledge)
+    return try await running(.acknowledge) {
+      try await changeLeases(receipts, .acknowledge) { receipt, item, plan in
+        plan.remove(receipt.sequence, item, remembering: true)
+      }
+    }
+  }
+
+  /// Releases items for another delivery at their old positions, in one commit; see `DurableQueue`.
+  ///
+  /// If the deliveries count, an item that was delivered ``StoreQueueOptions/maximumDeliveries`` times becomes a dead
+  /// letter.
+  public func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    try information.checkWritable(for: .release)
+    if let delay { try information.check(delay: delay, for: .release) }
+    let delays = Dictionary(
+      receipts.map { ($0, delay?.microseconds ?? retrying.delay(afterAttempt: $0.attempt)) },
+      uniquingKeysWith: { first, _ in first })
+    return try await running(.release) {
+      try await changeLeases(receipts, .release) { [self] receipt, item, plan in
+        if countsAsAttempt, rules.isExhausted(item) {
+          try await bury(receipt.sequence, item, .tooManyDeliveries, &plan, .release)
+        } else {
+          let new = item.released(after: delays[receipt] ?? 0, counts: countsAsAttempt, at: plan.now)
+          plan.change(receipt.sequence, from: item, to: new)
+        }
+      }
+    }
+  }
+
+  /// Resets leases so that they expire `lease` from now, in one commit; see `DurableQueue`.
+  public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
+    try information.checkWritable(for: .extend)
+    try information.check(lease: lease, for: .extend)
+    return try await running(.extend) {
+      try await changeLeases(receipts, .extend) { receipt, item, plan in
+        var new = item
+        new.deadline = plan.now.addingSaturating(lease.microseconds)
+        plan.change(receipt.sequence, from: item, to: new)
+      }
+    }
+  }
+
+  /// Changes leased items, whatever becomes of the task.
+  ///
+  /// - Parameters:
+  ///   - receipts: The receipts of the items.
+  ///   - operation: The operation, for errors.
+  ///   - change: A closure that adds the change of an item to a plan.
+  /// - Returns: The receipts that are stale.
+  func changeLeases(
+    _ receipts: [DeliveryReceipt], _ operation: StoreOperation,
+    _ change: @escaping @Sendable (DeliveryReceipt, ItemRecord, inout QueuePlan) async throws -> Void
+  ) async throws -> [DeliveryReceipt] {
+    do {
+      return try await tryToChangeLeases(receipts, operation, change)
+    } catch is CancellationError {
+      // Receipts that were changed before would be stale now. There are none, because a commit is not cancelled when it
+      // has begun, and a plan that was not performed has changed nothing.
+      return try await Task { try await tryToChangeLeases(receipts, operation, change) }.value
+    }
+  }
+
+  private func tryToChangeLeases(
+    _ receipts: [DeliveryReceipt], _ operation: StoreOperation,
+    _ change: @Sendable (DeliveryReceipt, ItemRecord, inout QueuePlan) async throws -> Void
+  ) async throws -> [DeliveryReceipt] {
+    var remaining = receipts
+    var stale: [DeliveryReceipt] = []
+    // Each attempt that performs nothing means that another writer has changed an item.
+    for _ in 0..<1000 where !remaining.isEmpty {
+      let stored = try await read(remaining.map { layout.stateKey($0.sequence) }, operation)
+      var planned: [(receipt: DeliveryReceipt, plan: QueuePlan)] = []
+      for receipt in remaining {
+        let key = layout.stateKey(receipt.sequence)
+        var plan = newPlan()
+        plan.read([key: stored[key] ?? nil])
+        guard let item = plan.item(receipt.sequence), item.isLeased(by: receipt, at: plan.now) else {
+          stale.append(receipt)
+          continue
+        }
+        try await change(receipt, item, &plan)
+        try await finishGroups(&plan, operation)
+        planned.append((receipt, plan))
+      }
+      let performed = Set(try await perform(QueueCommit(plans: planned.map(\.plan)), operation))
+      remaining = planned.indices.filter { !performed.contains($0) }.map { planned[$0].receipt }
+    }
+    guard remaining.isEmpty else { throw contention(operation) }
+    return stale
+  }
+
+  /// Adds the death of an item to a plan.
+  func bury(
+    _ sequence: UInt128, _ item: ItemRecord, _ reason: DeathReason, _ plan: inout QueuePlan,
+    _ operation: StoreOperation
+  ) async throws {
+    let key = layout.itemKey(item.key)
+    plan.read(try await read([key], operation))
+    plan.bury(sequence, item, reason, payload: plan.value(forKey: key).flatMap { StoredItem($0)?.payload } ?? [])
+    try await finishGroups(&plan, operation)
+  }
+
+  // MARK: Timers
+
+  /// The most timers that one commit handles.
+  private static var timerLimit: Int { 256 }
+
+  /// Handles expired timers: items become ready, ids are forgotten, and old dead letters are removed.
+  func settleTimers(_ operation: StoreOperation) async throws {
+    while true {
+      let keys = try await callingBase(operation) {
+        try await base.keys(in: layout.timers(upTo: microseconds), limit: Self.timerLimit, order: .ascending)
+      }
+      guard !keys.isEmpty else { return }
+      let timers = keys.compactMap { key in layout.timer(of: key).map { (key, $0.time, $0.timer) } }
+      let stored = try await read(timers.map { subjectKey($0.2) }, operation)
+      var plans: [QueuePlan] = []
+      for (key, time, timer) in timers {
+        var plan = newPlan()
+        plan.read([subjectKey(timer): stored[subjectKey(timer)] ?? nil, key: []])
+        plan.settle(timer, at: time, key: key)
+        try await finishGroups(&plan, operation)
+        plans.append(plan)
+      }
+      let performed = try await perform(QueueCommit(plans: plans), operation)
+      // If there are more, or others have handled some of them, look again.
+      if keys.count < Self.timerLimit, performed.count == plans.count { return }
+    }
+  }
+
+  private func subjectKey(_ timer: QueueTimer) -> StoreKey {
+    switch timer {
+    case .item(let sequence, _): layout.stateKey(sequence)
+    case .id(let id): layout.rememberedKey(id)
+    case .deadLetter(let sequence): layout.deadKey(sequence)
+    }
+  }
+}

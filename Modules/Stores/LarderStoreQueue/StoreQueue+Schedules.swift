@@ -1,0 +1,185 @@
+public import Larder
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// An item that a ``StoreQueue`` gets again and again, at a fixed interval.
+///
+/// ```swift
+/// let report = QueueSchedule(name: "report", every: .seconds(3600), from: midnight) { due in Report(hour: due) }
+/// try await queue.run([report])  // in a task of each process
+/// ```
+///
+/// The queue records in its base which due times have had their item, in the same atomic step as the items. Each due time
+/// has exactly one item, however many processes run the schedule, and after an interruption of any length.
+public struct QueueSchedule<Element: Sendable>: Sendable {
+  /// The name of the schedule in the queue.
+  public let name: StoreKey
+
+  /// The time between two due times.
+  public let interval: Duration
+
+  /// A due time, before and after which the others are multiples of the interval.
+  public let start: Date
+
+  /// The priority of the items.
+  public let priority: Int
+
+  /// The group of the items, or `nil` for none.
+  public let group: StoreKey?
+
+  let makeElement: @Sendable (Date) throws -> Element
+
+  /// Creates a schedule.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the schedule, of 1 to 64 bytes. Schedules with the same name in one queue are the same.
+  ///   - interval: The time between two due times, at least one millisecond.
+  ///   - start: A due time, to which all others have a distance of a multiple of the interval. A schedule that is new to
+  ///     the queue has no item for due times that have passed.
+  ///   - priority: The priority of the items; defaults to 0.
+  ///   - group: The group of the items, so that one waits until the one before is finished; defaults to `nil`, for none.
+  ///   - makeElement: A closure that returns the item for a due time. It can be called more than once for it.
+  public init(
+    name: StoreKey, every interval: Duration, from start: Date, priority: Int = 0, group: StoreKey? = nil,
+    makeElement: @escaping @Sendable (_ due: Date) throws -> Element
+  ) {
+    self.name = name
+    self.interval = interval
+    self.start = start
+    self.priority = priority
+    self.group = group
+    self.makeElement = makeElement
+  }
+}
+
+/// The due times of a schedule, in microseconds since 1970.
+///
+/// This is plain state without any I/O.
+struct DueTimes: Sendable {
+  let interval: Int64
+  let start: Int64
+
+  /// Returns the first due time after a time.
+  func next(after time: Int64) -> Int64 {
+    let (distance, overflows) = time.subtractingReportingOverflow(start)
+    guard !overflows else { return .max }
+    let steps = distance >= 0 ? distance / interval + 1 : (distance + 1) / interval
+    let (product, overflow) = steps.multipliedReportingOverflow(by: interval)
+    return overflow ? .max : start.addingSaturating(product)
+  }
+}
+
+extension StoreQueue {
+  /// The most due times whose items are enqueued in one commit.
+  private static var dueTimeLimit: Int { 100 }
+
+  /// The longest time between two looks at the clock, so that a changed wall clock is noticed.
+  private static var longestSleep: Duration { .seconds(30) }
+
+  /// Enqueues an item for each due time of a schedule that has passed and has had none yet.
+  ///
+  /// Nothing is enqueued twice if several processes call this method at the same time. If the wall clock is set back, no
+  /// item is enqueued until it reaches the next due time again.
+  ///
+  /// - Parameter schedule: The schedule.
+  /// - Returns: The number of items, and the next due time.
+  /// - Throws: `StoreError` with `invalidArgument` if the schedule is not as described; the errors of
+  ///   ``enqueue(_:)``; the error of the closure of the schedule, with no item for its due time and later ones.
+  @discardableResult
+  public func enqueueDue(_ schedule: QueueSchedule<Element>) async throws -> (count: Int, next: Date) {
+    try check(schedule)
+    let times = DueTimes(interval: schedule.interval.microseconds, start: schedule.start.microseconds)
+    let key = layout.scheduleKey(schedule.name)
+    return try await running(.enqueue) {
+      var count = 0
+      while true {
+        let (added, next) = try await committing(.enqueue) { () -> (QueuePlan, (Int, Int64)) in
+          var plan = newPlan()
+          plan.read(try await read([key], .enqueue))
+          var last = try lastDueTime(plan.value(forKey: key), schedule.name) ?? plan.now.addingSaturating(-1)
+          var added = 0
+          while added < Self.dueTimeLimit, times.next(after: last) <= plan.now {
+            last = times.next(after: last)
+            try insert(schedule, due: last, into: &plan)
+            added += 1
+          }
+          // A new schedule is recorded although nothing is due, or its first due time could be missed.
+          if added > 0 || plan.value(forKey: key) == nil {
+            plan.set([QueueLayout.formatVersion] + last.bigEndianBytes, forKey: key)
+          }
+          return (plan, (added, times.next(after: last)))
+        }
+        count += added
+        if added < Self.dueTimeLimit { return (count, Date(microseconds: next)) }
+      }
+    }
+  }
+
+  /// Enqueues the items of schedules when they are due, until the task is cancelled or the queue is closed.
+  ///
+  /// Several processes may run the same schedules. After an error, call the method again: it continues where it ended.
+  ///
+  /// - Parameter schedules: The schedules.
+  /// - Throws: The errors of ``enqueueDue(_:)``; `CancellationError`.
+  public func run(_ schedules: [QueueSchedule<Element>]) async throws {
+    while true {
+      var pause = Self.longestSleep
+      for schedule in schedules {
+        let next = try await enqueueDue(schedule).next
+        let remaining = next.microseconds.addingSaturating(-microseconds)
+        pause = min(pause, max(.microseconds(remaining), .milliseconds(1)))
+      }
+      try await clock.sleep(for: pause)
+    }
+  }
+
+  /// Removes the record of a schedule, so that a later schedule with its name is new to the queue.
+  ///
+  /// - Parameter name: The name of the schedule. A name without a record is ignored.
+  /// - Throws: `StoreError` with `closed`; the errors of the base.
+  public func removeSchedule(_ name: StoreKey) async throws {
+    try information.checkWritable(for: .enqueue)
+    try await running(.enqueue) {
+      try await callingBase(.enqueue) { try await base.apply([.remove(layout.scheduleKey(name))]) }
+    }
+  }
+
+  private func check(_ schedule: QueueSchedule<Element>) throws {
+    func require(_ isValid: Bool, _ message: String) throws {
+      guard !isValid else { return }
+      throw StoreError(.invalidArgument, during: .enqueue, store: information.name, message: message)
+    }
+    let length = schedule.name.count
+    try require((1...64).contains(length), "the name of a schedule must have 1 to 64 bytes, not \(length)")
+    try require(
+      schedule.interval >= .milliseconds(1),
+      "the interval of a schedule must be at least a millisecond, not \(schedule.interval)")
+  }
+
+  private func lastDueTime(_ record: [UInt8]?, _ name: StoreKey) throws -> Int64? {
+    guard let record else { return nil }
+    guard record.count == 9, record[0] == QueueLayout.formatVersion else {
+      throw StoreError(
+        .corrupted, during: .enqueue, store: information.name, key: name,
+        message: "the record of the schedule is damaged; remove it with removeSchedule(_:)")
+    }
+    return Int64(bigEndianBytes: record[1...])
+  }
+
+  private func insert(_ schedule: QueueSchedule<Element>, due: Int64, into plan: inout QueuePlan) throws {
+    let element = try schedule.makeElement(Date(microseconds: due))
+    let input = QueueInput(element, priority: schedule.priority, group: schedule.group)
+    try information.check([input])
+    let sequence = nextSequence()
+    let item = ItemRecord(
+      key: sequence.generatedKey, group: schedule.group, priority: Int8(schedule.priority), hasCallersKey: false,
+      arrival: plan.now)
+    var payload: [UInt8] = []
+    try coder.append(element, forKey: item.key, to: &payload, during: .enqueue)
+    plan.insert(sequence, item, delay: 0, payload: payload)
+  }
+}

@@ -1,0 +1,126 @@
+public import Larder
+
+/// The queue as a store.
+extension StoreQueue {
+  /// Applies several changes atomically; see `DataStore`.
+  ///
+  /// Setting an existing key replaces its item without changing the item's position. Setting a new key enqueues an item.
+  /// Removing a key withdraws its item.
+  ///
+  /// - Throws: The errors of `DataStore.apply(_:)`; `StoreError` with `conflict` if other programs kept changing the same
+  ///   items.
+  public func apply(_ changes: ChangeBatch<Element>) async throws {
+    try information.check(changes)
+    try await running(.apply) {
+      // The base knows whether it is closed.
+      if changes.isEmpty { return try await callingBase(.apply) { try await base.apply([]) } }
+      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
+        try changes.changes.map { change in
+          try change.mapValue { key, value in
+            try allowance.encode {
+              var bytes: [UInt8] = []
+              try coder.append(value, forKey: key, to: &bytes, during: .apply)
+              return bytes
+            }
+          }
+        }
+      }
+      try await committing(.apply) {
+        var keys: Set<StoreKey> = []
+        for change in encoded {
+          switch change {
+          case .set(let key, _), .remove(let key): keys.insert(key)
+          case .removeAll(let range): keys.formUnion(try await items.keys(in: range, limit: .max, order: .ascending))
+          }
+        }
+        var plan = newPlan()
+        try await readItems(keys.sorted(), into: &plan, .apply)
+        for change in encoded {
+          switch change {
+          case .set(let key, let payload): set(payload, forKey: key, &plan)
+          case .remove(let key): remove(key, &plan)
+          case .removeAll(let range):
+            for key in keys where range.contains(key) { remove(key, &plan) }
+          }
+        }
+        try await finishGroups(&plan, .apply)
+        return (plan, ())
+      }
+    }
+  }
+
+  /// Reads, modifies and writes the items of several keys atomically; see `DataStore`.
+  ///
+  /// The body runs before the commit, and runs again if another writer changes the same items at the same time. An item
+  /// that it leaves unchanged keeps its lease.
+  ///
+  /// - Throws: The errors of `DataStore.update(_:_:)`; `StoreError` with `conflict` if other programs kept changing the
+  ///   same items.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Element?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    do {
+      return try await running(.update) {
+        try await committing(.update) {
+          try Task.checkCancellation()
+          var plan = newPlan()
+          try await readItems(keys, into: &plan, .update)
+          let before = keys.map { plan.value(forKey: layout.itemKey($0)) }
+          var slots = try zip(keys, before).map { key, bytes in
+            try bytes.map { try decode($0, key, during: .update) }
+          }
+          let result = try BodyError.wrapping { try body(&slots) }
+          try information.check(slotCount: slots.count, forUpdateOf: keys)
+          for (index, key) in keys.enumerated() {
+            guard let value = slots[index] else {
+              remove(key, &plan)
+              continue
+            }
+            let payload = before[index].flatMap { StoredItem($0)?.payload }
+            var bytes: [UInt8] = []
+            try coder.append(value, forKey: key, replacing: payload, to: &bytes, during: .update)
+            if payload?.elementsEqual(bytes) != true { set(bytes, forKey: key, &plan) }
+          }
+          try await finishGroups(&plan, .update)
+          return (plan, result)
+        }
+      }
+    } catch let bodyError as BodyError {
+      throw bodyError.error
+    }
+  }
+
+  /// Reads the items of keys and their states.
+  private func readItems(_ keys: [StoreKey], into plan: inout QueuePlan, _ operation: StoreOperation) async throws {
+    let stored = try await read(keys.map(layout.itemKey), operation)
+    plan.read(stored)
+    let sequences = stored.values.compactMap { $0.flatMap { StoredItem($0)?.sequence } }
+    plan.read(try await read(sequences.map(layout.stateKey), operation))
+  }
+
+  /// Returns the item of a key after the changes of a plan so far, if both its value and its state can be read.
+  private func live(_ key: StoreKey, _ plan: QueuePlan) -> (sequence: UInt128, item: ItemRecord)? {
+    guard let stored = plan.value(forKey: layout.itemKey(key)).flatMap({ StoredItem($0) }) else { return nil }
+    return plan.item(stored.sequence).map { (stored.sequence, $0) }
+  }
+
+  private func set(_ payload: [UInt8], forKey key: StoreKey, _ plan: inout QueuePlan) {
+    if let (sequence, item) = live(key, plan) {
+      plan.change(sequence, from: item, to: item.replaced)
+      plan.set(StoredItem.bytes(sequence, payload), forKey: layout.itemKey(key))
+    } else {
+      let item = ItemRecord(key: key, group: nil, priority: 0, hasCallersKey: true, arrival: plan.now)
+      plan.insert(nextSequence(), item, delay: 0, payload: payload)
+    }
+  }
+
+  private func remove(_ key: StoreKey, _ plan: inout QueuePlan) {
+    if let (sequence, item) = live(key, plan) {
+      plan.remove(sequence, item, remembering: false)
+    } else if plan.value(forKey: layout.itemKey(key)) != nil {
+      plan.set(nil, forKey: layout.itemKey(key))
+    }
+  }
+}

@@ -1,0 +1,320 @@
+public import Larder
+import Synchronization
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A durable queue in any store of bytes.
+///
+/// ```swift
+/// let bytes = try await LMDBStore(path: folder + "/shop", codec: .raw)
+/// let outbox = try await bytes.queue(of: Event.self, prefix: "outbox/", codec: .json())
+/// try await outbox.enqueue(event, group: "customer:17")
+/// try await outbox.withNext(lease: .seconds(30)) { delivery in
+///   try await send(delivery.value)
+/// }
+/// ```
+///
+/// The queue has all keys of its base that begin with the prefix. The items, their order, leases, receipts and dead
+/// letters are entries of the base, and each operation changes them in one atomic step. So a queue is as durable as its
+/// base, shared between processes if the base is, and encrypted or measured if the base is. <doc:StoreQueueFormat>
+/// describes the entries.
+///
+/// ## In one transaction with other entries
+///
+/// ``changes(enqueuing:after:priority:group:)`` returns the changes that enqueue an item, without reading anything. You
+/// can make them together with changes of your own, in one batch or one transaction of the base:
+///
+/// ```swift
+/// try await environment.write { transaction in
+///   try transaction.setValue(order, forKey: "order:17", in: orders)
+///   try transaction.apply(outbox.changes(enqueuing: OrderPlaced(17)), to: bytes)
+/// }
+/// ```
+///
+/// ## Time
+///
+/// Leases and delays end by the wall clock, because several processes may share the queue. If hosts share it, their
+/// clocks must agree within much less than the duration of a lease.
+///
+/// ## Waiting
+///
+/// A consumer waits without polling if the base is an `ObservableStore`. Otherwise it notices what this object enqueues
+/// immediately, and what others enqueue within ``StoreQueueOptions/pollInterval``.
+public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue where Base.Value == [UInt8] {
+  /// The items of the queue.
+  public typealias Value = Element
+
+  /// The store of bytes that keeps the queue.
+  public let base: Base
+
+  /// The prefix of the queue's keys in the base.
+  public let prefix: StoreKey
+
+  /// The rules.
+  public let options: StoreQueueOptions
+
+  /// The information of the base, with the maximum length of an item's key and the maximum size of an encoded item.
+  public let information: StoreInformation
+
+  let layout: QueueLayout
+  let rules: QueueRules
+  let coder: ValueCoder<Element>
+  let retrying: Retrying
+  let deaths = DeathObservers()
+  let decodingRecord = DecodingRecord<UInt128>()
+
+  /// The stored items, by their keys.
+  let items: TypedView<Base, [UInt8]>
+
+  let running = RunningOperations()
+  let waits = ConsumerWaits()
+  private let now: @Sendable () -> Date
+  private let generator = Mutex(SequenceGenerator())
+
+  /// The items that calls of this object are about to lease, so that other calls try other items.
+  let reserved = Mutex<Set<UInt128>>([])
+
+  /// The lock of operations that have to be planned again.
+  let gate = WriteGate()
+
+  /// The observation of the base, or `nil` if it is not observable.
+  private let observation: StoreObservation?
+
+  /// Opens a queue in a store of bytes.
+  ///
+  /// - Parameters:
+  ///   - base: The store of bytes.
+  ///   - prefix: The prefix of the queue's keys in the base, at least one byte. No other entry of the base may have a
+  ///     key that begins with it.
+  ///   - codec: The codec that encodes and decodes items.
+  ///   - options: The rules of the queue.
+  ///   - clock: The clock that measures the time for which a consumer waits; defaults to a `ContinuousClock`.
+  ///   - now: A closure that returns the wall-clock time, by which leases and delays end; defaults to the system's time.
+  ///   - randomness: The generator of the random part of ``StoreQueueOptions/retryPolicy``; defaults to the system's
+  ///     generator.
+  /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
+  ///   `versionMismatch` if a newer version wrote the queue; the errors of the base.
+  public init(
+    _ base: Base, prefix: StoreKey, codec: some Codec<Element>, options: StoreQueueOptions = StoreQueueOptions(),
+    clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+  ) async throws {
+    self.base = base
+    self.prefix = prefix
+    self.options = options
+    self.now = now
+    layout = QueueLayout(prefix: prefix)
+    rules = options.rules
+    var information = base.information
+    information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
+    // A dead letter has the state and the key of its item in its value.
+    information.maximumValueSize = information.maximumValueSize.map { max(0, $0 - 1024) }
+    self.information = information
+    coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
+    retrying = Retrying(policy: options.retryPolicy, clock: clock, generator: randomness)
+    items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
+    let waits = waits
+    let changes = KeyRange(from: layout.ready.lowerBound, upTo: layout.timers.upperBound)
+    observation = AnyDataStore(base).observation?.observe(changes) { [layout] event in
+      switch event {
+      case .changed(let changes):
+        if changes.contains(where: { $0.concerns(layout.ready) || $0.concerns(layout.timers) }) { waits.signal() }
+      case .closed: waits.close()
+      }
+    }
+    try options.check(store: information.name)
+    try await open()
+  }
+
+  private func open() async throws {
+    let name = information.name
+    guard !prefix.isEmpty, information.maximumKeyLength >= 64 else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: name,
+        message:
+          "the prefix has \(prefix.count) bytes; use one of 1 to \(max(1, base.information.maximumKeyLength - 83))")
+    }
+    func check(_ record: [UInt8]?) throws {
+      guard let version = record?.first, version != QueueLayout.formatVersion else { return }
+      throw StoreError(
+        .versionMismatch, during: .open, store: name,
+        message: "the queue has format version \(version); this version of Larder reads version "
+          + "\(QueueLayout.formatVersion), so use a newer one")
+    }
+    let record = try await callingBase(.open) { try await base.value(forKey: layout.formatKey) }
+    try check(record)
+    if record == nil, information.access == .readWrite {
+      try await callingBase(.open) { try await base.apply([.set(layout.formatKey, [QueueLayout.formatVersion])]) }
+    }
+    let last = try await callingBase(.open) { try await base.keys(in: layout.states, limit: 1, order: .descending) }
+    if let last = last.first.flatMap({ layout.sequence(of: $0) }) { generator.withLock { $0.advance(past: last) } }
+  }
+
+  /// The clock that measures the time for which a consumer waits.
+  public var clock: any Clock<Duration> { retrying.clock }
+
+  /// The wall-clock time, in microseconds since 1970.
+  var microseconds: Int64 { now().microseconds }
+
+  /// Returns a new sequence number.
+  func nextSequence() -> UInt128 {
+    let now = microseconds
+    return generator.withLock { $0.next(at: now) }
+  }
+
+  /// Runs an operation that ``close()`` waits for.
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard running.begin() else { throw information.closedError(for: operation) }
+    defer { running.end() }
+    return try await body()
+  }
+
+  /// Calls the base, and translates its errors.
+  func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    do {
+      return try await body()
+    } catch let error as StoreError {
+      let prefix = layout.itemPrefix
+      throw StoreError(
+        error.code, during: operation, store: information.name,
+        key: error.key.flatMap { $0.hasPrefix(prefix) ? StoreKey(bytes: $0.bytes.dropFirst(prefix.count)) : nil },
+        message: error.message, underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+    }
+  }
+
+  // MARK: Reading
+
+  /// Returns the item of a key; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Element? {
+    try information.check(key, for: .value)
+    return try await running(.value) {
+      try await items.value(forKey: key).map { try decode($0, key, during: .value) }
+    }
+  }
+
+  /// Returns the items of several keys in one snapshot; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
+    try information.check(keys, for: .values)
+    return try await running(.values) {
+      let stored = try await items.values(forKeys: keys)
+      return try await BulkWork.run(atMost: keys.count) { [self] allowance in
+        try zip(keys, stored).map { key, bytes in
+          guard let bytes else { return nil }
+          try allowance.take(bytes.count)
+          return try decode(bytes, key, during: .values)
+        }
+      }
+    }
+  }
+
+  /// Returns the first entries of a range of keys in one snapshot; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Element>] {
+    try await running(.entries) {
+      let stored = try await items.entries(in: range, limit: limit, order: order)
+      return try await BulkWork.run(atMost: stored.count) { [self] allowance in
+        try stored.map { entry in
+          try allowance.take(entry.value.count)
+          return StoreEntry(key: entry.key, value: try decode(entry.value, entry.key, during: .entries))
+        }
+      }
+    }
+  }
+
+  /// Returns the first keys of a range in one snapshot; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await items.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of items in a range of keys; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await items.count(in: range)
+  }
+
+  func decode(_ bytes: [UInt8], _ key: StoreKey, during operation: StoreOperation) throws(StoreError) -> Element {
+    guard let item = StoredItem(bytes) else { throw damagedItem(key, operation) }
+    return try decode(item.payload, key, during: operation)
+  }
+
+  func decode(
+    _ payload: ArraySlice<UInt8>, _ key: StoreKey, during operation: StoreOperation
+  ) throws(StoreError) -> Element {
+    // The standard library's method does not pass on the type of the error.
+    try payload.withUnsafeBytes { bytes in
+      Result { () throws(StoreError) in try coder.value(of: bytes, forKey: key, during: operation) }
+    }.get()
+  }
+
+  func damagedItem(_ key: StoreKey, _ operation: StoreOperation) -> StoreError {
+    StoreError(
+      .corrupted, during: operation, store: information.name, key: key,
+      message: "the item is damaged: its value or its state is missing or too short")
+  }
+
+  /// Whether waiting consumers are woken by the base.
+  var isObserved: Bool { observation != nil }
+
+  // MARK: Lifecycle
+
+  /// Ensures that every earlier write is durable; see `DataStore`.
+  public func synchronize() async throws {
+    try await items.synchronize()
+  }
+
+  /// Waits for running operations, and closes the base; see `DataStore`.
+  ///
+  /// Calls that wait for an item fail with `closed`. Leases keep running.
+  public func close() async throws {
+    waits.close()
+    await running.close()
+    try await items.close()
+  }
+}
+
+extension StoreChange {
+  fileprivate func concerns(_ range: KeyRange) -> Bool { self.range.overlaps(range) }
+}
+
+extension StoreQueue: CustomStringConvertible {
+  /// The description of the base, in brackets.
+  public var description: String { "StoreQueue[\(base)]" }
+}
+
+extension StoreQueue: StoreDecorator {
+  /// Performs an operation of a capability on the base.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await callingBase(operation, body)
+  }
+}
+
+/// The queue reports the changes of its items, and none of their states.
+extension StoreQueue: ObservableStore where Base: ObservableStore {
+  /// Observes a range of keys; see `ObservableStore`.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    items.observe(range, observer)
+  }
+}
+
+extension StoreQueue: FlushableStore where Base: FlushableStore {}
+
+extension DataStore where Value == [UInt8] {
+  /// Opens a queue in this store of bytes; see ``StoreQueue``.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the items.
+  ///   - prefix: The prefix of the queue's keys in this store, at least one byte.
+  ///   - codec: The codec that encodes and decodes items.
+  ///   - options: The rules of the queue.
+  /// - Throws: The errors of ``StoreQueue/init(_:prefix:codec:options:clock:now:randomness:)``.
+  public func queue<Element: Sendable>(
+    of type: Element.Type, prefix: StoreKey, codec: some Codec<Element>,
+    options: StoreQueueOptions = StoreQueueOptions()
+  ) async throws -> StoreQueue<Self, Element> {
+    try await StoreQueue(self, prefix: prefix, codec: codec, options: options)
+  }
+}

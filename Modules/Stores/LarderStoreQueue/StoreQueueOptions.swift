@@ -1,0 +1,73 @@
+public import Larder
+
+/// The rules of a ``StoreQueue``.
+///
+/// Each object applies its own rules, so all objects that use a queue must be given the same.
+public struct StoreQueueOptions: Sendable, Hashable {
+  /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
+  ///
+  /// Without a limit, an item that cannot be decoded still becomes a dead letter after five deliveries.
+  public var maximumDeliveries: Int?
+
+  /// The delay of items that are released without an explicit delay.
+  public var retryPolicy: RetryPolicy
+
+  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so that it is not
+  /// enqueued again.
+  ///
+  /// Generated keys are not remembered.
+  public var duplicateWindow: Duration
+
+  /// The time after which an item that becomes a dead letter is removed; `nil` for no limit.
+  public var deadLetterRetention: Duration?
+
+  /// The time between two looks of a waiting consumer, if the base is not observable.
+  public var pollInterval: Duration
+
+  /// Creates options.
+  ///
+  /// - Parameters:
+  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit;
+  ///     defaults to 5.
+  ///   - retryPolicy: The delay of items that are released without an explicit delay; defaults to 1 second, doubling up
+  ///     to 5 minutes.
+  ///   - duplicateWindow: The time for which an id is remembered after its item was acknowledged or became a dead
+  ///     letter; defaults to 5 minutes.
+  ///   - deadLetterRetention: The time after which a dead letter is removed; defaults to `nil`, for no limit.
+  ///   - pollInterval: The time between two looks of a waiting consumer, if the base is not observable; defaults to 1
+  ///     second.
+  public init(
+    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
+    deadLetterRetention: Duration? = nil, pollInterval: Duration = .seconds(1)
+  ) {
+    self.maximumDeliveries = maximumDeliveries
+    self.retryPolicy = retryPolicy
+    self.duplicateWindow = duplicateWindow
+    self.deadLetterRetention = deadLetterRetention
+    self.pollInterval = pollInterval
+  }
+}
+
+extension StoreQueueOptions {
+  /// Throws `invalidArgument` if a rule is out of range.
+  func check(store: String) throws {
+    func check(_ isValid: Bool, _ message: String) throws {
+      guard !isValid else { return }
+      throw StoreError(.invalidArgument, during: .open, store: store, message: message)
+    }
+    try check(maximumDeliveries ?? 1 >= 1, "`maximumDeliveries` must be at least 1, not \(maximumDeliveries ?? 1)")
+    try check(duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)")
+    try check(
+      retryPolicy.base >= .zero && retryPolicy.ceiling >= .zero && (0...1).contains(retryPolicy.jitter),
+      "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
+    let retention = deadLetterRetention ?? .zero
+    try check(retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)")
+    try check(pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)")
+  }
+
+  var rules: QueueRules {
+    QueueRules(
+      maximumDeliveries: maximumDeliveries.map { UInt32(clamping: $0) }, duplicateWindow: duplicateWindow.microseconds,
+      deadLetterRetention: deadLetterRetention?.microseconds)
+  }
+}

@@ -1,0 +1,113 @@
+public import Larder
+
+/// A suite of cases that check whether a queue keeps every promise of `DurableQueue`.
+///
+/// The suite needs one closure, which opens the queue with the rules and the clock of a location:
+///
+/// ```swift
+/// struct QueueStoreDeliveries {
+///   static let suite = QueueConformanceSuite(named: "QueueStore") { location in
+///     try await QueueStore<SampleValue?>(
+///       path: location.files.path("queue"), codec: .cbor(),
+///       configuration: QueueConfiguration(
+///         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
+///         duplicateWindow: location.duplicateWindow),
+///       clock: location.clock, now: { location.clock.date })
+///   }
+///
+///   @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+///     try await conformanceCase.run()
+///   }
+/// }
+/// ```
+///
+/// A queue is a `DataStore` too, so run a ``ConformanceSuite`` as well. Cases about priorities and groups check that a
+/// queue that has none refuses them with `unsupported`. The numbers of the cases begin with 400.
+public struct QueueConformanceSuite: Sendable {
+  /// The name of the queue.
+  public let name: String
+
+  /// The cases to run, ordered by number.
+  public let cases: [ConformanceCase]
+
+  /// The cases that are skipped because the queue lacks a capability, ordered by number.
+  public let skipped: [SkippedCase]
+
+  /// Creates the suite of a queue.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the queue, which failures show.
+  ///   - lacking: The capabilities that the queue lacks; defaults to none. Those that concern no queue are ignored.
+  ///   - isShared: Whether the closure can open the queue several times at the same location at the same time; defaults to
+  ///     `false`, and the cases that need it are then skipped.
+  ///   - seed: The seed of the random numbers, which failures show; defaults to the environment variable `LARDER_SEED`,
+  ///     or else a random seed.
+  ///   - rounds: The number of random histories; defaults to the environment variable `LARDER_ROUNDS`, or else 20.
+  ///   - timeLimit: The maximum duration of a case; defaults to ``ConformanceSuite/timeLimitOfProcess``.
+  ///   - open: A closure that opens the queue at a location. The suite calls it at least once for each case, and again
+  ///     with the same location to reopen a queue.
+  public init<Queue: DurableQueue>(
+    named name: String,
+    lacking: StoreCapabilities = [],
+    isShared: Bool = false,
+    seed: UInt64 = SeededGenerator.seedOfProcess,
+    rounds: Int = ConformanceSuite.roundsOfProcess,
+    timeLimit: Duration = ConformanceSuite.timeLimitOfProcess,
+    open: @escaping @Sendable (QueueLocation) async throws -> Queue
+  ) where Queue.Value == SampleValue? {
+    let list = QueueCaseList(
+      QueueSuiteSettings(
+        name: name, lacking: lacking, isShared: isShared, seed: seed, rounds: rounds, timeLimit: timeLimit, open: open))
+    let all = list.cases.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
+    self.name = name
+    let missing = isShared ? lacking : lacking.union(.otherProcesses)
+    cases = all.filter { $0.needs.isDisjoint(with: missing) }
+    skipped = all.filter { !$0.needs.isDisjoint(with: missing) }
+      .map { SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
+  }
+
+  /// Runs the cases one after another.
+  ///
+  /// - Returns: The passed, failed and skipped cases.
+  /// - Throws: `CancellationError` if the task is cancelled.
+  public func run() async throws -> ConformanceReport {
+    var report = ConformanceReport(skipped: skipped)
+    for conformanceCase in cases {
+      try Task.checkCancellation()
+      do {
+        try await conformanceCase.run()
+        report.passed.append(conformanceCase)
+      } catch let failure as ConformanceFailure {
+        report.failures.append(failure)
+      }
+    }
+    return report
+  }
+}
+
+extension QueueConformanceSuite: CustomStringConvertible {
+  /// The name, and the numbers of cases and of skipped cases.
+  public var description: String { "\(name): \(cases.count) cases, \(skipped.count) skipped" }
+}
+
+/// The place for the data of one queue in a case, with the rules and the clock that the queue must use.
+public struct QueueLocation: Sendable {
+  /// The folder, and objects in memory.
+  public let files: ConformanceLocation
+
+  /// The clock of the queue, whose `date` is the wall-clock time.
+  public let clock = ManualClock()
+
+  init(_ files: ConformanceLocation) {
+    self.files = files
+  }
+
+  /// The number of deliveries after which an item becomes a dead letter: 3.
+  public var maximumDeliveries: Int { 3 }
+
+  /// The delay of released items: 10 seconds, and 20 seconds from the second delivery on.
+  public var retryPolicy: RetryPolicy { RetryPolicy(base: .seconds(10), ceiling: .seconds(20), jitter: 0) }
+
+  /// The time for which an id is remembered: 60 seconds.
+  public var duplicateWindow: Duration { .seconds(60) }
+}

@@ -1,0 +1,124 @@
+import Larder
+import Synchronization
+
+extension QueueCaseList {
+  mutating func addWaitingCases() {
+    add("450", "a waiting consumer receives an item when it is enqueued, and each item goes to one consumer") {
+      queue, _ in
+      let received = Mutex<[Int64]>([])
+      try await concurrently(6) { index in
+        guard index == 5 else {
+          let delivery = try await queue.nextDelivery(lease: .seconds(60)).get()
+          received.withLock { $0.append(delivery.number) }
+          return
+        }
+        for number in 0..<5 {
+          await Task.yield()
+          try await queue.enqueue(.number(Int64(number)))
+        }
+      }
+      try expect("the items", received.withLock { $0.sorted() }, equals: [0, 1, 2, 3, 4])
+    }
+    add("451", "a waiting consumer receives an item when its delay or its lease ends") { queue, trial in
+      try await queue.enqueue(.number(1), delay: .seconds(5))
+      let delivery = try await received(queue, whileAdvancing: trial)
+      try expect("the item after its delay", delivery.number, equals: 1)
+      try expect("whether the delay was kept", trial.clock.now.offset >= .seconds(5), equals: true)
+      let again = try await received(queue, lease: 1_000_000, whileAdvancing: trial)
+      try expect("the attempt after the lease", again.attempt, equals: 2)
+      try await queue.release(again.receipt, after: .zero)
+      try expect("the attempt after a release", try await queue.receiveOne().attempt, equals: 3)
+    }
+    add("452", "cancelling and closing end a wait", checks: .cancellation) { queue, trial in
+      let cancelled = Task { try await queue.nextDelivery(lease: .seconds(60)) }
+      let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)) }
+      let iterating = Task {
+        var count = 0
+        for try await _ in queue.deliveries(lease: .seconds(60)) { count += 1 }
+        return count
+      }
+      for _ in 0..<100 { await Task.yield() }
+      cancelled.cancel()
+      try await expectCancellation(of: "the wait") { try await cancelled.value }
+      try await queue.close()
+      try await expect("the wait", throws: .closed) { try await waiting.value }
+      try expect("the number of items of the sequence", try await iterating.value, equals: 0)
+    }
+    add("453", "a cancelled wait loses no item") { queue, _ in
+      for round in 0..<20 {
+        let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get() }
+        for _ in 0..<(round % 5) { await Task.yield() }
+        async let enqueued = queue.enqueue(.number(Int64(round)))
+        waiting.cancel()
+        _ = try await enqueued
+        let delivery: Delivery<SampleValue?>
+        do {
+          delivery = try await waiting.value
+        } catch is CancellationError {
+          delivery = try await queue.receiveOne()
+        }
+        try expect("the item", delivery.number, equals: Int64(round))
+        try await queue.acknowledge(delivery.receipt)
+      }
+    }
+    add("454", "withNext acknowledges an item, or releases it if the closure throws") { queue, trial in
+      try await queue.enqueue(.number(1))
+      try await expect("withNext", throws: "the error of the closure", where: { $0 as? SampleValue.Refusal }) {
+        try await queue.withNext(lease: .seconds(60)) { _ in throw SampleValue.Refusal.encoding }
+      }
+      try expect("the counts after the error", try await queue.counts(), equals: QueueCounts(delayed: 1))
+      trial.advance(by: 10)
+      let number = try await queue.withNext(lease: .seconds(60)) { $0.number }
+      try expect("the item", number, equals: 1)
+      try expect("the counts", try await queue.counts(), equals: QueueCounts())
+    }
+    add("455", "withNext renews the lease while the closure runs") { queue, trial in
+      try await queue.enqueue(.number(1))
+      try await queue.withNext(lease: .seconds(9), extending: true) { _ in
+        for _ in 0..<5 {
+          try await trial.clock.waitForSleepers(1)
+          trial.advance(by: 3)
+          // The renewal sleeps again when the lease is extended.
+          try await trial.clock.waitForSleepers(1)
+        }
+      }
+      try expect("the counts", try await queue.counts(), equals: QueueCounts())
+    }
+    add("456", "a closed queue refuses everything", checks: .lifecycle) { queue, _ in
+      try await queue.enqueue(.number(1))
+      let receipt = try await queue.receiveOne().receipt
+      try await queue.close()
+      let calls: [(String, () async throws -> Void)] = [
+        ("enqueuing", { try await queue.enqueue(nil) }),
+        ("enqueuing with an id", { try await queue.enqueue(nil, id: "a") }),
+        ("receiving", { _ = try await queue.receive(lease: .seconds(1)) }),
+        ("waiting", { _ = try await queue.nextDelivery(lease: .seconds(1)) }),
+        ("acknowledging", { try await queue.acknowledge(receipt) }),
+        ("releasing", { try await queue.release(receipt) }),
+        ("extending", { try await queue.extend(receipt, lease: .seconds(1)) }),
+        ("peeking", { _ = try await queue.peek() }), ("counting", { _ = try await queue.counts() }),
+        ("dead letters", { _ = try await queue.deadLetters() }),
+        ("requeuing", { try await queue.requeue(["a"]) }), ("requeuing all", { try await queue.requeueDeadLetters() }),
+        ("purging", { try await queue.purgeDeadLetters(["a"]) }),
+        ("purging all", { try await queue.purgeDeadLetters() }),
+      ]
+      for (name, call) in calls { try await expect(name, throws: .closed, by: call) }
+    }
+  }
+}
+
+/// Waits for an item, and advances the clock a second at a time until it comes.
+private func received<Queue: DurableQueue>(
+  _ queue: Queue, lease: Int = 60, whileAdvancing trial: QueueTrial<Queue>
+) async throws -> Delivery<SampleValue?> where Queue.Value == SampleValue? {
+  let isDone = Flag()
+  let task = Task {
+    defer { isDone.raise() }
+    return try await queue.nextDelivery(lease: .seconds(lease)).get()
+  }
+  while !isDone.isRaised {
+    await Task.yield()
+    trial.advance(by: 1)
+  }
+  return try await task.value
+}

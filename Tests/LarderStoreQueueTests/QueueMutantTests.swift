@@ -1,0 +1,123 @@
+import Larder
+import LarderStoreQueue
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Queues with a fault each, which `QueueConformanceSuite` must find.
+@Suite struct QueueMutantTests {
+  enum Fault: String, CaseIterable, Sendable {
+    case forgetsAcknowledgements, leasesNothing, acceptsStaleReceipts, reversesOrder, ignoresGroups, ignoresPriorities
+    case ignoresDelays, ignoresIDs, neverBuries, enqueuesSeparately, losesWhenWaiting, ignoresExtensions
+
+    /// The case that finds the fault.
+    var detector: String {
+      switch self {
+      case .forgetsAcknowledgements, .leasesNothing: "402"
+      case .acceptsStaleReceipts: "420"
+      case .reversesOrder: "400"
+      case .ignoresGroups: "431"
+      case .ignoresPriorities: "430"
+      case .ignoresDelays: "403"
+      case .ignoresIDs: "404"
+      case .neverBuries: "440"
+      case .enqueuesSeparately: "406"
+      case .losesWhenWaiting: "450"
+      case .ignoresExtensions: "425"
+      }
+    }
+  }
+
+  private typealias Queue = StoreQueue<MemoryStore<[UInt8]>, SampleValue?>
+
+  private static func suite(of fault: Fault?) -> QueueConformanceSuite {
+    QueueConformanceSuite(
+      named: fault?.rawValue ?? "no fault", lacking: .persistence, rounds: 40, timeLimit: .seconds(30)
+    ) { location in
+      FaultyQueue(base: try await StoreQueueDeliveries.open(MemoryStore<[UInt8]>(), location), fault: fault)
+    }
+  }
+
+  @Test(arguments: Fault.allCases) func everyFaultIsFound(_ fault: Fault) async throws {
+    let detector = try #require(QueueMutantTests.suite(of: fault).cases.first { $0.id == fault.detector })
+    await #expect(throws: ConformanceFailure.self) { try await detector.run() }
+  }
+
+  /// Histories find the faults that no single case was written for.
+  @Test(arguments: Fault.allCases.filter { $0 != .losesWhenWaiting && $0 != .enqueuesSeparately })
+  func historiesFindTheFault(_ fault: Fault) async throws {
+    let histories = try #require(QueueMutantTests.suite(of: fault).cases.first { $0.id == "470" })
+    await #expect(throws: ConformanceFailure.self) { try await histories.run() }
+  }
+
+  @Test func aQueueWithoutAFaultPasses() async throws {
+    let report = try await QueueMutantTests.suite(of: nil).run()
+    #expect(report.failures.isEmpty, "\(report)")
+    #expect(report.passed.count > 40)
+  }
+
+  /// A decorator that passes everything on but for its fault.
+  private struct FaultyQueue: ForwardingDecorator, DurableQueue {
+    typealias Value = SampleValue?
+
+    let base: Queue
+    let fault: Fault?
+
+    @discardableResult
+    func enqueue(_ inputs: [QueueInput<SampleValue?>]) async throws -> [EnqueuedItem] {
+      let inputs = inputs.map { input in
+        var input = input
+        switch fault {
+        case .ignoresGroups: input.group = nil
+        case .ignoresPriorities: input.priority = 0
+        case .ignoresDelays: input.delay = .zero
+        case .ignoresIDs: input.id = nil
+        default: break
+        }
+        return input
+      }
+      guard fault == .enqueuesSeparately else { return try await base.enqueue(inputs) }
+      var items: [EnqueuedItem] = []
+      for input in inputs { items += try await base.enqueue([input]) }
+      return items
+    }
+
+    func receive(max: Int, lease: Duration) async throws -> [Delivery<SampleValue?>] {
+      let deliveries = try await base.receive(max: max, lease: lease)
+      if fault == .leasesNothing {
+        _ = try await base.release(deliveries.map(\.receipt), after: .zero, countsAsAttempt: false)
+      }
+      return fault == .reversesOrder ? deliveries.reversed() : deliveries
+    }
+
+    func nextDelivery(lease: Duration) async throws -> Result<Delivery<SampleValue?>, StoreError> {
+      let delivery = try await base.nextDelivery(lease: lease)
+      if fault == .losesWhenWaiting, case .success(let delivery) = delivery, delivery.number == 3 {
+        try await base.acknowledge(delivery.receipt)
+        return try await base.nextDelivery(lease: lease)
+      }
+      return delivery
+    }
+
+    func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
+      if fault == .forgetsAcknowledgements { return [] }
+      let stale = try await base.acknowledge(receipts)
+      return fault == .acceptsStaleReceipts ? [] : stale
+    }
+
+    func release(
+      _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+    ) async throws -> [DeliveryReceipt] {
+      try await base.release(
+        receipts, after: delay, countsAsAttempt: fault == .neverBuries ? false : countsAsAttempt)
+    }
+
+    func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
+      fault == .ignoresExtensions ? [] : try await base.extend(receipts, lease: lease)
+    }
+  }
+}
+
+extension Delivery where Element == SampleValue? {
+  fileprivate var number: Int64? { value?.integer }
+}

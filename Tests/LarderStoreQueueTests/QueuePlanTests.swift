@@ -1,0 +1,180 @@
+import Larder
+import Testing
+
+@testable import LarderStoreQueue
+
+/// The rules of a queue, without any I/O.
+@Suite struct QueuePlanTests {
+  private static let layout = QueueLayout(prefix: "q/")
+  private static let rules = QueueRules(
+    maximumDeliveries: 3, duplicateWindow: 60_000_000, deadLetterRetention: 5_000_000)
+
+  /// The entries of a base.
+  private struct Entries {
+    var values: [StoreKey: [UInt8]] = [:]
+
+    /// Plans changes from the current entries, and performs them.
+    mutating func perform(at now: Int64 = 1000, _ change: (inout QueuePlan) -> Void) {
+      let plan = plan(at: now, change)
+      #expect(perform(QueueCommit(plans: [plan])) == [0])
+    }
+
+    func plan(at now: Int64 = 1000, _ change: (inout QueuePlan) -> Void) -> QueuePlan {
+      var plan = QueuePlan(layout, rules, now: now)
+      plan.read(values.mapValues { .some($0) })
+      change(&plan)
+      return plan
+    }
+
+    mutating func perform(_ commit: QueueCommit) -> [Int] {
+      let keys = commit.keys
+      var slots = keys.map { values[$0] }
+      let performed = commit.perform(on: &slots, keys: keys)
+      for (key, value) in zip(keys, slots) { values[key] = value }
+      return performed
+    }
+
+    func item(_ sequence: UInt128) -> ItemRecord? { values[layout.stateKey(sequence)].flatMap { ItemRecord($0) } }
+
+    /// The kinds of the entries, in order.
+    var kinds: String { String(values.keys.sorted().map { Character(Unicode.Scalar($0.bytes[2])) }) }
+  }
+
+  private static func item(_ key: StoreKey, group: StoreKey? = nil, isNamed: Bool = false) -> ItemRecord {
+    ItemRecord(key: key, group: group, priority: 0, hasCallersKey: isNamed, arrival: 7)
+  }
+
+  @Test func anItemLeavesOnlyItsIdBehind() throws {
+    var entries = Entries()
+    entries.perform { $0.insert(1, Self.item("a", isNamed: true), delay: 0, payload: [1, 2]) }
+    #expect(entries.kinds == "irs")
+    let ready = try #require(entries.item(1))
+    entries.perform { _ = $0.lease(1, ready, length: 50, epoch: 9) }
+    #expect(entries.kinds == "ist")
+    let leased = try #require(entries.item(1))
+    #expect(leased.phase == .leased && leased.attempts == 1 && leased.deadline == 1050 && leased.epoch == 9)
+    entries.perform { $0.remove(1, leased, remembering: true) }
+    #expect(entries.kinds == "dt")
+    let timer = try #require(entries.values.keys.sorted().last)
+    let (time, subject) = try #require(Self.layout.timer(of: timer))
+    entries.perform(at: time) { $0.settle(subject, at: time, key: timer) }
+    #expect(entries.kinds == "")
+  }
+
+  @Test func aDeadLetterKeepsItsItemUntilItIsRemoved() throws {
+    var entries = Entries()
+    entries.perform { $0.insert(1, Self.item("a", group: "g"), delay: 5, payload: [1, 2]) }
+    #expect(entries.kinds == "gist")
+    let item = try #require(entries.item(1))
+    entries.perform { plan in
+      plan.bury(1, item, .undecodable, payload: [1, 2])
+      plan.finish("g", first: nil)
+    }
+    #expect(entries.kinds == "txy")
+    let record = try #require(entries.values[Self.layout.deadKey(1)].flatMap { DeadRecord($0) })
+    #expect(record.item == item && record.reason == .undecodable && Array(record.payload) == [1, 2])
+    var requeued = entries
+    requeued.perform { plan in
+      let isRequeued = plan.requeue(1, as: 2)
+      #expect(isRequeued)
+    }
+    #expect(requeued.kinds == "girs")
+    entries.perform { plan in
+      let isPurged = plan.purge(1)
+      #expect(isPurged)
+    }
+    #expect(entries.kinds == "")
+  }
+
+  @Test func twoPlansForOneItemDoNotBothHold() throws {
+    var entries = Entries()
+    entries.perform { $0.insert(1, Self.item("a"), delay: 0, payload: []) }
+    let ready = try #require(entries.item(1))
+    let plans = (1...2).map { number in
+      entries.plan { _ = $0.lease(1, ready, length: 50, epoch: UInt64(number)) }
+    }
+    #expect(entries.perform(QueueCommit(plans: plans)) == [0])
+    #expect(entries.item(1)?.epoch == 1)
+  }
+
+  @Test func onlyAsManyLeasesAsWantedArePerformed() throws {
+    var entries = Entries()
+    for number in 1...4 {
+      entries.perform { $0.insert(UInt128(number), Self.item("\(number)"), delay: 0, payload: []) }
+    }
+    let all = entries
+    let plans = try (1...4).map { number in
+      let item = try #require(all.item(UInt128(number)))
+      var plan = QueuePlan(Self.layout, Self.rules, now: 1000)
+      plan.read([Self.layout.stateKey(UInt128(number)): item.bytes])
+      _ = plan.lease(UInt128(number), item, length: 50, epoch: 1)
+      return plan
+    }
+    entries.perform { $0.remove(1, Self.item("1"), remembering: false) }
+    // The first item is gone. The last plan is not limited.
+    #expect(entries.perform(QueueCommit(plans: plans, limitedCount: 3, maximum: 1)) == [1, 3])
+  }
+
+  @Test func theFirstItemOfAGroupBecomesReadyWhenTheLeaseEnds() throws {
+    var entries = Entries()
+    for number in 1...3 {
+      entries.perform { $0.insert(UInt128(number), Self.item("\(number)", group: "g"), delay: 0, payload: []) }
+    }
+    let items = try (1...3).map { try #require(entries.item(UInt128($0))) }
+    entries.perform { _ = $0.lease(1, items[0], length: 50, epoch: 1) }
+    entries.perform { $0.park(2, items[1], lockedBy: 1) }
+    let leased = try #require(entries.item(1))
+    let acknowledgement = entries.plan { plan in
+      plan.remove(1, leased, remembering: true)
+      plan.finish("g", first: 2)
+    }
+    // Parking another item in between makes the acknowledgement stale, because it may have missed that item.
+    var other = entries
+    other.perform { $0.park(3, items[2], lockedBy: 1) }
+    #expect(other.perform(QueueCommit(plans: [acknowledgement])).isEmpty)
+    #expect(entries.perform(QueueCommit(plans: [acknowledgement])) == [0])
+    #expect(entries.item(2)?.phase == .ready && entries.item(3)?.phase == .ready)
+    #expect(entries.values[Self.layout.groupKey("g")].flatMap { GroupRecord($0) }.map { $0.leased == nil } == true)
+  }
+
+  @Test func recordsRoundTripAndRefuseDamage() throws {
+    var item = ItemRecord(
+      key: "key", group: "group", priority: -10, hasCallersKey: true, arrival: 1_800_000_000_000_000)
+    item.phase = .leased
+    (item.isSuspect, item.attempts, item.deadline, item.epoch) = (true, 7, .max, .max)
+    #expect(ItemRecord(item.bytes) == item)
+    for length in 0..<item.bytes.count - 2 { #expect(ItemRecord(Array(item.bytes.prefix(length))) == nil) }
+    let dead = DeadRecord(item: item, reason: .tooManyDeliveries, time: 1, expiry: 2, payload: [])
+    for length in 0..<dead.bytes.count { #expect(DeadRecord(Array(dead.bytes.prefix(length))) == nil) }
+    let group = GroupRecord(leased: 5)
+    #expect(GroupRecord(group.bytes) == group && GroupRecord([1]) == nil)
+    let id = RememberedID(expiry: 5, sequence: 6)
+    #expect(RememberedID(id.bytes) == id && RememberedID([]) == nil)
+    for subject in [QueueTimer.item(1, isLeased: true), .item(1, isLeased: false), .id("a"), .deadLetter(3)] {
+      let found = try #require(Self.layout.timer(of: Self.layout.timerKey(-5, subject)))
+      #expect(found.time == -5 && found.timer == subject)
+    }
+  }
+
+  @Test func sequenceNumbersIncreaseAlsoIfTheClockDoesNot() {
+    var generator = SequenceGenerator(origin: 3)
+    #expect(generator.next(at: 100) == UInt128(100) << 64 | 3)
+    #expect(generator.next(at: 100) == UInt128(101) << 64 | 3)
+    #expect(generator.next(at: 50) == UInt128(102) << 64 | 3)
+    generator.advance(past: UInt128(500) << 64 | 9)
+    #expect(generator.next(at: 200) == UInt128(501) << 64 | 3)
+    #expect(generator.next(at: 1000) == UInt128(1000) << 64 | 3)
+  }
+
+  @Test func keysSortByPriorityAndTime() {
+    let layout = Self.layout
+    let keys = [
+      layout.readyKey(9, priority: 10), layout.readyKey(1, priority: 0), layout.readyKey(2, priority: 0),
+      layout.readyKey(1, priority: -10),
+    ]
+    #expect(keys.sorted() == keys && keys.allSatisfy { layout.ready.contains($0) })
+    let now = layout.timerKey(5, .id("a"))
+    #expect(layout.timers(upTo: 5).contains(now) && !layout.timers(after: 5).contains(now))
+    #expect(!layout.timers(upTo: 4).contains(now) && layout.timers(after: 4).contains(now))
+  }
+}

@@ -1,0 +1,145 @@
+import Larder
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderStoreQueue
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite struct ScheduleTests {
+  private let clock = ManualClock()
+
+  private func makeQueue(_ base: MemoryStore<[UInt8]>) async throws -> StoreQueue<MemoryStore<[UInt8]>, Int> {
+    let clock = clock
+    return try await StoreQueue(base, prefix: "q/", codec: .json(), clock: clock, now: { clock.date })
+  }
+
+  /// A schedule whose items are the seconds since the clock's zero.
+  private func schedule(every interval: Duration, from start: Int = 0) -> QueueSchedule<Int> {
+    let zero = ManualClock().date
+    return QueueSchedule(name: "tick", every: interval, from: zero.addingTimeInterval(Double(start))) { due in
+      Int(due.timeIntervalSince(zero).rounded())
+    }
+  }
+
+  private func items(_ queue: StoreQueue<MemoryStore<[UInt8]>, Int>) async throws -> [Int] {
+    try await queue.peek(max: 10_000).map(\.value)
+  }
+
+  @Test func eachDueTimeHasOneItem() async throws {
+    let queue = try await makeQueue(MemoryStore())
+    let schedule = schedule(every: .seconds(10), from: 5)
+    #expect(try await queue.enqueueDue(schedule).count == 0)
+    clock.advance(by: .seconds(4))
+    #expect(try await queue.enqueueDue(schedule).count == 0)
+    clock.advance(by: .seconds(1))
+    #expect(try await queue.enqueueDue(schedule).count == 1)
+    #expect(try await queue.enqueueDue(schedule).count == 0)
+    clock.advance(by: .seconds(35))
+    #expect(try await queue.enqueueDue(schedule).count == 3)
+    #expect(try await items(queue) == [5, 15, 25, 35])
+  }
+
+  @Test func anInterruptionMissesNoDueTime() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let first = try await makeQueue(base)
+    try await first.enqueueDue(schedule(every: .seconds(1)))
+    clock.advance(by: .seconds(1000))
+    let second = try await makeQueue(base)
+    #expect(try await second.enqueueDue(schedule(every: .seconds(1))).count == 1000)
+    #expect(try await items(second) == Array(0...1000))
+  }
+
+  @Test func manyProcessesEnqueueEachDueTimeOnce() async throws {
+    let base = MemoryStore<[UInt8]>()
+    var queues: [StoreQueue<MemoryStore<[UInt8]>, Int>] = []
+    for _ in 0..<8 { queues.append(try await makeQueue(base)) }
+    let schedule = schedule(every: .seconds(1))
+    for _ in 0..<50 {
+      clock.advance(by: .seconds(7))
+      try await withThrowingTaskGroup { group in
+        for queue in queues { group.addTask { try await queue.enqueueDue(schedule) } }
+        try await group.waitForAll()
+      }
+    }
+    #expect(try await items(queues[0]) == Array(7...350))
+  }
+
+  @Test func aClockThatIsSetBackEnqueuesNothingTwice() async throws {
+    let queue = try await makeQueue(MemoryStore())
+    let schedule = schedule(every: .seconds(10))
+    try await queue.enqueueDue(schedule)
+    clock.advance(by: .seconds(30))
+    try await queue.enqueueDue(schedule)
+    clock.advance(by: .seconds(-25))
+    #expect(try await queue.enqueueDue(schedule).count == 0)
+    clock.advance(by: .seconds(35))
+    try await queue.enqueueDue(schedule)
+    #expect(try await items(queue) == [0, 10, 20, 30, 40])
+  }
+
+  @Test func anErrorOfTheClosureEnqueuesNothing() async throws {
+    struct Failure: Error {}
+    let queue = try await makeQueue(MemoryStore())
+    let mayFail = Mutex(true)
+    let schedule = QueueSchedule<Int>(name: "tick", every: .seconds(1), from: clock.date) { _ in
+      if mayFail.withLock({ $0 }) { throw Failure() }
+      return 1
+    }
+    await #expect(throws: Failure.self) { try await queue.enqueueDue(schedule) }
+    #expect(try await items(queue).isEmpty)
+    mayFail.withLock { $0 = false }
+    #expect(try await queue.enqueueDue(schedule).count == 1)
+  }
+
+  @Test func runningEnqueuesWhenItIsDue() async throws {
+    let queue = try await makeQueue(MemoryStore())
+    let schedule = schedule(every: .seconds(10))
+    let task = Task { try await queue.run([schedule]) }
+    for count in 1...5 {
+      try await clock.waitForSleepers(1)
+      #expect(try await items(queue).count == count)
+      clock.advance(by: .seconds(10))
+      while try await items(queue).count == count { await Task.yield() }
+    }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test func invalidSchedulesAndDamagedRecordsAreRefused() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let queue = try await makeQueue(base)
+    let short = QueueSchedule<Int>(name: "tick", every: .zero, from: clock.date) { _ in 1 }
+    await #expect { try await queue.enqueueDue(short) } throws: { StoreError.Code.invalidArgument ~= $0 }
+    let unnamed = QueueSchedule<Int>(name: "", every: .seconds(1), from: clock.date) { _ in 1 }
+    await #expect { try await queue.enqueueDue(unnamed) } throws: { StoreError.Code.invalidArgument ~= $0 }
+    try await base.setValue([1, 2], forKey: "q/ctick")
+    await #expect { try await queue.enqueueDue(self.schedule(every: .seconds(1))) } throws: {
+      StoreError.Code.corrupted ~= $0
+    }
+    try await queue.removeSchedule("tick")
+    #expect(try await queue.enqueueDue(self.schedule(every: .seconds(1))).count == 1)
+  }
+
+  @Test func dueTimesAreMultiplesOfTheInterval() {
+    let times = DueTimes(interval: 10, start: 3)
+    #expect(times.next(after: 2) == 3)
+    #expect(times.next(after: 3) == 13)
+    #expect(times.next(after: 12) == 13)
+    #expect(times.next(after: -7) == 3)
+    #expect(times.next(after: -8) == -7)
+    #expect(times.next(after: .max - 2) == .max)
+    #expect(DueTimes(interval: .max, start: .max).next(after: .min) == .max)
+    #expect(DueTimes(interval: 10, start: 0).next(after: .min) < .min + 10)
+    for time in -50...50 as ClosedRange<Int64> {
+      let next = times.next(after: time)
+      #expect(next > time && next <= time + 10 && (next - 3) % 10 == 0)
+    }
+  }
+}

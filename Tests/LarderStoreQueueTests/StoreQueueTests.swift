@@ -1,0 +1,226 @@
+import Foundation
+import Larder
+import LarderBatching
+import LarderCBOR
+import LarderLMDB
+import LarderObservation
+import LarderStoreQueue
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct StoreQueueTests {
+  private typealias Bytes = MemoryStore<[UInt8]>
+
+  private static func open<Base: DataStore>(
+    _ base: Base, _ clock: ManualClock, options: StoreQueueOptions = StoreQueueOptions()
+  ) async throws -> StoreQueue<Base, Int> where Base.Value == [UInt8] {
+    try await StoreQueue(base, prefix: "q/", codec: .cbor(), options: options, clock: clock, now: { clock.date })
+  }
+
+  @Test func changesEnqueueAnItemTogetherWithOtherEntries() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let queue = try await StoreQueueTests.open(bytes, clock)
+    var batch = ChangeBatch<[UInt8]>([.set("order", [7])])
+    for change in try queue.changes(enqueuing: 1, after: .seconds(5), priority: 3, group: "g").changes {
+      batch.append(change)
+    }
+    try bytes.apply(batch)
+    #expect(try await queue.counts() == QueueCounts(delayed: 1))
+    clock.advance(by: .seconds(5))
+    let delivery = try #require(try await queue.receive(lease: .seconds(1)).first)
+    #expect(delivery.value == 1 && delivery.priority == 3 && delivery.group == "g")
+    #expect(try bytes.value(forKey: "order") == [7])
+  }
+
+  @Test func queuesWithDifferentPrefixesAreIndependent() async throws {
+    let bytes = Bytes()
+    let first = try await bytes.queue(of: Int.self, prefix: "a/", codec: .cbor())
+    let second = try await bytes.queue(of: String.self, prefix: "b/", codec: .cbor())
+    try await first.enqueue(1)
+    try await second.enqueue("x")
+    #expect(try await first.receive(max: 9, lease: .seconds(60)).map(\.value) == [1])
+    try await first.removeAll()
+    #expect(try await second.receive(max: 9, lease: .seconds(60)).map(\.value) == ["x"])
+  }
+
+  @Test func invalidOptionsAndPrefixesAreRefused() async throws {
+    for prefix in ["", String(repeating: "p", count: 440)] {
+      await expectStoreError(.invalidArgument) {
+        try await Bytes().queue(of: Int.self, prefix: StoreKey(prefix), codec: .cbor())
+      }
+    }
+    for options in [
+      StoreQueueOptions(maximumDeliveries: 0), StoreQueueOptions(duplicateWindow: .seconds(-1)),
+      StoreQueueOptions(pollInterval: .zero), StoreQueueOptions(deadLetterRetention: .seconds(-1)),
+      StoreQueueOptions(retryPolicy: RetryPolicy(jitter: 2)),
+    ] {
+      await expectStoreError(.invalidArgument) {
+        try await Bytes().queue(of: Int.self, prefix: "q/", codec: .cbor(), options: options)
+      }
+    }
+  }
+
+  @Test func aNewerFormatIsRefused() async throws {
+    let bytes = Bytes()
+    try await bytes.setValue([2], forKey: "q/f")
+    await expectStoreError(.versionMismatch) {
+      try await bytes.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    }
+  }
+
+  @Test func anotherObjectsItemsAreFoundByPolling() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let (first, second) = (try await StoreQueueTests.open(bytes, clock), try await StoreQueueTests.open(bytes, clock))
+    let waiting = Task { try await first.nextDelivery(lease: .seconds(60)).get().value }
+    try await clock.waitForSleepers(1)
+    try await second.enqueue(1)
+    clock.advance(by: .milliseconds(999))
+    #expect(try await second.counts() == QueueCounts(waiting: 1))
+    clock.advance(by: .milliseconds(1))
+    #expect(try await waiting.value == 1)
+  }
+
+  @Test func anObservableBaseWakesConsumersOfOtherObjects() async throws {
+    let (bytes, clock) = (Bytes().observable(), ManualClock())
+    let (first, second) = (try await StoreQueueTests.open(bytes, clock), try await StoreQueueTests.open(bytes, clock))
+    // The clock does not move, so only a report can wake the consumers.
+    let waiting = (0..<3).map { _ in Task { try await first.nextDelivery(lease: .seconds(60)).get().value } }
+    for _ in 0..<50 { await Task.yield() }
+    try await second.enqueue([QueueInput(1), QueueInput(2)])
+    try await bytes.apply(second.changes(enqueuing: 3))
+    var values: [Int] = []
+    for task in waiting { values.append(try await task.value) }
+    #expect(values.sorted() == [1, 2, 3])
+  }
+
+  @Test func deadLettersAreRemovedAfterTheirRetention() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let queue = try await StoreQueueTests.open(
+      bytes, clock, options: StoreQueueOptions(maximumDeliveries: 1, deadLetterRetention: .seconds(100)))
+    try await queue.enqueue(1)
+    try await queue.release(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+    clock.advance(by: .seconds(99))
+    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.counts().dead == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.counts().dead == 0)
+    #expect(try bytes.count(in: .all) == 1)
+  }
+
+  @Test func anItemThatMayHaveCrashedAProcessIsReceivedAlone() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let queue = try await StoreQueueTests.open(bytes, clock)
+    try await queue.enqueue((0..<5).map { QueueInput($0) })
+    for _ in 0..<2 {
+      #expect(try await queue.receive(max: 1, lease: .seconds(60)).map(\.value) == [0])
+      clock.advance(by: .seconds(60))
+    }
+    #expect(try await queue.receive(max: 5, lease: .seconds(60)).map(\.value) == [0])
+    #expect(try await queue.receive(max: 5, lease: .seconds(60)).map(\.value) == [1, 2, 3, 4])
+  }
+
+  @Test func aLostStateBlocksNoOtherItem() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let queue = try await StoreQueueTests.open(bytes, clock)
+    try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b"), QueueInput(3)])
+    let states = try bytes.keys(in: .prefix("q/s"), limit: 2, order: .ascending)
+    try bytes.apply([.remove(states[0]), .set(states[1], [9])])
+    #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value) == [3])
+    // The values are still there.
+    #expect(try await queue.value(forKey: "a") == 1)
+    #expect(try await queue.value(forKey: "b") == 2)
+  }
+
+  @Test func aMissingValueMakesADeadLetter() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let queue = try await StoreQueueTests.open(bytes, clock)
+    try await queue.enqueue(1, id: "a")
+    try await queue.enqueue(2)
+    try await bytes.removeValue(forKey: "q/ia")
+    #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value) == [2])
+    #expect(try await queue.deadLetters().map(\.reason) == [.undecodable])
+  }
+
+  @Test func aReadOnlyBaseCanBeReadAndNotChanged() async throws {
+    let folder = try TemporaryFolder()
+    let writer = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw)
+      .queue(of: Int.self, prefix: "q/", codec: .cbor())
+    try await writer.enqueue(1)
+    try await writer.close()
+    let reader = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw, access: .readOnly)
+      .queue(of: Int.self, prefix: "q/", codec: .cbor())
+    #expect(try await reader.peek().map(\.value) == [1])
+    await expectStoreError(.notPermitted) { try await reader.enqueue(2) }
+    await expectStoreError(.notPermitted) { try await reader.receive(lease: .seconds(1)) }
+    await expectStoreError(.notPermitted) { () async throws in try reader.changes(enqueuing: 2) }
+    try await reader.close()
+  }
+
+  /// Producers and consumers share commits of a base that batches them.
+  @Test func writersShareCommitsOfABatchingBase() async throws {
+    let base = CountingStore(base: Bytes())
+    let queue = try await base.batched().queue(of: Int.self, prefix: "q/", codec: .cbor())
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<200 { group.addTask { try await queue.enqueue(number) } }
+      try await group.waitForAll()
+    }
+    #expect(try await queue.count() == 200)
+    #expect(base.commits.load(ordering: .relaxed) < 150)
+  }
+
+  /// A queue that has drained keeps no entries, whatever happened to its items.
+  @Test func aDrainedQueueLeavesNothing() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let queue = try await StoreQueueTests.open(bytes, clock, options: StoreQueueOptions(maximumDeliveries: 2))
+    let seed = SeededGenerator.seedOfProcess
+    var generator = SeededGenerator(seed: seed, purpose: "drained queue")
+    for number in 0..<300 {
+      try await queue.enqueue(
+        number, id: Bool.random(using: &generator) ? "id \(number)" : nil,
+        delay: .seconds(.random(in: 0..<3, using: &generator)), priority: .random(in: -2...2, using: &generator),
+        group: Bool.random(using: &generator) ? "group \(number % 4)" : nil)
+    }
+    while try await queue.count() > 0 {
+      for delivery in try await queue.receive(max: 7, lease: .seconds(30)) {
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: try await queue.release(delivery.receipt)
+        case 1: try await queue.removeValue(forKey: delivery.key)
+        case 2: break
+        default: try await queue.acknowledge(delivery.receipt)
+        }
+      }
+      clock.advance(by: .seconds(5))
+    }
+    try await queue.purgeDeadLetters()
+    clock.advance(by: .seconds(600))
+    #expect(try await queue.receive(lease: .seconds(1)).isEmpty)
+    #expect(try bytes.keys(in: .all, limit: .max, order: .ascending) == ["q/f"], "seed \(seed)")
+  }
+}
+
+/// A store that takes a moment for each commit, and counts them.
+private final class CountingStore: ForwardingDecorator {
+  typealias Value = [UInt8]
+
+  let base: MemoryStore<[UInt8]>
+  let commits = Atomic(0)
+
+  init(base: MemoryStore<[UInt8]>) { self.base = base }
+
+  func apply(_ changes: ChangeBatch<[UInt8]>) async throws {
+    commits.add(1, ordering: .relaxed)
+    for _ in 0..<20 { await Task.yield() }
+    try base.apply(changes)
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+  ) async throws -> Result {
+    commits.add(1, ordering: .relaxed)
+    for _ in 0..<20 { await Task.yield() }
+    return try base.update(keys, body)
+  }
+}
