@@ -242,7 +242,12 @@ let package = Package(
     .testTarget(
       name: "LarderWorkerTests",
       dependencies: [
-        "LarderWorker", "LarderCBOR", "LarderQueue", "LarderTesting", "TestSupport",
+        "LarderWorker", "LarderCBOR", "LarderQueue", "LarderStoreQueue", "LarderTesting", "TestSupport",
+        .product(name: "Logging", package: "swift-log", condition: .when(traits: ["ServiceLifecycle"])),
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+        .product(
+          name: "UnixSignals", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
         .product(
           name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
           condition: .when(traits: ["ServiceLifecycle"])),
