@@ -54,7 +54,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   /// Returns the value of a key; see `DataStore`.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    try await meter.measure(.value, bytes: { bytes(of: CollectionOfOne($0)) }) { try await base.value(forKey: key) }
+    try await meter.measure(.value, bytes: { bytes(of: $0) }) { try await base.value(forKey: key) }
   }
 
   /// Returns the values of several keys in one snapshot; see `DataStore`.
@@ -131,6 +131,14 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   // MARK: Bytes
 
+  /// Returns the size of a value in bytes.
+  // Not that of a collection of one, whose type unspecialized code would have to look up.
+  @inlinable
+  func bytes(of value: Value?) -> Int {
+    guard let size, let value else { return 0 }
+    return max(0, size(value))
+  }
+
   /// Returns the total size of some values in bytes, limited to `Int.max`.
   @inlinable
   func bytes<Values: Sequence>(of values: Values) -> Int where Values.Element == Value? {
@@ -178,14 +186,14 @@ extension MeteredStore: StoreDecorator {
 extension MeteredStore: ExpirableStore where Base: ExpirableStore {
   /// Stores a value with a time to live; see `ExpirableStore`.
   public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
-    try await meter.measure(.apply, bytes: { bytes(of: CollectionOfOne(Optional(value))) }) {
+    try await meter.measure(.apply, bytes: { bytes(of: value) }) {
       try await base.setValue(value, forKey: key, timeToLive: timeToLive)
     }
   }
 
   /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
-    try await meter.measure(.value, bytes: { bytes(of: CollectionOfOne($0)) }) { try await base.peekValue(forKey: key) }
+    try await meter.measure(.value, bytes: { bytes(of: $0) }) { try await base.peekValue(forKey: key) }
   }
 }
 

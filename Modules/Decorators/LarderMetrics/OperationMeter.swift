@@ -25,9 +25,11 @@ final class OperationMeter: Sendable {
   /// The name of the operation or block.
   let name: String
 
-  private let store: String
+  /// Creates the instruments, or is `nil` without a backend.
+  ///
+  /// It is a closure, because testing and copying an optional `any MetricsFactory` takes some 40 ns.
+  private let makeInstruments: (@Sendable () -> OperationInstruments)?
   private let countsBytes: Bool
-  private let factory: (any MetricsFactory)?
   private let instruments = AtomicLazyReference<OperationInstruments>()
   private let inFlight = Atomic<Int>(0)
   private let tally = Mutex(OperationTally())
@@ -41,19 +43,21 @@ final class OperationMeter: Sendable {
   ///   - factory: The metrics backend, or `nil` for none.
   init(_ name: String, store: String, countsBytes: Bool, factory: (any MetricsFactory)?) {
     self.name = name
-    self.store = store
     self.countsBytes = countsBytes
-    self.factory = factory
+    if let factory {
+      makeInstruments = {
+        OperationInstruments(name, store: store, countsBytes: countsBytes, factory: factory)
+      }
+    } else {
+      makeInstruments = nil
+    }
   }
 
   /// Records the start of an operation, which must end with ``end(nanoseconds:outcome:bytes:)``.
   func begin() {
     inFlight.add(1, ordering: .relaxed)
-    guard let factory else { return }
-    let instruments =
-      instruments.load()
-      ?? instruments.storeIfNil(
-        OperationInstruments(name, store: store, countsBytes: countsBytes, factory: factory))
+    guard let makeInstruments else { return }
+    let instruments = instruments.load() ?? instruments.storeIfNil(makeInstruments())
     instruments.inFlight.increment()
   }
 
@@ -70,7 +74,7 @@ final class OperationMeter: Sendable {
         nanoseconds: UInt64(clamping: nanoseconds), error: outcome.isFailure ? outcome.name : nil, bytes: bytes)
     }
     // Without a backend, nothing is loaded, because an atomic load of a reference costs some 20 ns.
-    guard factory != nil, let instruments = instruments.load() else { return }
+    guard makeInstruments != nil, let instruments = instruments.load() else { return }
     instruments.inFlight.decrement()
     instruments.timer(for: outcome).recordNanoseconds(nanoseconds)
     if counted > 0 { instruments.bytes?.increment(by: counted) }
@@ -141,7 +145,8 @@ struct OperationTally {
   /// - Returns: The number of bytes that were added. It is less than `bytes` if the sum would exceed `Int.max`.
   @discardableResult
   mutating func record(nanoseconds: UInt64, error: String?, bytes: Int) -> Int {
-    if durations == nil {
+    // A pattern, because `==` copies the histogram.
+    if case nil = durations {
       durations = Histogram(
         highestTrackableValue: OperationTally.longestUsual, numberOfSignificantValueDigits: .three)
       durations?.autoResize = true
