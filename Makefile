@@ -149,8 +149,9 @@ hit-ratio: ## Show the hit ratios of the cache policies; ARGUMENTS="--trace FILE
 	swift build --package-path Benchmarks --configuration release --product hit-ratio
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/hit-ratio" $(ARGUMENTS)
 
-docs: set-up-build ## Build the reference documentation of all modules, with warnings as errors, in .build/docs.
+docs: set-up-build ## Build the reference documentation of all modules, with warnings as errors, in .build/docs; check all links.
 	@Scripts/build-docs
+	@Scripts/check-site
 
 format: ## Format every Swift file.
 	@Scripts/swift-files | xargs -0 swift format format --in-place --parallel

@@ -14,6 +14,11 @@ import Testing
     var name: String
   }
 
+  private struct Preferences: Codable, Equatable {
+    var name: String
+    var volume: Double
+  }
+
   private let temporary: TemporaryFolder
   private let folder: String
 
@@ -30,6 +35,15 @@ import Testing
     defaults.set(try JSONEncoder().encode(User(name: "Ada")), forKey: "profile.ada")
     defaults.set(3, forKey: "profile.count")
     defaults.set(Data("1".utf8), forKey: "launches")
+    defaults.set("Ada", forKey: "name")
+    defaults.set(0.5, forKey: "volume")
+
+    let preferences = try await JSONFileStore<Preferences>(path: folder + "/preferences.json")
+    let old = Preferences(name: defaults.string(forKey: "name") ?? "", volume: defaults.double(forKey: "volume"))
+    try await preferences.setValue(old, forKey: "preferences")
+
+    #expect(try await preferences["preferences"] == Preferences(name: "Ada", volume: 0.5))
+    try await preferences.close()
 
     let settings = try await JSONFileStore(path: folder + "/settings.json", codec: .jsonText)
     var batch = ChangeBatch<JSONText>()
@@ -38,8 +52,8 @@ import Testing
       batch.setValue(try JSONText(String(decoding: data, as: UTF8.self)), forKey: StoreKey(name))
     }
     try await settings.apply(batch)
-
     try await settings.close()
+
     let typed = try await JSONFileStore<User>(path: folder + "/settings.json")
     #expect(
       try await typed.entries(in: .all, limit: 9) == [StoreEntry(key: "profile.ada", value: User(name: "Ada"))])
@@ -79,7 +93,7 @@ import Testing
 
   @Test func theGuideHasThisCode() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Comparison.md")
-    #expect(guide.pieces.count == 3)
+    #expect(guide.pieces.count == 4)
     #expect(try guide.piecesMissing() == [])
   }
 }

@@ -99,6 +99,14 @@ import Testing
     #expect(counts.take().others == 4)
     #expect(try await store.values(forKeys: ["large 1", "large 2"]) == [large, large])
     #expect(counts.take().others == 2)
+
+    // As in the guide `Concurrency.md`.
+    let photos = store
+    try await photos.setValue(large + large, forKey: "photo:7")
+    _ = counts.take()
+    let photo = try await photos.values(forKeys: ["photo:7"])[0]
+    #expect(photo == large + large)
+    #expect(counts.take() == (0, 1))
     try await store.close()
   }
 

@@ -241,12 +241,14 @@ struct PasswordFileTests {
   }
 
   @Test func aCopyUnderAnotherPasswordIsARecoveryKey() async throws {
-    try await source().save(PasswordFileTests.content, replacing: nil)
-    let recovery = folder.path("recovery.jwe")
+    let (source, usbStick) = (source(), folder.path)
+    try await source.save(PasswordFileTests.content, replacing: nil)
     let recoveryPassword = try Password(bytes: [0, 255, 10])
-    let keys = try #require(try await source().load())
-    let copy: PasswordFileKeySource = .passwordFile(recovery, password: recoveryPassword)
-    try await copy.save(keys, replacing: nil)
+    // As in the article `PasswordFileFormat.md`.
+    let copy: PasswordFileKeySource = .passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword)
+    if let keys = try await source.load() {
+      try await copy.save(keys, replacing: copy.load())
+    }
     try FileManager.default.removeItem(atPath: path)
     #expect(try await copy.load() == PasswordFileTests.content)
   }

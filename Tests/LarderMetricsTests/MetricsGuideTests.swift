@@ -40,9 +40,19 @@ import Testing
     #expect(store.report().operations.map(\.name) == ["value", "apply", "decode", "fetch"])
   }
 
+  @Test func twoMeters() async throws {
+    let base = MemoryStore<String>()
+    let backend = base.metered(as: "backend")
+    let store = backend.metered(as: "store", slowThreshold: .milliseconds(20))
+
+    try await store.setValue("Ada", forKey: "user:1")
+    #expect(store.meter.slowThreshold == .milliseconds(20))
+    #expect(store.report()["apply"]?.count == 1 && backend.report()["apply"]?.count == 1)
+  }
+
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Decorators/LarderMetrics/LarderMetrics.docc/Metrics.md")
-    #expect(guide.pieces.count == 4)
+    #expect(guide.pieces.count == 5)
     #expect(try guide.piecesMissing() == [])
   }
 }

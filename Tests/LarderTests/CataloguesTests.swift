@@ -57,4 +57,30 @@ import Testing
       #expect(shown.filter { !tested.contains($0) } == [], "\(module)")
     }
   }
+
+  /// Every code block in Swift, of every page, is part of a test or an example, or of a package that
+  /// `Scripts/prove-isolation` builds.
+  @Test func theCodeOfEveryPageIsCompiled() throws {
+    // The blocks of `Scripts/prove-isolation`, by how they begin.
+    let built = [
+      "README.md": "// swift-tools-version", "GettingStarted.md": "import Larder", "WritingAStore.md": "",
+      "LarderTesting.md": "import Larder",
+    ]
+    let root = CataloguesTests.repository.standardizedFileURL.path
+    let tree = try #require(
+      FileManager.default.enumerator(
+        at: URL(filePath: root), includingPropertiesForKeys: nil, options: .skipsHiddenFiles))
+    let files = tree.compactMap { ($0 as? URL).map { String($0.path.dropFirst(root.count)) } }
+    let compiled = try files.filter { $0.wholeMatch(of: #/.*/(Tests|Examples)/.*\.swift/#) != nil }
+      .map { try Guide.unindented(String(contentsOfFile: root + "/" + $0, encoding: .utf8)) }
+    let pages = files.filter { $0.hasSuffix(".md") }
+    #expect(compiled.count > 300 && pages.count > 60)
+    for page in pages {
+      let exception = built[URL(filePath: page).lastPathComponent]
+      for block in try Guide(page).pieces where exception.map({ !block.hasPrefix($0) }) ?? true {
+        let code = Guide.unindented(block)
+        #expect(compiled.contains { $0.contains(code) }, "\(page): no test contains this code:\n\(block)")
+      }
+    }
+  }
 }

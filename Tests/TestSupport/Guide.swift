@@ -36,10 +36,14 @@ public struct Guide {
   }
 
   /// Returns the lines of a text without their indentation, and with one space before a trailing comment, because a
-  /// guide
-  /// aligns comments and the formatter does not.
-  private static func unindented(_ text: String) -> String {
+  /// guide aligns comments and the formatter does not.
+  public static func unindented(_ text: String) -> String {
     text.split(separator: "\n", omittingEmptySubsequences: false)
-      .map { $0.trimmingCharacters(in: .whitespaces).replacing(/[ ]+\/\//, with: " //") }.joined(separator: "\n")
+      .map { line in
+        let trimmed = line.trimmingCharacters(in: .whitespaces)
+        // The search takes long, and most lines have no comment.
+        return trimmed.utf8.contains(UInt8(ascii: "/")) ? trimmed.replacing(/[ ]+\/\//, with: " //") : trimmed
+      }
+      .joined(separator: "\n")
   }
 }
