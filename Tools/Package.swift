@@ -11,8 +11,9 @@ let package = Package(
     .executable(name: "larder", targets: ["LarderCommand"])
   ],
   dependencies: [
-    // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "Metrics", "Compression", "Crypto"]),
+    // By name, so that the folder of the repository may be called anything. The traits are those of Examples, in the same
+    // order, so that both packages use the same compiled modules. The tool needs all but GRDB, which it does not build.
+    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [

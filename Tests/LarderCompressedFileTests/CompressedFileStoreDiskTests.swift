@@ -13,7 +13,7 @@ import Testing
 @Suite struct CompressedFileStoreDiskTests {
   static func trials(_ durability: FileDurability) -> DiskTrials<CompressedFileStore<Int>> {
     DiskTrials(
-      "CompressedFileStore, \(durability)", cuts: 120, faults: 60, historyLength: 2, historyShare: 0.1
+      "CompressedFileStore, \(durability)", cuts: 80, faults: 40, historyLength: 2, historyShare: 0.05
     ) { disk in
       try await CompressedFileStore(path: "/store.gz", codec: .json(), durability: durability, fileSystem: disk)
     }

@@ -10,9 +10,11 @@ import TestSupport
 ///
 /// `make soak` runs a million power cuts.
 @Suite struct JSONFileStoreDiskTests {
+  private let isShort = ConformanceSuite.roundsOfProcess < 20
+
   static func trials(_ durability: FileDurability) -> DiskTrials<JSONFileStore<Int>> {
     DiskTrials(
-      "JSONFileStore, \(durability)", cuts: 400, faults: 200, historyLength: 2, historyShare: 0.25
+      "JSONFileStore, \(durability)", cuts: 150, faults: 80, historyLength: 2, historyShare: 0.08
     ) { disk in
       try await JSONFileStore(path: "/store.json", codec: .json(), durability: durability, fileSystem: disk)
     }
@@ -37,20 +39,22 @@ import TestSupport
     try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (failure.fault, failure.operation))
     // A change to the store or the disk may give that number to another operation, so the trial covers all operations.
     let operationCount = try await trial.repeatTrial(failure.history, seed: failure.seed, fault: nil)
+    let seedCount: UInt64 = isShort ? 2 : 10
     for operation in 1...operationCount {
-      for seed in failure.seed..<failure.seed + 10 {
+      for seed in failure.seed..<failure.seed + seedCount {
         try await trial.repeatTrial(failure.history, seed: seed, fault: (failure.fault, operation))
       }
     }
   }
 
+  /// A fifth of the histories without the 20 rounds of `make soak`.
   @Test(arguments: FileDurability.allCases) func everyHistoryOfThreeSteps(_ durability: FileDurability) async throws {
     let trial = HistoryTrial("JSONFileStore, \(durability)") { location in
       try await JSONFileStore<Int>(
         path: "/store.json", codec: .json(), durability: durability,
         fileSystem: location.object { SimulatedFileSystem(seed: 1) })
     }
-    try await trial.runEveryHistory(upToLength: 3)
+    try await trial.runEveryHistory(upToLength: 3, share: isShort ? 0.2 : 1)
   }
 }
 

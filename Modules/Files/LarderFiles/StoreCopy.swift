@@ -44,6 +44,30 @@ package struct StoreCopy: Sendable {
     StoreError(.invalidArgument, during: .backup, store: name, message: "something already exists at the path")
   }
 
+  /// Writes a copy that is one file, and gives it its name once it is durable.
+  ///
+  /// The file is created empty, so that only the user can read it, whatever `write` does. It is removed if an error is
+  /// thrown before it has its name.
+  ///
+  /// - Parameter write: A closure that writes the file at ``temporaryPath``.
+  /// - Throws: The error that `write` throws, except that a `FileError` becomes a `StoreError`; `StoreError`, with
+  ///   `invalidArgument` if something exists at the path by now.
+  package func writeFile(_ write: () throws -> Void) throws {
+    let fileSystem = POSIXFileSystem()
+    do {
+      try fileSystem.open(temporaryPath, .createNew).close()
+      try write()
+      try fileSystem.synchronizeFile(at: temporaryPath)
+      try place(isFolder: false)
+    } catch {
+      // The partial copy is useless. The original error matters more than a failure to remove it.
+      try? fileSystem.removeFile(at: temporaryPath)
+      guard let error = error as? FileError else { throw error }
+      throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
+    }
+    try synchronizeName()
+  }
+
   /// Gives the copy its name.
   ///
   /// - Parameter isFolder: Whether the copy is a folder.

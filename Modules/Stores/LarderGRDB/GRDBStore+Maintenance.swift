@@ -94,32 +94,24 @@ extension GRDBStore: MaintainableStore {
   }
 
   private static func copy(_ writer: any DatabaseWriter, to path: String, compacting: Bool, store: String) throws {
-    let fileSystem = POSIXFileSystem()
     let copy = try StoreCopy(at: path, ofStore: store)
     do {
-      // Created here, because SQLite would let everyone read it.
-      try fileSystem.open(copy.temporaryPath, .createNew).close()
-      if compacting {
-        try writer.writeWithoutTransaction { db in
-          try db.execute(sql: "VACUUM INTO ?", arguments: [copy.temporaryPath])
+      try copy.writeFile {
+        if compacting {
+          try writer.writeWithoutTransaction { db in
+            try db.execute(sql: "VACUUM INTO ?", arguments: [copy.temporaryPath])
+          }
+        } else {
+          var configuration = writer.configuration
+          configuration.readonly = false
+          let queue = try DatabaseQueue(path: copy.temporaryPath, configuration: configuration)
+          try writer.backup(to: queue)
+          try queue.close()
         }
-      } else {
-        var configuration = writer.configuration
-        configuration.readonly = false
-        let queue = try DatabaseQueue(path: copy.temporaryPath, configuration: configuration)
-        try writer.backup(to: queue)
-        try queue.close()
       }
-      try fileSystem.synchronizeFile(at: copy.temporaryPath)
-      try copy.place(isFolder: false)
     } catch {
-      // The partial copy is useless. The original error matters more than a failure to remove it.
-      try? fileSystem.removeFile(at: copy.temporaryPath)
-      let message = "the copy could not be written"
-      if let error = error as? FileError { throw StoreError(error, during: .backup, store: store, message: message) }
-      throw StoreError.replacing(error, during: .backup, store: store, message)
+      throw StoreError.replacing(error, during: .backup, store: store, "the copy could not be written")
     }
-    try copy.synchronizeName()
   }
 }
 #endif

@@ -10,6 +10,27 @@ import Testing
 ///
 /// Otherwise, their success would prove nothing.
 @Suite(.limitedParallelism) struct FileMutantTests {
+  /// A fault below a store with a durability.
+  struct Combination: Sendable, CustomTestStringConvertible {
+    let fault: FileFault
+    let durability: FileDurability
+
+    var testDescription: String { "\(fault), \(durability)" }
+  }
+
+  /// The combinations of faults and durabilities that run: all with at least 20 rounds, as in `make soak`, otherwise a
+  /// third, which depends on the seed.
+  private static func combinations(without excluded: FileFault...) -> [Combination] {
+    let all = FileFault.allCases.filter { !excluded.contains($0) }.flatMap { fault in
+      FileDurability.allCases.map { Combination(fault: fault, durability: $0) }
+    }
+    // A store that synchronizes after each write has no late write.
+    .filter { $0.fault != .writesLate || $0.durability != .synced }
+    guard ConformanceSuite.roundsOfProcess < 20 else { return all }
+    let first = Int(SeededGenerator.seedOfProcess % 3)
+    return stride(from: first, to: all.count, by: 3).map { all[$0] }
+  }
+
   /// Looks for a broken promise as the stores' tests do, but alternates failures and power loss.
   private static func failure<Store: DataStore<Int>>(
     over fault: FileFault, open: @escaping @Sendable (any FileSystem) async throws -> Store
@@ -26,12 +47,11 @@ import Testing
     }
   }
 
-  @Test(arguments: FileFault.allCases.filter { $0 != .locksNothing }, FileDurability.allCases)
-  func everyFaultBelowJSONFileStoreIsFound(_ fault: FileFault, _ durability: FileDurability) async throws {
-    // That store synchronizes after each write, so no write is late.
-    if fault == .writesLate, durability == .synced { return }
-    let failure = try await FileMutantTests.failure(over: fault) { fileSystem in
-      try await JSONFileStore<Int>(path: "/store.json", codec: .json(), durability: durability, fileSystem: fileSystem)
+  @Test(arguments: combinations(without: .locksNothing))
+  func everyFaultBelowJSONFileStoreIsFound(_ combination: Combination) async throws {
+    let failure = try await FileMutantTests.failure(over: combination.fault) { fileSystem in
+      try await JSONFileStore<Int>(
+        path: "/store.json", codec: .json(), durability: combination.durability, fileSystem: fileSystem)
     }
     let history = try #require(failure).history
     #expect(history.count < 8, "the history was not shortened: \(history)")
@@ -56,13 +76,12 @@ import Testing
   /// The faults that two steps and a few seeds show.
   ///
   /// Only `ignoresTruncate` takes a longer journal.
-  @Test(
-    arguments: FileFault.allCases.filter { ![.locksNothing, .ignoresTruncate].contains($0) }, FileDurability.allCases)
-  func everyFaultIsFoundByShortHistories(_ fault: FileFault, _ durability: FileDurability) async throws {
-    if fault == .writesLate, durability == .synced { return }
+  @Test(arguments: combinations(without: .locksNothing, .ignoresTruncate))
+  func everyFaultIsFoundByShortHistories(_ combination: Combination) async throws {
+    let fault = combination.fault
     let trial = DiskTrial(fault.rawValue) { disk in
       try await JSONFileStore<Int>(
-        path: "/store.json", codec: .json(), durability: durability,
+        path: "/store.json", codec: .json(), durability: combination.durability,
         fileSystem: MutantFileSystem(base: disk, fault: fault))
     }
     let failure = try await #require(throws: TrialFailure.self) {

@@ -12,32 +12,21 @@ extension DatabaseHandle {
   }
 
   private func copy(to path: String, compacting: Bool) throws {
-    let fileSystem = POSIXFileSystem()
     let copy = try StoreCopy(at: path, ofStore: name)
     do {
-      // Created here, because SQLite would let everyone read it.
-      try fileSystem.open(copy.temporaryPath, .createNew).close()
-      // A connection of its own, because `VACUUM INTO` is refused by those that only read.
-      let connection = try database.file.connect(writes: false, store: name)
-      if compacting {
-        try connection.run("PRAGMA query_only = OFF")
-        _ = try connection.rows("VACUUM INTO ?1", copy.temporaryPath)
-      } else {
-        try copyPages(of: connection, to: copy.temporaryPath)
+      try copy.writeFile {
+        // A connection of its own, because `VACUUM INTO` is refused by those that only read.
+        let connection = try database.file.connect(writes: false, store: name)
+        if compacting {
+          try connection.run("PRAGMA query_only = OFF")
+          _ = try connection.rows("VACUUM INTO ?1", copy.temporaryPath)
+        } else {
+          try copyPages(of: connection, to: copy.temporaryPath)
+        }
       }
-      try fileSystem.synchronizeFile(at: copy.temporaryPath)
-      try copy.place(isFolder: false)
-    } catch {
-      // The partial copy is useless. The original error matters more than a failure to remove it.
-      try? fileSystem.removeFile(at: copy.temporaryPath)
-      let message = "the copy could not be written"
-      switch error {
-      case let error as SQLiteError: throw StoreError(error, during: .backup, store: name, message: message)
-      case let error as FileError: throw StoreError(error, during: .backup, store: name, message: message)
-      default: throw error
-      }
+    } catch let error as SQLiteError {
+      throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
     }
-    try copy.synchronizeName()
   }
 
   private func copyPages(of connection: SQLiteConnection, to path: String) throws {
