@@ -154,7 +154,9 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// Returns the value of a key, and records its use; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> [UInt8]? {
     try information.check(key, for: .value)
-    let value = try await values.value(forKey: key)
+    // The codec of the view would copy the value.
+    let storedKey = try values.storedKey(key, for: .value)
+    let value = try await values.translatingErrors { try await base.value(forKey: storedKey) }
     if value != nil { noteUse(of: key) }
     return value
   }

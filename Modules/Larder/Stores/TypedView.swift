@@ -176,7 +176,10 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   // MARK: Keys
 
-  func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
+  /// Returns the key of the base for a key of the view.
+  ///
+  /// - Throws: ``StoreError`` with `invalidKey`.
+  package func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
     if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength {
       try information.check(key, for: operation)
     }
@@ -224,7 +227,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   /// Runs an operation of the base, and translates the keys in its errors into those of the view.
-  func translatingErrors<Result>(_ operation: () async throws -> Result) async throws -> Result {
+  package func translatingErrors<Result>(_ operation: () async throws -> Result) async throws -> Result {
     do {
       return try await operation()
     } catch let error as StoreError {
