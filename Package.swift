@@ -34,6 +34,7 @@ let package = Package(
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
+    .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -47,6 +48,9 @@ let package = Package(
       name: "Crypto",
       description: "The modules LarderCrypto and LarderKeychain, which need the package swift-crypto."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
+    .trait(
+      name: "HTTPCache",
+      description: "The module LarderHTTPCache, which needs the packages of the types of HTTP and of structured fields."),
   ],
   dependencies: [
     // Resolved only with the trait `Metrics`.
@@ -58,6 +62,9 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // Resolved only with the trait `HTTPCache`.
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
+    .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
@@ -133,6 +140,16 @@ let package = Package(
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: .when(traits: ["Metrics"])),
       ],
       path: "Modules/Decorators/LarderMetrics"),
+    .target(
+      name: "LarderHTTPCache",
+      dependencies: [
+        "Larder",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+        .product(
+          name: "RawStructuredFieldValues", package: "swift-http-structured-headers",
+          condition: .when(traits: ["HTTPCache"])),
+      ],
+      path: "Modules/HTTP/LarderHTTPCache"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
@@ -216,6 +233,13 @@ let package = Package(
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
+      ]),
+    .testTarget(
+      name: "LarderHTTPCacheTests",
+      dependencies: [
+        "LarderHTTPCache", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderLMDB", "LarderTesting",
+        "TestSupport",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(

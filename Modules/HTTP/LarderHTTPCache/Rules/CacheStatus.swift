@@ -1,0 +1,57 @@
+#if HTTPCache
+/// What a cache did with a request, as `Cache-Status` of RFC 9211 says it.
+public struct CacheStatus: Sendable, Hashable {
+  /// The reason why a request was forwarded.
+  public enum ForwardReason: String, Sendable, Hashable, CaseIterable {
+    /// The cache was not to handle the request.
+    case bypass
+    /// The method of the request requires it.
+    case method
+    /// No response was stored for the URL.
+    case uriMiss = "uri-miss"
+    /// Responses were stored for the URL, but none for the selecting fields of the request.
+    case varyMiss = "vary-miss"
+    /// No stored response could be used, for a reason that is not known.
+    case miss
+    /// The request demanded it by a directive or a policy.
+    case request
+    /// The stored response was stale.
+    case stale
+    /// A part of the response was missing.
+    case partial
+  }
+
+  /// Whether a stored response answered the request without being forwarded.
+  public var isHit: Bool = false
+
+  /// The reason why the request was forwarded, or `nil` if it was not.
+  public var forward: ForwardReason?
+
+  /// The status code of the origin's response if the request was forwarded.
+  public var forwardStatus: Int?
+
+  /// The remaining freshness of the response in seconds, negative if it is stale; `nil` if it isn't known.
+  public var timeToLive: Int?
+
+  /// Whether the response is being stored.
+  public var isStored: Bool = false
+
+  /// Whether the request waited for the response to another one.
+  public var isCollapsed: Bool = false
+
+  /// The reason for which the response isn't stored, or another detail for people; a token of the cache's own.
+  public var detail: String?
+
+  /// Creates a status.
+  public init(isHit: Bool = false, forward: ForwardReason? = nil) {
+    self.isHit = isHit
+    self.forward = forward
+  }
+
+  /// Whether the answer was a stale stored response.
+  public var isStale: Bool { isHit && (timeToLive ?? 0) < 0 }
+
+  /// Whether the origin confirmed the stored response that is the answer.
+  public var isValidated: Bool = false
+}
+#endif
