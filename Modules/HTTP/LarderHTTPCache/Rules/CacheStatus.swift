@@ -1,4 +1,7 @@
 #if HTTPCache
+internal import HTTPTypes
+internal import RawStructuredFieldValues
+
 /// What a cache did with a request, as `Cache-Status` of RFC 9211 says it.
 public struct CacheStatus: Sendable, Hashable {
   /// The reason why a request was forwarded.
@@ -53,5 +56,34 @@ public struct CacheStatus: Sendable, Hashable {
 
   /// Whether the origin confirmed the stored response that is the answer.
   public var isValidated: Bool = false
+}
+
+extension CacheStatus {
+  /// Returns the value of `Cache-Status` for a cache with a name.
+  ///
+  /// - Parameter name: The name of the cache.
+  /// - Returns: The value, or `nil` if the name has a character that no structured field has.
+  func fieldValue(name: String) -> [UInt8]? {
+    var parameters = OrderedMap<String, RFC9651BareItem>()
+    if isHit { parameters["hit"] = .bool(true) }
+    if let forward { parameters["fwd"] = .token(forward.rawValue) }
+    if let forwardStatus { parameters["fwd-status"] = .integer(Int64(forwardStatus)) }
+    if let timeToLive { parameters["ttl"] = .integer(Int64(timeToLive)) }
+    if isStored { parameters["stored"] = .bool(true) }
+    if isCollapsed { parameters["collapsed"] = .bool(true) }
+    if let detail { parameters["detail"] = .token(detail) }
+    let item = Item(
+      bareItem: name.structuredHeadersIsValidToken ? .token(name) : .string(name), parameters: parameters)
+    var serializer = StructuredFieldValueSerializer()
+    return try? serializer.writeListFieldValue([.item(item)])
+  }
+}
+
+extension HTTPResponse {
+  /// Adds `Cache-Status` as the last member of the field, which is the one of the cache that is next to the client.
+  mutating func add(_ status: CacheStatus, name: String?) {
+    guard let name, let field = HTTPField.Name("Cache-Status"), let value = status.fieldValue(name: name) else { return }
+    headerFields.append(HTTPField(name: field, value: value))
+  }
 }
 #endif

@@ -18,7 +18,7 @@ struct StoredResponse: Sendable, Equatable {
 
   /// The fields of the head that may be stored, in the order in which they came.
   var fields: HTTPFields {
-    didSet { facts = ResponseFacts(fields) }
+    didSet { facts = ResponseFacts(fields, received: responseTime.timeIntervalSince1970) }
   }
 
   /// The values that the request had in the fields that `Vary` names.
@@ -57,7 +57,7 @@ struct StoredResponse: Sendable, Equatable {
     self.length = length
     self.parts = parts
     self.userData = userData
-    facts = ResponseFacts(fields)
+    facts = ResponseFacts(fields, received: responseTime.timeIntervalSince1970)
   }
 
   /// Returns whether two responses have the same bytes everywhere. The order of fields counts.
