@@ -27,13 +27,7 @@ extension HTTPCacheRules {
     }
     guard !validated.isEmpty else { return decision }
 
-    // A strong tag in a 304 doesn't update a response with the weak one, but it confirms it.
-    let confirmed = identified.first ?? validated.first { position in
-      guard let tag = exchange.stored[position].facts.validator.entityTag, arrival.selection.matching.contains(position)
-      else { return false }
-      return arrival.candidate.facts.validator.entityTag.map { $0.weaklyEquals(tag) } ?? false
-    }
-    guard let confirmed else {
+    guard let confirmed = identified.first ?? confirmed(arrival, validated) else {
       let isForClient = arrival.candidate.facts.validator.entityTag.flatMap { tag in
         arrival.request.ifNoneMatch.map { $0.tags.contains { $0.weaklyEquals(tag) } }
       }
@@ -57,14 +51,8 @@ extension HTTPCacheRules {
   private func identify(_ arrival: Arrival, pool: [Int], validated: [Int]) -> [Int] {
     let stored = arrival.exchange.stored
     let validator = arrival.candidate.facts.validator
-    guard !validator.isEmpty else {
-      // A 304 without a validator confirms the one response that it can be about.
-      let asked = RequestFacts(arrival.exchange.forwarded.headerFields, now: 0).ifNoneMatch?.tags ?? []
-      guard asked.count <= 1, let first = validated.first, arrival.selection.matching.contains(first),
-        asked.isEmpty || stored[first].facts.validator.entityTag == asked[0]
-      else { return [] }
-      return [first]
-    }
+    // A 304 without a validator can only be about what was asked.
+    guard !validator.isEmpty else { return confirmed(arrival, validated).map { [$0] } ?? [] }
     // A response that is stored for other selecting fields was offered by its strong tag, and is identified only by it.
     let candidates = pool.filter {
       arrival.selection.matching.contains($0) || validator.entityTag.map { !$0.isWeak } ?? false
@@ -75,6 +63,23 @@ extension HTTPCacheRules {
       return first + rest
     }
     return candidates.first { Self.weakly(validator, stored[$0].facts.validator) }.map { [$0] } ?? []
+  }
+
+  /// Returns the position of the stored response that a 304 confirms although it doesn't identify it for update: the only
+  /// one that was asked about, or the one whose tag is equal by the weak comparison.
+  private func confirmed(_ arrival: Arrival, _ validated: [Int]) -> Int? {
+    let stored = arrival.exchange.stored
+    let matching = validated.filter { arrival.selection.matching.contains($0) }
+    if let tag = arrival.candidate.facts.validator.entityTag,
+      let same = matching.first(where: { stored[$0].facts.validator.entityTag?.weaklyEquals(tag) ?? false })
+    {
+      return same
+    }
+    let asked = RequestFacts(arrival.exchange.forwarded.headerFields, now: 0).ifNoneMatch?.tags ?? []
+    guard let first = matching.first, asked.count <= 1,
+      asked.isEmpty || stored[first].facts.validator.entityTag == asked[0]
+    else { return nil }
+    return first
   }
 
   private static func strongly(_ one: Validator, _ other: Validator) -> Bool {

@@ -161,7 +161,7 @@ extension HTTPCacheRules {
   private func decideOther(_ arrival: Arrival) -> ResponseDecision {
     var decision = arrival.passingOn()
     decision.refusal = .method
-    decision.invalidated = Invalidation.urls(arrival.response, to: arrival.exchange.request, at: arrival.exchange.url)
+    decision.invalidated = InvalidatedURLs.urls(arrival.response, to: arrival.exchange.request, at: arrival.exchange.url)
     if arrival.exchange.request.method == .post, arrival.response.status.code == 200, arrival.isAboutItsURL,
       explicitLifetime(of: arrival.candidate, arrival.directives) != nil,
       let stored = storable(arrival, arrival.candidate, &decision)

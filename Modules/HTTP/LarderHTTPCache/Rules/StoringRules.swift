@@ -30,10 +30,7 @@ extension HTTPCacheRules {
     } else if control.noStore {
       return .noStore
     }
-    if let request {
-      if request.hasBody { return .method }
-      if request.cacheControl.noStore { return .noStore }
-    }
+    if request?.cacheControl.noStore == true { return .noStore }
     if mode == .shared {
       if control.isPrivate { return .private }
       let isShareable = control.isPublic || control.mustRevalidate || control.sharedMaxAge != nil

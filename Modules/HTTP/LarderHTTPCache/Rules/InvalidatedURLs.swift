@@ -2,7 +2,7 @@
 internal import HTTPTypes
 
 /// The choice of the URLs that a response invalidates (RFC 9111, section 4.4).
-enum Invalidation {
+enum InvalidatedURLs {
   /// The registered methods that are safe. Any other method may change what it is applied to.
   private static let safeMethods: Set = ["GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH", "TRACE"]
 
