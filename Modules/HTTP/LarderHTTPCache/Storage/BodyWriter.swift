@@ -37,7 +37,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
     storage.leases.end([body])
   }
 
-  /// The number of bytes that are in the store, from the beginning. The last ones may still be in memory.
+  /// The number of bytes from the beginning that are in the store.
   var storedCount: Int64 { state.withLock { $0.stored } }
 
   /// The number of bytes of the body so far.

@@ -29,7 +29,7 @@ enum Invalidation: Sendable, Equatable {
 
   private static func hash(of url: String) -> [UInt8] { Array(url.utf8).withUnsafeBytes { SHA256.digest(of: $0) } }
 
-  /// Reads an entry. A damaged one, and one of a newer version, counts as an invalidation of everything.
+  /// Reads an entry, or returns ``everything`` for a damaged one and for one of a newer version.
   init(bytes: [UInt8]) {
     switch bytes.first {
     case 1 where bytes.count == 1 + SHA256.digestLength: self = .url(Array(bytes.dropFirst()))
@@ -73,7 +73,7 @@ extension ResponseStorage {
     try await removeRecords(in: layout.responses(urlPrefix: prefix)) { $0.response.url.utf8.starts(with: prefix) }
   }
 
-  /// Invalidates all responses. Damaged ones are removed as well.
+  /// Invalidates all responses, and removes damaged ones as well.
   func removeAll() async throws {
     try await log(.everything)
     var rest: KeyRange? = layout.uses

@@ -10,7 +10,7 @@ extension ResponseStorage {
   func sweep() async throws {
     try await roomGate.withAccess(.exclusive) {
       try await sweepMarks()
-      while try await removeRetired(atLeast: .max, early: false) > 0 {}
+      _ = try await removeRetired(atLeast: .max, early: false)
     }
   }
 
@@ -115,12 +115,11 @@ extension ResponseStorage {
       for entry in page.entries {
         guard let body = layout.body(ofMark: entry.key) else { continue }
         let mark = BodyMark(entry.value)
-        let age = mark.map {
-          has($0.owner == owner ? options.markTimeout / 4 : options.markTimeout, passedSince: $0.renewed, at: now)
-        }
+        let timeout = mark?.owner == owner ? options.markTimeout / 4 : options.markTimeout
+        let isOld = mark.map { has(timeout, passedSince: $0.renewed, at: now) } ?? true
         if leases.contains(body) {
-          if age == true { try await renew(body) }
-        } else if mark?.owner == owner || age != false {
+          if isOld { try await renew(body) }
+        } else if mark?.owner == owner || isOld {
           try await retireMarked(body)
         }
       }

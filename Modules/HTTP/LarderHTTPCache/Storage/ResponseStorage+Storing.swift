@@ -15,9 +15,9 @@ extension ResponseStorage {
   /// Stores a response whose body is complete.
   ///
   /// The rest of the body, the response, the end of the body's mark and the removal of replaced responses are one commit,
-  /// which holds only if the URL was not invalidated since the request. A complete response also replaces those
-  /// complete ones that are not newer and have the same selecting fields. If there are too many variants, the oldest are
-  /// removed.
+  /// which holds only if the URL was not invalidated since the request. A complete response also replaces the older
+  /// complete ones with the same selecting fields, and is not stored if there is a newer one. If there are too many
+  /// variants, the oldest are removed.
   ///
   /// - Parameters:
   ///   - response: The response. Its parts refer to the body of the writer and to bodies of replaced responses.
@@ -36,23 +36,34 @@ extension ResponseStorage {
     let key = layout.responseKey(
       url: response.url, partition: response.partition, identifier: .random(in: 0 ... .max))
     let new = writer.map { StoredBody(identifier: $0.body, length: $0.count) }
-    let entry = try await committing { [response] commit in
-      try await check(token, url: response.url, &commit)
-      let now = now
-      let stored = try await records(forKeys: replaced.map(\.key))
-      var removed = zip(replaced, stored).compactMap { entry, stored in stored.map { (entry.key, $0) } }
-      let bodies = try bodies(of: response, new, removed.flatMap { $0.1.record.bodies })
-      let others = try await records(url: response.url, partition: response.partition)
-        .filter { other in !removed.contains { $0.0 == other.key } }
-      let same = others.filter { $0.stored.record.response.isReplaced(by: response) }
-      let kept = others.filter { other in !same.contains { $0.key == other.key } }
-      removed += same.map { ($0.key, $0.stored) }
-      removed += kept.dropFirst(options.maximumVariants - 1).map { ($0.key, $0.stored) }
-      let record = try commit.insert(key, response, bodies, at: now)
-      for (key, stored) in removed { commit.remove(key, stored, keeping: bodies, at: now) }
-      try await writer?.addRest(to: &commit)
-      commit.limit = options.capacity
-      return StoredEntry(key, record)
+    // One at a time, because a new response of another task would make the plan stale.
+    let entry = try await storeGate.withAccess(.exclusive) { [response] in
+      try await committing { commit in
+        try await check(token, url: response.url, &commit)
+        let now = now
+        // Without this, two writers that don't see each other would both store a response for the same requests.
+        commit.refusesNewPlaces = true
+        let read = zip(replaced, try await records(forKeys: replaced.map(\.key)))
+        var removed = read.compactMap { entry, stored in stored.map { (key: entry.key, stored: $0) } }
+        let bodies = try bodies(of: response, new, removed.flatMap { $0.stored.record.bodies })
+        var others: [(key: StoreKey, stored: StoredRecord)] = []
+        for other in try await records(url: response.url, partition: response.partition) {
+          if other.stored.record.response.isReplaced(by: response) {
+            // A time in the future is that of a clock that was set back.
+            let time = other.stored.record.response.responseTime
+            if time > response.responseTime, time.microseconds <= now { throw StorageRefusal.superseded }
+            if !removed.contains(where: { $0.key == other.key }) { removed.append(other) }
+          } else if !removed.contains(where: { $0.key == other.key }) {
+            others.append(other)
+          }
+        }
+        removed += others.dropFirst(options.maximumVariants - 1)
+        let record = try commit.insert(key, response, bodies, at: now)
+        for (key, stored) in removed { commit.remove(key, stored, keeping: bodies, at: now) }
+        try await writer?.addRest(to: &commit)
+        commit.limit = options.capacity
+        return StoredEntry(key, record)
+      }
     }
     writer?.finish()
     return entry
@@ -100,7 +111,7 @@ extension ResponseStorage {
     }
   }
 
-  /// Removes stored responses, and retires their bodies. Those that are gone already are ignored.
+  /// Removes stored responses, except for those that are gone already, and retires their bodies.
   func remove(_ entries: [StoredEntry]) async throws {
     guard !entries.isEmpty else { return }
     try await removeRecords(entries.map(\.key)) { _ in true }
@@ -123,10 +134,9 @@ extension ResponseStorage {
 }
 
 extension StoredResponse {
-  /// Returns whether another response for the same URL makes this one superfluous.
+  /// Returns whether another response for the same URL answers all requests that this one answers.
   fileprivate func isReplaced(by other: StoredResponse) -> Bool {
-    isComplete && other.isComplete && responseTime <= other.responseTime
-      && selecting.sets.allSatisfy { other.selecting.sets.contains($0) }
+    isComplete && other.isComplete && selecting.sets.allSatisfy { other.selecting.sets.contains($0) }
   }
 }
 #endif

@@ -11,7 +11,7 @@ struct StorageOptions: Sendable {
   /// The number of bytes that all entries of the cache may have, bodies that are being stored and retired ones included.
   var capacity: Int
 
-  /// The length in bytes above which a body is not stored. A twentieth of the capacity by default.
+  /// The length in bytes above which a body is not stored.
   var largestBody: Int
 
   /// The number of responses for one URL in one partition, beyond which the oldest is removed.
@@ -121,6 +121,9 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The task that persists uses, if there is one.
   let persisting = Mutex<Task<Void, Never>?>(nil)
 
+  /// The lock of storing responses.
+  let storeGate = WriteGate()
+
   /// The lock of making room, so that not all writers evict at the same time.
   let roomGate = WriteGate()
 
@@ -178,7 +181,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The events since the storage was opened.
   var counters: StorageCounters { counted.withLock { $0 } }
 
-  /// Returns whether a duration has passed since a time. It has if the clock was set back by more.
+  /// Returns whether a duration has passed since a time, or the clock was set back by as much.
   func has(_ duration: Duration, passedSince time: Int64, at now: Int64) -> Bool {
     let (difference, overflow) = now.subtractingReportingOverflow(time)
     return overflow || .microseconds(difference) >= duration || .zero - .microseconds(difference) >= duration
@@ -197,7 +200,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     return StorageUsage(bytes: totals.bytes, responses: totals.responses)
   }
 
-  /// Returns the state of the invalidations. Call it before you forward a request.
+  /// Returns the state of the invalidations, for a request that is forwarded afterwards.
   func beginFetch() async throws -> FetchToken {
     FetchToken(invalidations: try await totals(for: .value).invalidations)
   }
@@ -233,7 +236,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     return (records, page.rest)
   }
 
-  /// Reads the first entries of a range. The value of one that the store can't read is empty.
+  /// Reads the first entries of a range, with an empty value for one that the store can't read.
   ///
   /// - Returns: The entries, and the range of those that were not read, or `nil` if there are no more.
   func page(

@@ -37,7 +37,7 @@ struct ResponseUses: Sendable {
     self.interval = interval
   }
 
-  /// Returns whether a use is due to be persisted after the last one. It is if the clock was set back.
+  /// Returns whether a use is due to be persisted after the last one, or the clock was set back.
   func isDue(at now: Int64, after last: Int64) -> Bool {
     let (difference, overflow) = now.subtractingReportingOverflow(last)
     return overflow || difference < 0 || Duration.microseconds(difference) >= interval

@@ -17,7 +17,7 @@ struct StorageCommit: Sendable {
     let condition: Condition
     let new: [UInt8]?
 
-    /// Whether the size of the old value is subtracted from the totals. Otherwise ``StorageCommit/adjustment`` does it.
+    /// Whether the size of the old value, instead of ``StorageCommit/adjustment``, is subtracted from the totals.
     let countsOld: Bool
   }
 
@@ -46,6 +46,9 @@ struct StorageCommit: Sendable {
 
   /// The number of invalidations that must not have changed, or `nil` for any.
   var invalidations: UInt64?
+
+  /// Whether the commit may be made only if no response got a place since the totals were read.
+  var refusesNewPlaces = false
 
   /// Whether the commit is an invalidation.
   var isInvalidation = false
@@ -170,6 +173,7 @@ struct StorageCommit: Sendable {
   func perform(on stored: inout [[UInt8]?], keys: [StoreKey], store: String) throws {
     var totals = try StorageTotals(stored[0], store: store, for: .update)
     if let invalidations, totals.invalidations != invalidations { throw IsStale() }
+    if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
     var delta = adjustment
     for (number, key) in keys.enumerated() {
       guard let slot = slots[key] else { continue }

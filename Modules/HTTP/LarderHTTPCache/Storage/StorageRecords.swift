@@ -132,7 +132,7 @@ struct UseRecord: Sendable, Equatable {
 
 // MARK: Bytes
 
-/// A reader of bytes that may be damaged. It never reads beyond the end.
+/// A reader of bytes that may be damaged, which never reads beyond their end.
 struct ByteReader {
   private(set) var remaining: ArraySlice<UInt8>
 
