@@ -162,7 +162,7 @@ import Testing
     let reader = try #require(try await storage.reader(of: third))
     #expect(try await reader.bytes(from: 149_990, upTo: 300_000).count == 10)
     await expectStoreError(.corrupted) { try await reader.bytes(from: 0, upTo: 1) }
-    // What builds on a response that is gone is not stored.
+    // A response that builds on one that is gone is not stored.
     await #expect(throws: StorageRefusal.superseded) { try await store(0..<100_000, first) }
     try await storage.expectConsistent()
   }

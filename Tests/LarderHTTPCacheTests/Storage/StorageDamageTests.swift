@@ -47,7 +47,7 @@ import Testing
     try await self.damage("http/b", damage)
     await expectStoreError(.corrupted) { try await reader.bytes(from: 0, upTo: 10) }
     await expectStoreError(.corrupted) { try await reader.bytes(from: 199_999, upTo: 200_000) }
-    // What another program has changed is not counted, but ends with its body.
+    // The change of another program is not counted, but the count of the body ends with it.
     try await storage.remove([entry])
     clock.advance(by: .seconds(61))
     try await fill(storage)

@@ -217,7 +217,7 @@ import Testing
     try await writer?.abandon()
     clock.advance(by: .seconds(61))
     try await storage.sweep()
-    // Whoever has the writer can still read.
+    // An owner of the writer can still read.
     #expect(try await writer?.bytes(from: 0, upTo: 1).count == 1)
     writer = nil
     try await storage.sweep()

@@ -31,11 +31,15 @@ enum TestBody {
   }
 
   static func isWhole(_ bytes: [UInt8], _ version: Int64, length: Int64) -> Bool {
+    // `memcmp`, because a debug build compares arrays slowly.
     let expected = Self.bytes(version, length: Int(length))
-    return bytes.count == expected.count
-      && bytes.withUnsafeBytes { bytes in
-        expected.withUnsafeBytes { bytes.count == 0 || memcmp(bytes.baseAddress!, $0.baseAddress!, bytes.count) == 0 }
+    guard bytes.count == expected.count else { return false }
+    return bytes.withUnsafeBytes { bytes in
+      expected.withUnsafeBytes { expected in
+        guard let left = bytes.baseAddress, let right = expected.baseAddress else { return true }
+        return memcmp(left, right, bytes.count) == 0
       }
+    }
   }
 }
 
@@ -193,7 +197,7 @@ final class ProbedStore: ForwardingDecorator {
   /// The number of updates that have changed something.
   var updateCount: Int { counts.withLock { $0 } }
 
-  /// Makes the values of keys unreadable until something writes them.
+  /// Damages the values of keys, which are unreadable until something writes them.
   func damage(_ keys: some Sequence<StoreKey>) { damaged.withLock { $0.formUnion(keys) } }
 
   private func check(_ keys: [StoreKey]) throws {

@@ -9,7 +9,7 @@ import Testing
 
 /// Tasks that fetch, read, replace, evict and invalidate responses, of which each has a version that only grows.
 ///
-/// What they report as done must still hold after a crash: a response that is found later is not older.
+/// Their reports must still hold after a crash: a response that is found later is not older.
 final class StorageWorkload<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   /// The number of URLs, of which each has one fetch at a time, as an HTTP cache ensures.
   static var urlCount: Int { 12 }

@@ -33,7 +33,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   }
 
   deinit {
-    // If nobody has abandoned the body, its mark is swept.
+    // If the body was neither finished nor abandoned, its mark is swept.
     storage.leases.end([body])
   }
 

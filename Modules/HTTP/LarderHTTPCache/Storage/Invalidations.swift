@@ -90,7 +90,7 @@ extension ResponseStorage {
         return page.rest
       }
     }
-    // What is left has no place in the order of use, because the store has lost it.
+    // Responses that remain have no place in the order of use, because the store has lost it.
     try await removeRecords(in: layout.responses) { _ in true }
   }
 

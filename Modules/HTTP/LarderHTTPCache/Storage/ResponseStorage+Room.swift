@@ -14,7 +14,7 @@ extension ResponseStorage {
     }
   }
 
-  /// Makes room for a number of bytes, if that is possible.
+  /// Removes entries until there is room for a number of bytes.
   ///
   /// Bodies that are retired long enough go first, then other retired ones, then the responses that were not used for
   /// longest. Nothing goes that a reader or a writer of this object uses.

@@ -213,7 +213,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   }
 
   func records(url: String, partition: [UInt8]) async throws -> [(key: StoreKey, stored: StoredRecord)] {
-    // Somebody else may have written any number of them.
+    // Another program may have written any number of them.
     let limit = 2 * options.maximumVariants + Self.pageSize
     let page = try await records(in: layout.variants(url: url, partition: partition), limit: limit)
     return page.records.filter {

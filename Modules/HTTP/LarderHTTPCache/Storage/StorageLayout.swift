@@ -69,7 +69,7 @@ struct StorageLayout: Sendable {
 
   /// Returns the range of all responses whose URL begins with a prefix, and perhaps of further ones.
   func responses(urlPrefix: [UInt8]) -> KeyRange {
-    // A shortened URL keeps at least so many of its first bytes; see `StoreKey.init(shortening:limit:)`, which ends
+    // A shortened URL keeps at least this many of its first bytes; see `StoreKey.init(shortening:limit:)`, which cuts
     // between two Unicode scalars.
     let kept = max(0, urlLimit - Self.shortestURLLimit - 3)
     return .prefix(StoreKey(bytes: prefix.bytes + [UInt8(ascii: "r")] + urlPrefix.prefix(kept)))
