@@ -84,6 +84,21 @@ import Testing
     try await storage.expectConsistent()
   }
 
+  /// The comparison is part of the commit, so that two processes do not both store a response for the same requests.
+  @Test func aNewerResponseDuringTheCommitIsNotMissed() async throws {
+    let base = store.base.faulty()
+    let storage = try await ResponseStorage(base, options: smallOptions(clock))
+    let other = try await open(1_000_000)
+    base.schedule(.suspension(), on: .update)
+    let fetch = Task { try await storage.fetch(version: 1, length: 10) }
+    try await base.waitForSuspended(1, of: .update)
+    let newer = try await other.fetch(version: 2, length: 10)
+    base.resume()
+    await #expect(throws: StorageRefusal.superseded) { _ = try await fetch.value }
+    #expect(try await other.entries(url: url, partition: []) == [newer])
+    try await other.expectConsistent()
+  }
+
   @Test func theOldestOfTooManyVariantsGoes() async throws {
     var options = smallOptions(clock, capacity: 100_000_000)
     options.maximumVariants = 5

@@ -61,9 +61,25 @@ extension ResponseStorage {
   ///
   /// Each invalidation is logged first, so that responses whose requests are under way are not stored, in other processes
   /// neither. Then the stored responses are removed.
-  func invalidate(url: String) async throws {
-    try await log(Invalidation(url: url))
+  ///
+  /// - Parameters:
+  ///   - url: The URL.
+  ///   - token: The state before the request that causes the invalidation was forwarded; defaults to `nil`.
+  /// - Returns: The state with which the response to that request can be stored, or `nil` if the URL was invalidated since
+  ///   `token` or there is none.
+  @discardableResult
+  func invalidate(url: String, after token: FetchToken? = nil) async throws -> FetchToken? {
+    let new = try await log(Invalidation(url: url)) { commit in
+      guard let token else { return false }
+      do {
+        try await self.check(token, url: url, &commit)
+        return true
+      } catch StorageRefusal.invalidated {
+        return false
+      }
+    }
     try await removeRecords(in: layout.responses(url: url)) { $0.response.url == url }
+    return new
   }
 
   /// Invalidates all responses whose URL begins with a prefix, in all partitions.
@@ -104,15 +120,30 @@ extension ResponseStorage {
     }
   }
 
-  private func log(_ invalidation: Invalidation) async throws {
-    try await committing { commit in
-      let number = commit.totals.invalidations + 1
-      // The number must still be the next one.
-      commit.invalidations = commit.totals.invalidations
-      commit.isInvalidation = true
-      commit.set(layout.invalidationKey(number), .any, invalidation.bytes)
-      if number > Invalidation.logLength {
-        commit.set(layout.invalidationKey(number - Invalidation.logLength), .any, nil)
+  /// Adds an entry to the log.
+  ///
+  /// - Parameters:
+  ///   - invalidation: The entry.
+  ///   - isCurrent: A closure that returns whether a request that was forwarded before may continue after the entry;
+  ///     defaults to one that returns `false`.
+  /// - Returns: The state after the entry, or `nil` if `isCurrent` returned `false`.
+  @discardableResult
+  private func log(
+    _ invalidation: Invalidation, _ isCurrent: (inout StorageCommit) async throws -> Bool = { _ in false }
+  ) async throws -> FetchToken? {
+    // One at a time, because another entry of this process would make the plan stale.
+    try await storeGate.withAccess(.exclusive) {
+      try await committing { commit in
+        let isCurrent = try await isCurrent(&commit)
+        let number = commit.totals.invalidations + 1
+        // The number must still be the next one.
+        commit.invalidations = commit.totals.invalidations
+        commit.isInvalidation = true
+        commit.set(layout.invalidationKey(number), .any, invalidation.bytes)
+        if number > Invalidation.logLength {
+          commit.set(layout.invalidationKey(number - Invalidation.logLength), .any, nil)
+        }
+        return isCurrent ? FetchToken(invalidations: number) : nil
       }
     }
   }

@@ -121,7 +121,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The task that persists uses, if there is one.
   let persisting = Mutex<Task<Void, Never>?>(nil)
 
-  /// The lock of storing responses.
+  /// The lock of storing and invalidating responses.
   let storeGate = WriteGate()
 
   /// The lock of making room, so that not all writers evict at the same time.
