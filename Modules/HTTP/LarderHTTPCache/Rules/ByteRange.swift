@@ -7,14 +7,20 @@ enum ByteRange: Sendable, Equatable {
   /// The last bytes.
   case suffix(Int64)
 
-  /// The largest number of ranges in one request. A request for more gets the whole representation.
+  /// The largest number of ranges in one request.
+  ///
+  /// A request for more gets the whole representation.
   static let largestCount = 32
 
-  /// Reads `Range`. Returns `nil` if the field must be ignored: its unit isn't `bytes`, its syntax is wrong, or it asks
-  /// for too many ranges.
+  /// Reads `Range`.
+  ///
+  /// Returns `nil` if the field must be ignored: its unit isn't `bytes`, its syntax is wrong, or it asks for too many
+  /// ranges.
   static func ranges(in text: [UInt8]) -> [ByteRange]? {
     var scanner = FieldScanner(text)
-    guard let unit = scanner.token(), unit.lowercasedText == "bytes", scanner.skip(UInt8(ascii: "=")) else { return nil }
+    guard let unit = scanner.token(), unit.lowercasedText == "bytes", scanner.skip(UInt8(ascii: "=")) else {
+      return nil
+    }
     var ranges: [ByteRange] = []
     while true {
       scanner.skipToMember()
@@ -54,7 +60,9 @@ struct ContentRange: Sendable, Equatable {
   /// The length of the whole representation, or `nil` if it isn't known.
   var length: Int64?
 
-  /// Reads a value. Returns `nil` if its unit isn't `bytes`, its syntax is wrong, or it contradicts itself.
+  /// Reads a value.
+  ///
+  /// Returns `nil` if its unit isn't `bytes`, its syntax is wrong, or it contradicts itself.
   init?(_ text: [UInt8]) {
     var scanner = FieldScanner(Array(text.trimmed))
     guard let unit = scanner.token(), unit.lowercasedText == "bytes", scanner.skip(0x20) else { return nil }

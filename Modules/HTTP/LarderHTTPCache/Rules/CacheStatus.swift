@@ -2,7 +2,7 @@
 internal import HTTPTypes
 internal import RawStructuredFieldValues
 
-/// What a cache did with a request, as `Cache-Status` of RFC 9211 says it.
+/// The handling of a request by a cache, as `Cache-Status` of RFC 9211 says it.
 public struct CacheStatus: Sendable, Hashable {
   /// The reason why a request was forwarded.
   public enum ForwardReason: String, Sendable, Hashable, CaseIterable {
@@ -82,7 +82,9 @@ extension CacheStatus {
 extension HTTPResponse {
   /// Adds `Cache-Status` as the last member of the field, which is the one of the cache that is next to the client.
   mutating func add(_ status: CacheStatus, name: String?) {
-    guard let name, let field = HTTPField.Name("Cache-Status"), let value = status.fieldValue(name: name) else { return }
+    guard let name, let field = HTTPField.Name("Cache-Status"), let value = status.fieldValue(name: name) else {
+      return
+    }
     headerFields.append(HTTPField(name: field, value: value))
   }
 }

@@ -41,7 +41,9 @@ struct EntityTagList: Sendable, Equatable {
   /// The tags.
   var tags: [EntityTag] = []
 
-  /// Adds the members of one line. A member that is no tag is ignored.
+  /// Adds the members of one line.
+  ///
+  /// A member that is no tag is ignored.
   mutating func add(_ line: [UInt8]) {
     var scanner = FieldScanner(line)
     while true {

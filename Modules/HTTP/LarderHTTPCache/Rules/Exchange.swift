@@ -30,7 +30,9 @@ struct Exchange: Sendable {
   /// The policy of the request.
   var policy: HTTPCachePolicy
 
-  /// The stored responses for the URL, as they were when the request was decided. Positions refer to this list.
+  /// The stored responses for the URL, as they were when the request was decided.
+  ///
+  /// Positions refer to this list.
   var stored: [StoredResponse]
 
   /// The use that the cache makes of the response.

@@ -42,7 +42,9 @@ struct FieldScanner {
     return start == position ? nil : bytes[start..<position]
   }
 
-  /// Reads digits, or returns `nil` if the next byte is none. A value above 2^53 becomes 2^53.
+  /// Reads digits, or returns `nil` if the next byte is none.
+  ///
+  /// A value above 2^53 becomes 2^53.
   mutating func number() -> Int64? {
     let start = position
     var value: Int64 = 0
@@ -53,8 +55,9 @@ struct FieldScanner {
     return start == position ? nil : value
   }
 
-  /// Reads a quoted string and removes its backslashes. Returns `nil` if the next byte starts none, or if it has no end;
-  /// then the rest is skipped.
+  /// Reads a quoted string and removes its backslashes.
+  ///
+  /// Returns `nil` if the next byte starts none, or if it has no end; then the rest is skipped.
   mutating func quotedString() -> [UInt8]? {
     guard skip(UInt8(ascii: "\"")) else { return nil }
     var content: [UInt8] = []

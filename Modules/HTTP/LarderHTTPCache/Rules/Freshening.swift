@@ -77,7 +77,7 @@ extension HTTPCacheRules {
     }
     let asked = RequestFacts(arrival.exchange.forwarded.headerFields, now: 0).ifNoneMatch?.tags ?? []
     guard let first = matching.first, asked.count <= 1,
-      asked.isEmpty || stored[first].facts.validator.entityTag == asked[0]
+      asked.isEmpty || stored[first].facts.validator.entityTag?.weaklyEquals(asked[0]) == true
     else { return nil }
     return first
   }
@@ -121,7 +121,9 @@ extension HTTPCacheRules {
   /// Returns a stored response with the head that a later response gives it (RFC 9111, section 3.2), or `nil` if that
   /// can't be stored.
   func freshened(_ stored: StoredResponse, by arrival: Arrival) -> StoredResponse? {
-    guard let update = StorableFields.select(arrival.response.headerFields, arrival.directives, self) else { return nil }
+    guard let update = StorableFields.select(arrival.response.headerFields, arrival.directives, self) else {
+      return nil
+    }
     var response = stored
     response.requestTime = arrival.requestTime
     response.responseTime = arrival.responseTime
@@ -140,7 +142,7 @@ extension HTTPCacheRules {
     return response
   }
 
-  /// What is done with the new head of a stored response.
+  /// The use of the new head of a stored response.
   enum FreshenedUse {
     /// It is stored.
     case store
@@ -150,7 +152,7 @@ extension HTTPCacheRules {
     case ignore
   }
 
-  /// Decides what is done with the new head of a stored response.
+  /// Decides on the use of the new head of a stored response.
   func use(of response: StoredResponse, _ arrival: Arrival) -> FreshenedUse {
     let directives = directives(of: response.fields, response.facts)
     if refusal(for: response, request: nil, directives) != nil { return .remove }

@@ -11,7 +11,9 @@ public enum HTTPCacheMode: String, Sendable, Hashable, CaseIterable {
   case shared
 }
 
-/// The settings of the rules of a cache. The decisions are functions of this type.
+/// The settings of the rules of a cache.
+///
+/// The decisions are functions of this type.
 ///
 /// No function does input or output, or reads a clock.
 struct HTTPCacheRules: Sendable {

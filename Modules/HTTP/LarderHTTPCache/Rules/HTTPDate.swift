@@ -122,7 +122,9 @@ struct HTTPDate: Sendable, Hashable, Comparable {
     return Int64(days + day - 1)
   }
 
-  /// Returns the year of a day that is counted from 1970. Years outside 1 to 9999 become the nearest of them.
+  /// Returns the year of a day that is counted from 1970.
+  ///
+  /// Years outside 1 to 9999 become the nearest of them.
   private static func year(ofDay day: Int64) -> Int {
     let clamped = min(max(day, Self.day(year: 1, month: 1, day: 1)), Self.day(year: 9_999, month: 12, day: 31))
     var year = 1_970 + Int(clamped / 366)

@@ -3,7 +3,9 @@ internal import HTTPTypes
 
 /// The choice of the URLs that a response invalidates (RFC 9111, section 4.4).
 enum InvalidatedURLs {
-  /// The registered methods that are safe. Any other method may change what it is applied to.
+  /// The registered methods that are safe.
+  ///
+  /// Any other method may change what it is applied to.
   private static let safeMethods: Set = ["GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH", "TRACE"]
 
   /// Returns the URLs that a response to a request invalidates: the one of the request, and those in `Location` and

@@ -107,8 +107,9 @@ extension HTTPCacheRules {
     return validator.entityTag?.bytes ?? response.fields[fields: .lastModified].first?.bytes
   }
 
-  /// Returns the exchange that validates the response that was chosen (RFC 9111, section 4.3.1). It forwards the request
-  /// as it is if the response has no validator that can be used.
+  /// Returns the exchange that validates the response that was chosen (RFC 9111, section 4.3.1).
+  ///
+  /// It forwards the request as it is if the response has no validator that can be used.
   private func validation(of exchange: Exchange, _ facts: RequestFacts, _ selection: Selection) -> Exchange {
     guard let chosen = selection.chosen?.position else { return exchange }
     let stored = exchange.stored
@@ -137,10 +138,9 @@ extension HTTPCacheRules {
 
   /// Returns `If-None-Match` with the tags of stored responses and those of the client.
   private func noneMatch(_ positions: [Int], _ stored: [StoredResponse], and others: [EntityTag]) -> HTTPField {
-    var tags: [EntityTag] = []
-    for tag in positions.compactMap({ stored[$0].facts.validator.entityTag }) + others where !tags.contains(tag) {
-      tags.append(tag)
-    }
+    var opaque: Set<[UInt8]> = []
+    let tags = (positions.compactMap { stored[$0].facts.validator.entityTag } + others)
+      .filter { opaque.insert($0.opaque).inserted }
     return HTTPField(name: .ifNoneMatch, value: Array(tags.map(\.bytes).joined(separator: ", ".utf8)))
   }
 

@@ -54,7 +54,8 @@ struct RequestURL: Sendable, Hashable {
     let rest = bytes[(colon + 3)...]
     let end = rest.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
     try self.init(
-      scheme: String(decoding: bytes[..<colon], as: UTF8.self), authority: String(decoding: rest[..<end], as: UTF8.self),
+      scheme: String(decoding: bytes[..<colon], as: UTF8.self),
+      authority: String(decoding: rest[..<end], as: UTF8.self),
       target: String(decoding: rest[end...], as: UTF8.self))
   }
 

@@ -2,20 +2,26 @@
 internal import Foundation
 internal import HTTPTypes
 
-/// What happens to a response of the origin. The engine carries the changes out in the order of the properties.
+/// The decision on a response of the origin.
+///
+/// The engine carries the changes out in the order of the properties.
 struct ResponseDecision: Sendable {
   /// A response that is stored when its body is complete.
   struct Storing: Sendable {
-    /// The response. Its parts are the ones that it takes over from a replaced response; the part that is being
-    /// received is added to them when it is complete.
+    /// The response.
+    ///
+    /// Its parts are the ones that it takes over from a replaced response; the part that is being received is added to
+    /// them when it is complete.
     var response: StoredResponse
 
-    /// The bytes of the representation that are being received. `nil` if the body is the whole representation and its
-    /// length isn't known yet.
+    /// The bytes of the representation that are being received.
+    ///
+    /// `nil` if the body is the whole representation and its length isn't known yet.
     var receiving: Range<Int64>?
 
-    /// The positions of the stored responses that are removed when this one is stored. A body that ``response`` still
-    /// refers to is kept.
+    /// The positions of the stored responses that are removed when this one is stored.
+    ///
+    /// A body that ``response`` still refers to is kept.
     var replacing: [Int]
   }
 
@@ -62,7 +68,9 @@ struct ResponseDecision: Sendable {
     case again(Exchange)
   }
 
-  /// The URLs that are invalidated, with all their variants. This happens before anything is stored.
+  /// The URLs that are invalidated, with all their variants.
+  ///
+  /// This happens before anything is stored.
   var invalidated: [String] = []
 
   /// The stored responses that got a new head, by position.
@@ -74,13 +82,17 @@ struct ResponseDecision: Sendable {
   /// The response to store, or `nil`.
   var storing: Storing?
 
-  /// The reason why nothing is stored. `nil` if something is stored, or if a stored response was freshened.
+  /// The reason why nothing is stored.
+  ///
+  /// `nil` if something is stored, or if a stored response was freshened.
   var refusal: Refusal?
 
   /// The answer to the client.
   var delivery: Delivery
 
-  /// What the cache did. ``Reuse`` has the same.
+  /// The handling so far.
+  ///
+  /// ``Reuse`` has the same.
   var status: CacheStatus
 
   /// The number of bytes that the body must have, if the head says so.
@@ -161,7 +173,8 @@ extension HTTPCacheRules {
   private func decideOther(_ arrival: Arrival) -> ResponseDecision {
     var decision = arrival.passingOn()
     decision.refusal = .method
-    decision.invalidated = InvalidatedURLs.urls(arrival.response, to: arrival.exchange.request, at: arrival.exchange.url)
+    decision.invalidated = InvalidatedURLs.urls(
+      arrival.response, to: arrival.exchange.request, at: arrival.exchange.url)
     if arrival.exchange.request.method == .post, arrival.response.status.code == 200, arrival.isAboutItsURL,
       explicitLifetime(of: arrival.candidate, arrival.directives) != nil,
       let stored = storable(arrival, arrival.candidate, &decision)
@@ -241,7 +254,7 @@ struct Arrival {
     name = rules.name
   }
 
-  /// What the cache did so far.
+  /// The handling so far.
   var status: CacheStatus {
     var status = CacheStatus(forward: exchange.reason)
     status.forwardStatus = response.status.code

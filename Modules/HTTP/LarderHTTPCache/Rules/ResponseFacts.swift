@@ -21,7 +21,9 @@ struct ResponseFacts: Sendable {
   /// The time of `Expires`, if it is there.
   private(set) var expires: Expiration?
 
-  /// The seconds of `Age`, or 0 if it isn't there or isn't valid. The first member of the first line counts.
+  /// The seconds of `Age`, or 0 if it isn't there or isn't valid.
+  ///
+  /// The first member of the first line counts.
   private(set) var age: Int64 = 0
 
   /// The validators.

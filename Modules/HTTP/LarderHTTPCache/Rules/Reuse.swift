@@ -33,7 +33,7 @@ struct Reuse: Sendable {
   /// The age of the response in seconds.
   var age: Double
 
-  /// What the cache did.
+  /// The handling so far.
   var status: CacheStatus
 
   /// The name of the cache in `Cache-Status`, or `nil` for no such field.
@@ -42,8 +42,9 @@ struct Reuse: Sendable {
   /// The request that refreshes the response in the background, for `stale-while-revalidate`.
   var refresh: Exchange?
 
-  /// The bytes of the representation in the answer's body. `nil` for no body, or for the whole of a body whose length
-  /// isn't known yet.
+  /// The bytes of the representation in the answer's body.
+  ///
+  /// `nil` for no body, or for the whole of a body whose length isn't known yet.
   var bodyRange: Range<Int64>? {
     switch answer {
     case .whole: response.length.map { 0..<$0 }
@@ -67,7 +68,9 @@ extension Reuse {
     "content-encoding", "content-language", "content-length", "content-md5", "content-range", "content-type",
   ]
 
-  /// The fields of a 416. It isn't the stored representation, and so has hardly any of its fields.
+  /// The fields of a 416.
+  ///
+  /// It isn't the stored representation, and so has hardly any of its fields.
   private static let rangeErrorFields: Set = ["accept-ranges", "cache-status", "date", "server"]
 
   /// The largest value of `Age` (RFC 9111, section 1.2.2).

@@ -15,10 +15,14 @@ struct SelectingFields: Sendable, Equatable {
     var value: [UInt8]?
   }
 
-  /// The largest number of sets. The oldest one is forgotten.
+  /// The largest number of sets.
+  ///
+  /// The oldest one is forgotten.
   static let largestSetCount = 16
 
-  /// The sets, of which a request must match one. Each is sorted by name; one without fields matches every request.
+  /// The sets, of which a request must match one.
+  ///
+  /// Each is sorted by name; one without fields matches every request.
   var sets: [[Field]]
 
   /// The largest number of fields that `Vary` may name.

@@ -13,7 +13,9 @@ enum StorableFields {
   /// the bytes of its body.
   static let bodyFields: Set = ["content-encoding", "content-length", "content-range"]
 
-  /// The fields that decide on reuse. A response that wants one of them not to be stored isn't stored.
+  /// The fields that decide on reuse.
+  ///
+  /// A response that wants one of them not to be stored isn't stored.
   private static let decisiveFields: Set = ["age", "cache-control", "date", "expires", "vary"]
 
   /// Returns the fields of a response that may be stored.

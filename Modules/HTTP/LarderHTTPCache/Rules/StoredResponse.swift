@@ -13,7 +13,9 @@ struct StoredResponse: Sendable, Equatable {
   /// The partition of the cache that the response belongs to; empty if the cache has none.
   var partition: [UInt8]
 
-  /// The final status code. A stored part of a representation has 200.
+  /// The final status code.
+  ///
+  /// A stored part of a representation has 200.
   var status: Int
 
   /// The fields of the head that may be stored, in the order in which they came.
@@ -24,7 +26,9 @@ struct StoredResponse: Sendable, Equatable {
   /// The values that the request had in the fields that `Vary` names.
   var selecting: SelectingFields
 
-  /// The time when the request was forwarded. A record keeps microseconds.
+  /// The time when the request was forwarded.
+  ///
+  /// A record keeps microseconds.
   var requestTime: Date
 
   /// The time when the response was received, or the last response that freshened it.
@@ -60,7 +64,9 @@ struct StoredResponse: Sendable, Equatable {
     facts = ResponseFacts(fields, received: responseTime.timeIntervalSince1970)
   }
 
-  /// Returns whether two responses have the same bytes everywhere. The order of fields counts.
+  /// Returns whether two responses have the same bytes everywhere.
+  ///
+  /// The order of fields counts.
   static func == (left: StoredResponse, right: StoredResponse) -> Bool {
     left.url == right.url && left.partition == right.partition && left.status == right.status
       && left.fields.hasSameBytes(as: right.fields) && left.selecting == right.selecting

@@ -26,7 +26,9 @@ extension CacheControl {
     return !probe.add(targeted: name, .date(0))
   }
 
-  /// Adds one directive. Returns `false` if it is a known one whose value has the wrong type.
+  /// Adds one directive.
+  ///
+  /// Returns `false` if it is a known one whose value has the wrong type.
   private mutating func add(targeted name: String, _ value: RFC9651BareItem) -> Bool {
     switch name {
     case "max-age": Self.set(&maxAge, value)
