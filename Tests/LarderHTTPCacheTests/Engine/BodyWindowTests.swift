@@ -134,12 +134,14 @@ import Testing
     do { let value = window.step(reader); #expect(value == .bytes((0..<10_000).map { UInt8(truncatingIfNeeded: $0) })) }
   }
 
+  private struct Stuck: Error {}
+
   /// Random histories against the whole body: each reader gets exactly its bytes, the store gets the body, the memory has a
   /// bound, and there is always a party that can proceed.
-  @Test(arguments: 0..<300) func randomHistories(round: Int) throws {
+  @Test(arguments: 0..<100) func randomHistories(round: Int) throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess &+ UInt64(round))
     let largest = Int.random(in: 1...(3 * BodyWindow.smallBuffer), using: &random)
-    let body = (0..<Int.random(in: 0...200_000, using: &random)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    let body = (0..<Int.random(in: 0...120_000, using: &random)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     let limit = 40_000
     var window = BodyWindow(
       isStoring: Bool.random(using: &random), limit: limit, smallestBatch: 16_384, largestBatch: 32_768)
@@ -161,11 +163,13 @@ import Testing
     var idle = 0
     while readers.contains(where: { !$0.isDone }) || window.ending == nil || (window.isStoring && !isStored) {
       idle += 1
-      try #require(idle < 10_000, "no party can proceed")
+      if idle == 10_000 { throw Stuck() }
       switch Int.random(in: 0..<10, using: &random) {
       case 0..<4:
         guard window.ending == nil, window.makeRoom() else { continue }
-        #expect(window.byteCount < limit + largest + max(largest, BodyWindow.smallBuffer))
+        if window.byteCount >= limit + largest + max(largest, BodyWindow.smallBuffer) {
+          Issue.record("too many bytes in memory")
+        }
         if sent == body.count {
           window.finish(.complete)
         } else {
@@ -180,7 +184,6 @@ import Testing
         stored += batch.bytes
         isStored = batch.isLast
         window.notePersisted(Int64(isStored ? stored.count : stored.count / 4_096 * 4_096))
-        #expect(stored.elementsEqual(body[..<stored.count]))
         idle = 0
       case 6 where Int.random(in: 0..<200, using: &random) == 0:
         window.stopStoring()
@@ -190,10 +193,10 @@ import Testing
         let index = Int.random(in: readers.indices, using: &random)
         switch window.step(readers[index].id) {
         case .bytes(let bytes):
-          #expect(!bytes.isEmpty)
+          if bytes.isEmpty { Issue.record("an empty chunk") }
           readers[index].bytes += bytes
         case .stored(let range):
-          try #require(range.upperBound <= window.persisted)
+          if range.upperBound > window.persisted { Issue.record("the store does not have these bytes") }
           readers[index].bytes += stored[Int(range.lowerBound)..<Int(range.upperBound)]
           window.advance(readers[index].id, to: range.upperBound)
         case .wait: continue
@@ -206,10 +209,10 @@ import Testing
         idle = 0
       }
     }
-    if isStored { #expect(stored == body) }
+    if isStored, stored != body { Issue.record("the store has another body") }
     for reader in readers {
       let expected = reader.range.map { Array(body[Int($0.lowerBound)..<Int($0.upperBound)]) } ?? body
-      #expect(reader.bytes == expected)
+      if reader.bytes != expected { Issue.record("a reader got another body") }
     }
   }
 }

@@ -171,9 +171,9 @@ import Testing
       #expect(stale.body == "1")
       #expect(stale.status.isStale)
     }
-    while origin.count < 2 { await Task.yield() }
+    try await waitUntil { origin.count >= 2 }
     gate.open()
-    while test.cache.statistics.storedCount < 2 { await Task.yield() }
+    try await waitUntil { test.cache.statistics.storedCount >= 2 }
     #expect(try await test.get(from: origin).body == "2")
     #expect(origin.count == 2, "the refresh runs once")
     #expect(test.cache.statistics.refreshCount == 1)

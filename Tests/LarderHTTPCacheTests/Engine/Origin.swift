@@ -106,6 +106,11 @@ struct ChunkedBody: AsyncSequence, Sendable {
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator(body: self) }
 }
 
+/// Waits until a condition holds, which another task brings about.
+func waitUntil(_ condition: () async throws -> Bool) async throws {
+  while try await !condition() { try await Task.sleep(for: .milliseconds(1)) }
+}
+
 /// A gate that a test opens.
 final class Gate: Sendable {
   private let opening = SharedResult<Void>()

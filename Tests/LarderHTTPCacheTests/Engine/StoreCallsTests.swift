@@ -55,7 +55,7 @@ import Testing
     clock.advance(by: .seconds(5))
     await expectStoreError(.timedOut) { try await caller.value }
     hang.finish()
-    while (try? await calls { 1 }) == nil { await Task.yield() }
+    try await waitUntil { (try? await calls { 1 }) != nil }
   }
 
   @Test func aCancelledCallerDoesNotWait() async throws {
@@ -76,7 +76,7 @@ import Testing
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(6))
     let second = Task { try await result.value(within: limit) }
-    while limit.count < 2 { await Task.yield() }
+    try await waitUntil { limit.count >= 2 }
     clock.advance(by: .seconds(4))
     await #expect(throws: SharedResult<Int>.TimedOut.self) { try await first.value }
     result.finish(.success(7))
@@ -90,7 +90,7 @@ import Testing
     let result = SharedResult<Int>()
     let limit = TimeLimit(.seconds(10), clock: clock)
     let waiters = (0..<1_000).map { _ in Task { try await result.value(within: limit) } }
-    while limit.count < 1_000 { await Task.yield() }
+    try await waitUntil { limit.count >= 1_000 }
     try await clock.waitForSleepers(1)
     #expect(clock.sleeperCount == 1)
     clock.advance(by: .seconds(10))

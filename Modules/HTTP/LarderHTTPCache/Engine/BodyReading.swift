@@ -118,7 +118,7 @@ final class BodyReading: Sendable {
 }
 
 extension StoreCalls {
-  /// Makes a call that reads, and repeats it once if the store fails or exceeds its time limit.
+  /// Calls the store to read, and repeats the call once if the store fails or exceeds its time limit.
   ///
   /// The head of a response has left the cache when most of its body is read, so that the origin cannot answer instead.
   func reading<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {

@@ -14,10 +14,13 @@ struct BodyWindow: Sendable {
 
   /// The next step of a reader.
   enum Step: Sendable, Equatable {
-    /// These bytes follow. The reader's position is now after them.
+    /// These bytes follow.
+    ///
+    /// The reader's position is now after them.
     case bytes([UInt8])
-    /// The bytes of this range follow, and only the store has them. The reader must call ``advance(_:to:)`` after it has
-    /// read them.
+    /// The bytes of this range follow, and only the store has them.
+    ///
+    /// The reader must call ``advance(_:to:)`` after it has read them.
     case stored(Range<Int64>)
     /// The next bytes have not arrived yet.
     case wait
@@ -137,7 +140,9 @@ struct BodyWindow: Sendable {
     end += Int64(bytes.count)
   }
 
-  /// Records the end of the body. A later end is ignored.
+  /// Records the end of the body.
+  ///
+  /// A later end is ignored.
   mutating func finish(_ ending: Ending) {
     if self.ending == nil { self.ending = ending }
   }

@@ -112,19 +112,30 @@ final class Fetch: Sendable {
     state = Mutex(State(isDetached: isBackground))
   }
 
+  /// The reason why there may be more room in the window.
+  private enum RoomChange {
+    case none
+    /// The store has more bytes, or the body is not stored any more.
+    case byStore
+    /// A reader has read bytes, or has left.
+    ///
+    /// This makes room only if the body is not stored, and must not extend the time that the store has.
+    case byReader
+  }
+
   /// Changes the state, and resumes those who wait for the change.
   ///
   /// - Parameters:
   ///   - bytes: Whether there are more bytes, or their end.
-  ///   - room: Whether there may be more room.
+  ///   - room: The reason why there may be more room.
   private func change<Result>(
-    bytes: Bool = false, room: Bool = false, _ body: (inout State) -> sending Result
+    bytes: Bool = false, room: RoomChange = .none, _ body: (inout State) -> sending Result
   ) -> sending Result {
     let (result, signals) = state.withLock { state in
       let result = body(&state)
       var signals: (SharedResult<Void>?, SharedResult<Void>?) = (nil, nil)
       if bytes { swap(&signals.0, &state.bytesSignal) }
-      if room { swap(&signals.1, &state.roomSignal) }
+      if room == .byStore || (room == .byReader && !state.window.isStoring) { swap(&signals.1, &state.roomSignal) }
       return (result, signals)
     }
     signals.0?.finish()
@@ -157,14 +168,16 @@ final class Fetch: Sendable {
 
   /// Removes a caller that has its answer, is a reader now, or does not wait any longer.
   func leave() {
-    let task = change(room: true) { state in
+    let task = change(room: .byReader) { state in
       state.interest -= 1
       return state.takeTaskWithoutCallers()
     }
     task?.cancel()
   }
 
-  /// Adds a reader of the body. The caller must have joined the fetch, and leave it afterwards.
+  /// Adds a reader of the body.
+  ///
+  /// The caller must have joined the fetch, and leave it afterwards.
   ///
   /// - Parameter range: The bytes to read, counted from the beginning of the body; defaults to `nil`, for all.
   /// - Returns: The reader, or `nil` if the beginning of the body is not there any more.
@@ -177,14 +190,14 @@ final class Fetch: Sendable {
 
   /// Removes a reader.
   func removeReader(_ reader: BodyWindow.Reader) {
-    let task = change(room: true) { state in
+    let task = change(room: .byReader) { state in
       state.window.removeReader(reader)
       return state.takeTaskWithoutCallers()
     }
     task?.cancel()
   }
 
-  /// Lets the fetch continue without callers, because all that remains is to store what it has received.
+  /// Continues the fetch without callers, because all that remains is to store what it has received.
   func detach() {
     state.withLock { $0.isDetached = true }
   }
@@ -196,7 +209,7 @@ final class Fetch: Sendable {
   ///   - calls: The calls of the store, in which a slow reader finds bytes that are no longer in memory.
   func next(_ reader: BodyWindow.Reader, _ calls: StoreCalls) async throws -> [UInt8]? {
     while true {
-      let (step, signal, writer, failure) = change(room: true) { state in
+      let (step, signal, writer, failure) = change(room: .byReader) { state in
         let step = state.window.step(reader)
         let signal = step == .wait ? State.wait(for: &state.bytesSignal) : nil
         return (step, signal, state.writer, state.failure)
@@ -206,7 +219,7 @@ final class Fetch: Sendable {
       case .stored(let range):
         guard let writer else { throw HTTPCacheError.incompleteBody }
         let bytes = try await calls.reading { try await writer.bytes(from: range.lowerBound, upTo: range.upperBound) }
-        change(room: true) { $0.window.advance(reader, to: range.lowerBound + Int64(bytes.count)) }
+        change(room: .byReader) { $0.window.advance(reader, to: range.lowerBound + Int64(bytes.count)) }
         return Array(bytes)
       case .wait: try await signal?.value()
       case .end: return nil
@@ -256,7 +269,7 @@ final class Fetch: Sendable {
   ///
   /// - Parameter failure: The error of the readers if the body was cut short.
   func finishBody(_ failure: (any Error)? = nil) {
-    change(bytes: true, room: true) { state in
+    change(bytes: true, room: .byStore) { state in
       state.failure = failure
       state.window.finish(failure == nil ? .complete : .failed)
     }
@@ -279,12 +292,12 @@ final class Fetch: Sendable {
 
   /// Records how many bytes the store has.
   func notePersisted(_ count: Int64) {
-    change(room: true) { $0.window.notePersisted(count) }
+    change(room: .byStore) { $0.window.notePersisted(count) }
   }
 
   /// Records that the body is not stored any more.
   func stopStoring() {
-    change(bytes: true, room: true) { $0.window.stopStoring() }
+    change(bytes: true, room: .byStore) { $0.window.stopStoring() }
   }
 
   /// Waits until no reader needs bytes that only the store has.

@@ -11,7 +11,7 @@ struct Flights<Fetch: Sendable & AnyObject>: Sendable {
     let partition: [UInt8]
   }
 
-  /// What a request that needs the origin does.
+  /// The role of a request that needs the origin.
   enum Admission: Sendable {
     /// The request leads a new flight with this fetch.
     case lead(Fetch)
@@ -21,7 +21,9 @@ struct Flights<Fetch: Sendable & AnyObject>: Sendable {
     case alone
   }
 
-  /// The maximum number of URLs in a cool-down. Beyond it, the one that ends first is forgotten.
+  /// The maximum number of URLs in a cool-down.
+  ///
+  /// Beyond it, the one that ends first is forgotten.
   static var highestCoolDownCount: Int { 1_024 }
 
   private let coolDown: Duration
@@ -58,7 +60,9 @@ struct Flights<Fetch: Sendable & AnyObject>: Sendable {
     return .lead(fetch)
   }
 
-  /// Ends a flight, so that no further request joins it. A later flight for the same key continues.
+  /// Ends a flight, so that no further request joins it.
+  ///
+  /// A later flight for the same key continues.
   mutating func end(_ key: Key, _ fetch: Fetch) {
     if flights[key] === fetch { flights[key] = nil }
   }

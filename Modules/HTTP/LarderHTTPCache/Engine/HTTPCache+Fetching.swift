@@ -86,7 +86,7 @@ extension HTTPCache {
     var exchange = first
     defer { end(fetch, key) }
     for attempt in 1... {
-      let token = await token()
+      var token = await token()
       let requestTime = now
       let forwarded: HTTPForwardedResponse
       do {
@@ -97,7 +97,12 @@ extension HTTPCache {
       }
       let (head, responseTime) = (forwarded.head, now)
       let decision = rules.decide(response: head, to: exchange, requestTime: requestTime, responseTime: responseTime)
-      for url in decision.invalidated { await invalidateQuietly(.url(url)) }
+      for url in decision.invalidated {
+        let isStored = url == decision.storing?.response.url
+        let new = await invalidateQuietly(url, after: isStored ? token : nil)
+        // The response to the request that invalidates the others is the new one.
+        if isStored { token = new }
+      }
       if case .again(let next) = decision.delivery, attempt < 3 {
         await change(decision, entries, token)
         exchange = next
@@ -120,7 +125,7 @@ extension HTTPCache {
     fetch.settlement.finish()
   }
 
-  /// Makes later requests for a URL wait for what a fetch still changes.
+  /// Delays later requests for a URL until a fetch has stored its response.
   private func beginSettling(_ fetch: Fetch, _ url: String) {
     state.withLock { state in
       guard state.settling[url]?.contains(where: { $0 === fetch }) != true else { return }
@@ -326,7 +331,9 @@ extension HTTPCache {
     await remove(decision.removed.map { entries[$0] })
   }
 
-  /// Removes stored responses. If the store fails, they stay, and are decided on again by the next request.
+  /// Removes stored responses.
+  ///
+  /// If the store fails, they stay, and are decided on again by the next request.
   func remove(_ entries: [StoredEntry]) async {
     guard !entries.isEmpty else { return }
     do {

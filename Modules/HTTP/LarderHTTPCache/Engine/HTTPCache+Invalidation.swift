@@ -25,7 +25,9 @@ struct PendingInvalidations: Sendable {
   struct Entry: Sendable {
     let number: UInt64
     let invalidation: Invalidation
-    /// Whether the store has failed to carry it out. If not, it is under way.
+    /// Whether the store has failed to carry it out.
+    ///
+    /// If not, it is under way.
     var hasFailed = false
   }
 
@@ -127,39 +129,57 @@ extension HTTPCache {
     }
   }
 
-  /// Invalidates responses. If the store fails, it is repeated before anything stored for these URLs is used again.
-  func invalidate(_ invalidation: PendingInvalidations.Invalidation) async throws {
+  /// Invalidates responses.
+  ///
+  /// If the store fails, it is repeated before anything stored for these URLs is used again.
+  ///
+  /// - Parameters:
+  ///   - invalidation: The responses.
+  ///   - token: The state before the request that causes the invalidation was forwarded; defaults to `nil`.
+  /// - Returns: The state with which the response to that request can be stored; `nil` if it cannot.
+  @discardableResult
+  func invalidate(
+    _ invalidation: PendingInvalidations.Invalidation, after token: FetchToken? = nil
+  ) async throws -> FetchToken? {
     let entry = state.withLock { state in
       state.statistics.invalidationCount += 1
       state.flights.invalidate(where: invalidation.matches)
       return state.pending.insert(invalidation)
     }
-    try await carryOut(entry)
+    return try await carryOut(entry, after: token)
   }
 
-  /// Invalidates responses because of a request.
-  func invalidateQuietly(_ invalidation: PendingInvalidations.Invalidation) async {
+  /// Invalidates the responses for a URL because of a request.
+  ///
+  /// - Returns: The state with which the response to the request can be stored; `nil` if it cannot.
+  func invalidateQuietly(_ url: String, after token: FetchToken?) async -> FetchToken? {
     do {
-      try await invalidate(invalidation)
+      return try await invalidate(.url(url), after: token)
     } catch {
       // The failure is counted. The invalidation stays pending.
+      return nil
     }
   }
 
-  private func carryOut(_ entry: PendingInvalidations.Entry) async throws {
+  @discardableResult
+  private func carryOut(_ entry: PendingInvalidations.Entry, after token: FetchToken? = nil) async throws -> FetchToken?
+  {
+    let new: FetchToken?
     do {
-      try await calls { [storage] in
+      new = try await calls { [storage] in
         switch entry.invalidation {
-        case .url(let url): try await storage.invalidate(url: url)
+        case .url(let url): return try await storage.invalidate(url: url, after: token)
         case .prefix(let prefix): try await storage.invalidate(prefix: prefix)
         case .everything: try await storage.removeAll()
         }
+        return nil
       }
     } catch {
       state.withLock { $0.pending.noteFailure(of: entry) }
       throw error
     }
     state.withLock { $0.pending.remove(entry) }
+    return new
   }
 
   /// Repeats the invalidations that have failed.

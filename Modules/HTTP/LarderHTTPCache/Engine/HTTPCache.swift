@@ -170,7 +170,9 @@ public final class HTTPCache: Sendable {
     }
   }
 
-  /// Reads the stored responses for a URL. There is none if the store fails.
+  /// Reads the stored responses for a URL.
+  ///
+  /// There is none if the store fails.
   private func entries(url: String, partition: [UInt8]) async throws -> [StoredEntry] {
     do {
       try await repeatInvalidations()

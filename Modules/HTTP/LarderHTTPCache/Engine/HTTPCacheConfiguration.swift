@@ -19,8 +19,9 @@ public import Foundation
 public struct HTTPCacheConfiguration: Sendable {
   /// The decision of ``HTTPCacheConfiguration/willStore`` on a response.
   public enum StoringDecision: Sendable, Hashable {
-    /// The response is stored, with data for your own use. The data has at most 65,536 bytes; with more, the response is
-    /// not stored.
+    /// The response is stored, with data for your own use.
+    ///
+    /// The data has at most 65,536 bytes; with more, the response is not stored.
     case store(userData: [UInt8] = [])
     /// The response is not stored.
     case refuse
@@ -35,13 +36,17 @@ public struct HTTPCacheConfiguration: Sendable {
   /// The kind of the cache.
   public var mode: HTTPCacheMode
 
-  /// The maximum number of bytes in the store, including bodies that are being stored. Defaults to 100,000,000.
+  /// The maximum number of bytes in the store, including bodies that are being stored.
+  ///
+  /// Defaults to 100,000,000.
   ///
   /// The responses that were not used for longest are evicted first. All programs that share a store must have the same
   /// capacity.
   public var capacity = 100_000_000
 
-  /// The number of bytes of the largest body that is stored. Defaults to `nil`, for a twentieth of the capacity.
+  /// The number of bytes of the largest body that is stored.
+  ///
+  /// Defaults to `nil`, for a twentieth of the capacity.
   ///
   /// A larger body is passed on, and evicts nothing.
   public var largestBody: Int?
@@ -56,24 +61,31 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to none. If a response has several of them, the first one in this list counts.
   public var targetedFields: [HTTPField.Name] = []
 
-  /// Whether a response with `Set-Cookie` is never stored. Defaults to `false`.
+  /// Whether a response with `Set-Cookie` is never stored.
+  ///
+  /// Defaults to `false`.
   ///
   /// Even then, a shared cache stores such a response only if it has explicit freshness.
   public var refusesSetCookie = false
 
-  /// The name of the cache in `Cache-Status`, or `nil` to leave this field as it came. Defaults to `Larder`.
+  /// The name of the cache in `Cache-Status`, or `nil` to leave this field as it came.
+  ///
+  /// Defaults to `Larder`.
   ///
   /// It must be a token, such as `Larder` or `ExampleCache`.
   public var name: String? = "Larder"
 
-  /// A closure that returns the partition of a request. Defaults to one that returns an empty partition for all.
+  /// A closure that returns the partition of a request.
+  ///
+  /// Defaults to one that returns an empty partition for all.
   ///
   /// A response is reused only within its partition. Use partitions for what changes a response but is not in its
   /// `Vary`, such as the account. The store contains the partition.
   public var partition: @Sendable (_ request: HTTPRequest) -> [UInt8] = { _ in [] }
 
-  /// A closure that decides whether a response is stored, like `willCacheResponse` of `URLSession`. Defaults to `nil`,
-  /// for every response that may be stored.
+  /// A closure that decides whether a response is stored, like `willCacheResponse` of `URLSession`.
+  ///
+  /// Defaults to `nil`, for every response that may be stored.
   ///
   /// The cache calls it with the request and the head of the response before it stores the body. The closure cannot store
   /// what must not be stored.
@@ -84,16 +96,22 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to 10 seconds.
   public var waitLimit: Duration = .seconds(10)
 
-  /// The time for which no request waits for a URL whose response could not be shared. Defaults to 10 seconds.
+  /// The time for which no request waits for a URL whose response could not be shared.
+  ///
+  /// Defaults to 10 seconds.
   public var coolDown: Duration = .seconds(10)
 
-  /// The time that an operation of the store may take. Defaults to 5 seconds.
+  /// The time that an operation of the store may take.
+  ///
+  /// Defaults to 5 seconds.
   ///
   /// After it, the cache continues as if the operation had failed, and does not use the store until the operation has
   /// returned or the time has passed again.
   public var storeTimeLimit: Duration = .seconds(5)
 
-  /// The time for which a body that is being stored may make its readers wait. Defaults to 1 second.
+  /// The time for which a body that is being stored may make its readers wait.
+  ///
+  /// Defaults to 1 second.
   ///
   /// A reader waits only for a store that is slower than the origin. After this time, the body is no longer stored.
   public var stallLimit: Duration = .seconds(1)
@@ -103,16 +121,24 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to one minute. Readers in this process always finish.
   public var retention: Duration = .seconds(60)
 
-  /// The time between two sweeps of ``HTTPCache/run()``. Defaults to one minute.
+  /// The time between two sweeps of ``HTTPCache/run()``.
+  ///
+  /// Defaults to one minute.
   public var sweepInterval: Duration = .seconds(60)
 
-  /// The prefix of all keys in the store. Defaults to `http/`.
+  /// The prefix of all keys in the store.
+  ///
+  /// Defaults to `http/`.
   public var prefix: StoreKey = "http/"
 
-  /// The clock that measures time limits. Defaults to a `ContinuousClock`.
+  /// The clock that measures time limits.
+  ///
+  /// Defaults to a `ContinuousClock`.
   public var clock: any Clock<Duration> = ContinuousClock()
 
-  /// A closure that returns the current time, which decides on freshness. Defaults to the system time.
+  /// A closure that returns the current time, which decides on freshness.
+  ///
+  /// Defaults to the system time.
   public var now: @Sendable () -> Date = { Date.now }
 
   /// Creates the default configuration of a kind of cache.

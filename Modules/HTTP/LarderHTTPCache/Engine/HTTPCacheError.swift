@@ -4,7 +4,9 @@
 /// The text never contains a URL, a field or a byte of a body. A failing store is no error of a request: the origin
 /// answers instead.
 public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A kind of failure. The set of codes is open.
+  /// A kind of failure.
+  ///
+  /// The set of codes is open.
   public struct Code: RawRepresentable, Sendable, Hashable {
     /// The name.
     public let rawValue: String

@@ -6,7 +6,9 @@ public struct HTTPCacheResponse: Sendable {
   /// The head, with `Age` and `Cache-Status` if the cache adds them.
   public var head: HTTPResponse
 
-  /// The body. It is empty if a response with this head and to this method has none.
+  /// The body.
+  ///
+  /// It is empty if a response with this head and to this method has none.
   public var body: HTTPCacheBody
 
   /// The way in which the cache answered.
@@ -34,7 +36,9 @@ public struct HTTPCacheBody: AsyncSequence, Sendable {
   /// The reading of the body, or `nil` for an empty one.
   let reading: BodyReading?
 
-  /// Creates the iterator. A second iterator continues where the first one is.
+  /// Creates the iterator.
+  ///
+  /// A second iterator continues where the first one is.
   public func makeAsyncIterator() -> Iterator {
     Iterator(reading: reading)
   }

@@ -17,7 +17,9 @@ final class SharedResult<Value: Sendable>: Sendable {
   /// The result, or `nil` if there is none yet.
   var result: Result<Value, any Error>? { state.withLock { $0.result } }
 
-  /// Sets the result and passes it to all waiters. A later result is ignored.
+  /// Sets the result and passes it to all waiters.
+  ///
+  /// A later result is ignored.
   func finish(_ result: Result<Value, any Error>) {
     let waiters = state.withLock { state -> [UInt64: CheckedContinuation<Value, any Error>] in
       guard state.result == nil else { return [:] }

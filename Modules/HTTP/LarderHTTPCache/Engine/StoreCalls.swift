@@ -46,7 +46,7 @@ final class StoreCalls: Sendable {
     }
   }
 
-  /// Makes a call.
+  /// Calls the store.
   ///
   /// The call begins on the caller's thread. If it returns without being suspended, it costs less than a microsecond more.
   ///
@@ -71,12 +71,13 @@ final class StoreCalls: Sendable {
       throw timedOut("did not return within \(limit.duration)")
     } catch {
       if Task.isCancelled { task.cancel() }
-      if !(error is CancellationError) { state.withLock { $0.failureCount += 1 } }
+      // A refusal is an answer of a store that works.
+      if !(error is CancellationError || error is StorageRefusal) { state.withLock { $0.failureCount += 1 } }
       throw error
     }
   }
 
-  /// Makes a call that may take any time, and counts its failure.
+  /// Calls the store without a time limit, and counts a failure.
   func withoutLimit<Result>(_ body: () async throws -> Result) async throws -> Result {
     do {
       return try await body()
