@@ -23,7 +23,8 @@ struct FailureTests {
     #expect(result.status == 200)
     #expect(result.body == "body")
     #expect(result.cache.detail == "disconnected")
-    #expect((result.cache.timeToLive ?? 0) < 0)
+    #expect(result.cache.isStale)
+    #expect(!result.cache.isHit)
   }
 
   @Test("5.2.2: directives that forbid it are answered by 504")

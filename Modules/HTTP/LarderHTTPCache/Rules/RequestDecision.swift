@@ -64,6 +64,7 @@ extension HTTPCacheRules {
     _ response: StoredResponse, at position: Int, as answer: Answer, _ state: ReuseState, _ status: CacheStatus
   ) -> Reuse {
     var status = status
+    status.isStale = !state.isFresh && !status.isValidated
     status.timeToLive = Int(max(-1e9, min(1e9, (state.lifetime - state.age).rounded(.down))))
     return Reuse(
       position: position, response: response, answer: answer, age: state.age, status: status, cacheName: name)

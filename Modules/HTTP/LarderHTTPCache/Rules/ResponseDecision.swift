@@ -152,6 +152,7 @@ extension HTTPCacheRules {
       ? .method : refusal(for: candidate, request: arrival.request, arrival.directives)
     if decision.refusal == nil, let fields = StorableFields.select(candidate.fields, arrival.directives, self) {
       stored.fields = fields.dated(arrival.responseTime)
+      if stored.length == nil { stored.fields[.contentLength] = nil }
       return stored
     }
     decision.refusal = decision.refusal ?? .head

@@ -46,7 +46,9 @@ extension HTTPCacheRules {
     if state.isFresh { return .reuse(refreshes: false) }
     if forbidsStale(control) { return .validate(.stale) }
     if ignoresAge { return .reuse(refreshes: false) }
-    if let seconds = control.staleWhileRevalidate, state.staleness <= Double(seconds) { return .reuse(refreshes: true) }
+    if let seconds = control.staleWhileRevalidate, state.staleness <= Double(seconds), acceptsStale(request) {
+      return .reuse(refreshes: true)
+    }
     if let seconds = request.cacheControl.maxStale, state.staleness <= Double(seconds) {
       return .reuse(refreshes: false)
     }
@@ -64,6 +66,11 @@ extension HTTPCacheRules {
     }
     if let seconds = request.cacheControl.minFresh, state.lifetime - state.age < Double(seconds) { return false }
     return true
+  }
+
+  /// Returns whether the client accepts a stale response: one that sends `max-age` doesn't without `max-stale`.
+  private func acceptsStale(_ request: RequestFacts) -> Bool {
+    request.cacheControl.maxAge == nil || request.cacheControl.maxStale != nil
   }
 
   /// The cause for serving a stale response.
@@ -85,7 +92,7 @@ extension HTTPCacheRules {
       return false
     }
     if policy == .standard {
-      guard acceptsAge(of: state, request) else { return false }
+      guard acceptsAge(of: state, request), state.isFresh || acceptsStale(request) else { return false }
       if let seconds = request.cacheControl.maxStale, state.staleness > Double(seconds) { return false }
     }
     switch failure {

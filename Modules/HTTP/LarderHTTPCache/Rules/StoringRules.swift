@@ -39,7 +39,7 @@ extension HTTPCacheRules {
     guard let vary = response.facts.vary, vary.count <= SelectingFields.largestFieldCount else { return .vary }
     let explicitLifetime = explicitLifetime(of: response, directives)
     if response.facts.hasCookie, refusesSetCookie || (mode == .shared && explicitLifetime == nil) { return .setCookie }
-    if StorableFields.size(of: response.fields) > largestHead { return .head }
+    if response.facts.hasInvalidLength || StorableFields.size(of: response.fields) > largestHead { return .head }
     return isReusable(response, directives, explicitLifetime) ? nil : .notReusable
   }
 
