@@ -36,6 +36,7 @@ let package = Package(
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
+    .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -52,6 +53,10 @@ let package = Package(
       name: "ServiceLifecycle",
       description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
+    .trait(
+      name: "HTTPCache",
+      description: "The module LarderHTTPCache, which needs the packages of the types of HTTP and of structured fields."
+    ),
   ],
   dependencies: [
     // Resolved only with the trait `Metrics`.
@@ -65,6 +70,9 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // Resolved only with the trait `HTTPCache`.
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
+    .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
@@ -149,6 +157,16 @@ let package = Package(
           name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
       ],
       path: "Modules/Applications/LarderWorker"),
+    .target(
+      name: "LarderHTTPCache",
+      dependencies: [
+        "Larder",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+        .product(
+          name: "RawStructuredFieldValues", package: "swift-http-structured-headers",
+          condition: .when(traits: ["HTTPCache"])),
+      ],
+      path: "Modules/HTTP/LarderHTTPCache"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
@@ -251,6 +269,13 @@ let package = Package(
         .product(
           name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
           condition: .when(traits: ["ServiceLifecycle"])),
+      ]),
+    .testTarget(
+      name: "LarderHTTPCacheTests",
+      dependencies: [
+        "LarderHTTPCache", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderJSON", "LarderLMDB",
+        "LarderTesting", "TestSupport",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(

@@ -1,0 +1,132 @@
+#if HTTPCache
+internal import Larder
+internal import Synchronization
+
+/// The reading of a response's body, from the store, from the origin, or from both.
+///
+/// When it is discarded, it releases the stored bodies and leaves the fetch.
+final class BodyReading: Sendable {
+  /// A part of a body.
+  enum Segment: Sendable {
+    /// Bytes in memory.
+    case bytes([UInt8])
+    /// A range of the representation of a stored response.
+    case stored(CacheReader, Range<Int64>)
+    /// Bytes that are being fetched.
+    case fetched(Fetch, BodyWindow.Reader)
+  }
+
+  private struct State {
+    /// The segments that were not read yet, the next one last.
+    var segments: [Segment]
+    /// Whether a task waits for the next bytes.
+    var isReading = false
+  }
+
+  private let state: Mutex<State>
+  private let calls: StoreCalls
+  private let onUnreadable: @Sendable () async -> Void
+  private let onBytes: @Sendable (_ count: Int, _ areStored: Bool) -> Void
+
+  /// Creates a reading.
+  ///
+  /// - Parameters:
+  ///   - segments: The parts of the body, in order.
+  ///   - calls: The calls of the store.
+  ///   - onBytes: A closure that receives the number of bytes of each chunk, and whether they come from the store.
+  ///   - onUnreadable: A closure that is called when stored bytes are missing or damaged.
+  init(
+    _ segments: [Segment], _ calls: StoreCalls, onBytes: @escaping @Sendable (Int, Bool) -> Void,
+    onUnreadable: @escaping @Sendable () async -> Void = {}
+  ) {
+    state = Mutex(State(segments: segments.reversed()))
+    self.calls = calls
+    self.onBytes = onBytes
+    self.onUnreadable = onUnreadable
+  }
+
+  deinit {
+    for case .fetched(let fetch, let reader) in state.withLock({ $0.segments }) { fetch.removeReader(reader) }
+  }
+
+  /// Returns the next bytes, or `nil` at the end.
+  func next() async throws -> [UInt8]? {
+    let isFree = state.withLock { state in
+      defer { state.isReading = true }
+      return !state.isReading
+    }
+    guard isFree else {
+      throw HTTPCacheError(.bodyInUse, "another task is reading the body; read it in one task")
+    }
+    defer { state.withLock { $0.isReading = false } }
+    while let segment = state.withLock({ $0.segments.last }) {
+      switch segment {
+      case .bytes(let bytes):
+        replaceSegment(by: nil)
+        onBytes(bytes.count, true)
+        if !bytes.isEmpty { return bytes }
+      case .stored(let reader, let range):
+        guard !range.isEmpty else {
+          replaceSegment(by: nil)
+          continue
+        }
+        let bytes = try await read(reader, range)
+        replaceSegment(by: .stored(reader, range.lowerBound + Int64(bytes.count)..<range.upperBound))
+        onBytes(bytes.count, true)
+        return bytes
+      case .fetched(let fetch, let reader):
+        if let bytes = try await fetch.next(reader, calls) {
+          onBytes(bytes.count, false)
+          return bytes
+        }
+        replaceSegment(by: nil)
+        fetch.removeReader(reader)
+      }
+    }
+    return nil
+  }
+
+  /// Reads the first bytes now if they are in the store, so that they cannot fail later.
+  ///
+  /// - Throws: The errors of the store.
+  func prefetch() async throws {
+    guard case .stored(let reader, let range) = state.withLock({ $0.segments.last }), !range.isEmpty else { return }
+    let bytes = Array(
+      try await calls.reading { try await reader.bytes(from: range.lowerBound, upTo: range.upperBound) })
+    replaceSegment(by: .stored(reader, range.lowerBound + Int64(bytes.count)..<range.upperBound))
+    state.withLock { $0.segments.append(.bytes(bytes)) }
+  }
+
+  private func read(_ reader: CacheReader, _ range: Range<Int64>) async throws -> [UInt8] {
+    do {
+      return Array(
+        try await calls.reading { try await reader.bytes(from: range.lowerBound, upTo: range.upperBound) })
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      await onUnreadable()
+      throw HTTPCacheError.unreadableBody
+    }
+  }
+
+  private func replaceSegment(by segment: Segment?) {
+    state.withLock { state in
+      state.segments.removeLast()
+      if let segment { state.segments.append(segment) }
+    }
+  }
+}
+
+extension StoreCalls {
+  /// Calls the store to read, and repeats the call once if the store fails or exceeds its time limit.
+  ///
+  /// The head of a response has left the cache when most of its body is read, so that the origin cannot answer instead.
+  func reading<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
+    do {
+      return try await self(body)
+    } catch let error as StoreError where !error.concernsStoredValue && error.code != .closed {
+      return try await self(evenIfPaused: true, body)
+    }
+  }
+}
+#endif

@@ -1,0 +1,184 @@
+#if HTTPCache
+internal import HTTPTypes
+internal import Larder
+
+extension HTTPCache {
+  /// Returns a stored response as the answer.
+  ///
+  /// The first bytes of the body are read before the head is returned. If they cannot be read, the origin can still
+  /// answer.
+  ///
+  /// - Parameters:
+  ///   - reuse: The answer.
+  ///   - entry: The stored response.
+  ///   - reader: A reader of its body; defaults to `nil`, for a new one.
+  func answer(
+    _ reuse: Reuse, from entry: StoredEntry, reader: CacheReader? = nil
+  ) async throws -> Result {
+    guard reuse.hasBody, let range = reuse.bodyRange, !range.isEmpty else { return .response(response(reuse, nil)) }
+    guard let reading = try await reading(of: entry, reader, { [.stored($0, range)] }) else {
+      return .unreadable(reuse.position)
+    }
+    return .response(response(reuse, reading))
+  }
+
+  /// Begins to read a stored response.
+  ///
+  /// - Parameters:
+  ///   - entry: The stored response.
+  ///   - reader: A reader of its body, or `nil` for a new one.
+  ///   - makeSegments: A closure that returns the parts of the answer's body.
+  /// - Returns: The reading, or `nil` if the first bytes cannot be read.
+  private func reading(
+    of entry: StoredEntry, _ reader: CacheReader?, _ makeSegments: (CacheReader) -> [BodyReading.Segment]
+  ) async throws -> BodyReading? {
+    do {
+      var reader = reader
+      if reader == nil { reader = try await self.reader(of: entry) }
+      guard let reader else { return nil }
+      let reading = reading(makeSegments(reader), of: entry)
+      try await reading.prefetch()
+      return reading
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      // The failure is counted.
+      if (error as? StoreError)?.concernsStoredValue == true { await remove([entry]) }
+      return nil
+    }
+  }
+
+  func reader(of entry: StoredEntry) async throws -> CacheReader? {
+    try await calls.reading { [storage] in try await storage.reader(of: entry) }
+  }
+
+  private func reading(_ segments: [BodyReading.Segment], of entry: StoredEntry?) -> BodyReading {
+    BodyReading(
+      segments, calls,
+      onBytes: { [weak self] count, areStored in
+        self?.count { statistics in
+          if areStored { statistics.storedBytesRead += count } else { statistics.originBytesRead += count }
+        }
+      },
+      onUnreadable: { [weak self] in if let entry { await self?.remove([entry]) } })
+  }
+
+  private func response(_ reuse: Reuse, _ reading: BodyReading?) -> HTTPCacheResponse {
+    HTTPCacheResponse(
+      head: reuse.head, body: HTTPCacheBody(reading: reading), cacheStatus: reuse.status,
+      userData: reuse.response.userData)
+  }
+
+  func refusal(_ head: HTTPResponse, _ status: CacheStatus) -> HTTPCacheResponse {
+    count { $0.refusalCount += 1 }
+    return HTTPCacheResponse(head: head, body: HTTPCacheBody(reading: nil), cacheStatus: status, userData: [])
+  }
+
+  // MARK: Responses of the origin
+
+  /// Returns the response to the caller whose request was forwarded.
+  func response(from fetch: Fetch, _ received: Fetch.Received, _ entries: [StoredEntry]) async throws -> Result {
+    switch received.decision.delivery {
+    case .stored(let reuse):
+      if reuse.status.isValidated { count { $0.validationCount += 1 } }
+      if reuse.status.isStale { count { $0.staleCount += 1 } }
+      return try await answer(reuse, from: entries[reuse.position], reader: received.reader)
+    case .combined(let reuse, let receiving):
+      return try await combined(reuse, receiving, fetch, received, entries)
+    case .forwarded(let head):
+      return .response(forwarded(head, fetch, received))
+    case .again:
+      return .response(forwarded(received.head, fetch, received))
+    }
+  }
+
+  private func forwarded(_ head: HTTPResponse, _ fetch: Fetch, _ received: Fetch.Received) -> HTTPCacheResponse {
+    var reading: BodyReading?
+    if received.hasBody, let reader = fetch.addReader() {
+      reading = self.reading([.fetched(fetch, reader)], of: nil)
+    }
+    return HTTPCacheResponse(
+      head: head, body: HTTPCacheBody(reading: reading), cacheStatus: received.decision.status,
+      userData: received.decision.storing?.response.userData ?? [])
+  }
+
+  /// Returns a response whose body is partly stored and partly being received.
+  private func combined(
+    _ reuse: Reuse, _ receiving: Range<Int64>, _ fetch: Fetch, _ received: Fetch.Received, _ entries: [StoredEntry]
+  ) async throws -> Result {
+    let entry = entries[reuse.position]
+    let range = reuse.bodyRange ?? 0..<(entry.response.length ?? receiving.upperBound)
+    guard reuse.hasBody, let piece = fetch.addReader(receiving.clamped(to: range).moved(by: -receiving.lowerBound))
+    else {
+      return .unreadable(reuse.position)
+    }
+    let before = range.lowerBound..<max(range.lowerBound, min(range.upperBound, receiving.lowerBound))
+    let after = min(range.upperBound, max(range.lowerBound, receiving.upperBound))..<range.upperBound
+    var isHandedOver = false
+    defer { if !isHandedOver { fetch.removeReader(piece) } }
+    let reading = try await reading(of: entry, received.reader) { reader in
+      isHandedOver = true
+      return [.stored(reader, before), .fetched(fetch, piece), .stored(reader, after)]
+    }
+    guard let reading else { return .unreadable(reuse.position) }
+    return .response(response(reuse, reading))
+  }
+
+  /// Returns the response to a request to which the origin gave no response.
+  func response(
+    afterFailure error: any Error, of exchange: Exchange, _ entries: [StoredEntry]
+  ) async throws -> HTTPCacheResponse {
+    switch rules.decide(failureOf: exchange, now: now) {
+    case .answer(let reuse):
+      if case .response(let response) = try await answer(reuse, from: entries[reuse.position]) {
+        count { $0.staleCount += 1 }
+        return response
+      }
+    case .refuse(let head, let status):
+      return refusal(head, status)
+    case .fail: break
+    }
+    count { $0.failureCount += 1 }
+    throw error
+  }
+
+  // MARK: Responses to other requests
+
+  /// Returns the response to a request that waited for another one, or `nil` if that response does not answer it.
+  func sharedResponse(
+    from fetch: Fetch, _ received: Fetch.Received, to exchange: Exchange, _ entries: [StoredEntry]
+  ) async throws -> HTTPCacheResponse? {
+    switch received.decision.delivery {
+    case .forwarded:
+      guard received.isStoring, let storing = received.decision.storing, storing.isWhole,
+        let reuse = rules.share(storing.response, with: exchange.request, url: exchange.url, now: now)
+      else { return nil }
+      guard reuse.hasBody, received.hasBody else { return response(reuse, nil) }
+      guard let reader = fetch.addReader(reuse.answer == .whole ? nil : reuse.bodyRange) else { return nil }
+      return response(reuse, reading([.fetched(fetch, reader)], of: nil))
+    case .stored(let reuse):
+      let entry = received.entries[reuse.position]
+      var shared = rules.share(reuse.response, with: exchange.request, url: exchange.url, now: now)
+      if shared == nil, received.head.status.kind == .serverError, exchange.stored.indices.contains(reuse.position),
+        entries[reuse.position].key == entry.key
+      {
+        // The error of the origin is shared as well.
+        let decision = rules.decide(
+          response: received.head, to: exchange, requestTime: received.requestTime, responseTime: received.responseTime)
+        if case .stored(let stale) = decision.delivery, stale.position == reuse.position { shared = stale }
+      }
+      guard let shared, case .response(let response) = try await answer(shared, from: entry, reader: received.reader)
+      else { return nil }
+      if shared.status.isStale { count { $0.staleCount += 1 } }
+      return response
+    case .combined, .again: return nil
+    }
+  }
+}
+
+extension Range<Int64> {
+  fileprivate func moved(by distance: Int64) -> Range<Int64> {
+    (lowerBound + distance)..<(upperBound + distance)
+  }
+}
+#endif

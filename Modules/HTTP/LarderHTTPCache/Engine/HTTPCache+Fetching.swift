@@ -1,0 +1,358 @@
+#if HTTPCache
+internal import Foundation
+internal import HTTPTypes
+internal import Larder
+internal import Synchronization
+
+extension HTTPCache {
+  /// The largest number of bytes that the hook may add to a response.
+  static var largestUserData: Int { 65_536 }
+
+  // MARK: Collapsing
+
+  /// Returns the response to a request that needs the origin.
+  func response(to exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) async throws -> Result {
+    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.partition)
+    guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
+      return try await lead(Fetch(), exchange, entries, forward)
+    }
+    while true {
+      switch state.withLock({ $0.flights.admit(key, at: elapsed) { Fetch() } }) {
+      case .lead(let fetch): return try await lead(fetch, exchange, entries, forward, key)
+      case .alone: return try await lead(Fetch(), exchange, entries, forward)
+      case .join(let fetch):
+        guard fetch.join() else {
+          // Its last caller has cancelled it.
+          state.withLock { $0.flights.end(key, fetch) }
+          continue
+        }
+        if let response = try await share(fetch, exchange, entries) {
+          count { $0.collapsedCount += 1 }
+          return .response(response)
+        }
+        state.withLock { $0.flights.refuse(key, fetch, at: elapsed) }
+        return try await lead(Fetch(), exchange, entries, forward)
+      }
+    }
+  }
+
+  private func lead(
+    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward,
+    _ key: Flights<Fetch>.Key? = nil
+  ) async throws -> Result {
+    count { $0.forwardCounts[exchange.reason, default: 0] += 1 }
+    defer { fetch.leave() }
+    fetch.start { await self.perform(fetch, exchange, entries, key, forward) }
+    switch try await fetch.outcome.value() {
+    case .response(let received): return try await response(from: fetch, received, entries)
+    case .failure(let error): return .response(try await response(afterFailure: error, of: exchange, entries))
+    }
+  }
+
+  /// Waits for the fetch of another request.
+  ///
+  /// - Returns: The response, or `nil` if the request must be forwarded itself.
+  private func share(_ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry]) async throws -> HTTPCacheResponse?
+  {
+    defer { fetch.leave() }
+    do {
+      switch try await fetch.outcome.value(within: waitLimit) {
+      case .response(let received): return try await sharedResponse(from: fetch, received, to: exchange, entries)
+      case .failure(let error): return try await response(afterFailure: error, of: exchange, entries)
+      }
+    } catch is SharedResult<Fetch.Outcome>.TimedOut {
+      return nil
+    }
+  }
+
+  /// Refreshes a stale response in the background, unless a fetch for it is under way.
+  func refresh(_ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) {
+    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.partition)
+    guard case .lead(let fetch) = state.withLock({ $0.flights.admit(key, at: elapsed) { Fetch(isBackground: true) } })
+    else {
+      return
+    }
+    count { $0.refreshCount += 1 }
+    fetch.start { await self.perform(fetch, exchange, entries, key, forward) }
+    fetch.leave()
+  }
+
+  // MARK: Fetching
+
+  /// The task of a fetch: forwards the request, decides on the response, and receives the body.
+  private func perform(
+    _ fetch: Fetch, _ first: Exchange, _ entries: [StoredEntry], _ key: Flights<Fetch>.Key?, _ forward: Forward
+  ) async {
+    var exchange = first
+    defer { end(fetch, key) }
+    for attempt in 1... {
+      var token = await token()
+      let requestTime = now
+      let forwarded: HTTPForwardedResponse
+      do {
+        forwarded = try await forward(exchange.forwarded)
+      } catch {
+        fetch.outcome.finish(.success(.failure(error)))
+        return
+      }
+      let (head, responseTime) = (forwarded.head, now)
+      let decision = rules.decide(response: head, to: exchange, requestTime: requestTime, responseTime: responseTime)
+      for url in decision.invalidated {
+        let isStored = url == decision.storing?.response.url
+        let new = await invalidateQuietly(url, after: isStored ? token : nil)
+        // The response to the request that invalidates the others is the new one.
+        if isStored { token = new }
+      }
+      if case .again(let next) = decision.delivery, attempt < 3 {
+        await change(decision, entries, token)
+        exchange = next
+        continue
+      }
+      await receive(forwarded, fetch, decision, exchange, entries, key, token, requestTime, responseTime)
+      return
+    }
+  }
+
+  /// Ends a fetch: later requests find what it has stored.
+  private func end(_ fetch: Fetch, _ key: Flights<Fetch>.Key?) {
+    state.withLock { state in
+      if let key { state.flights.end(key, fetch) }
+      for (url, fetches) in state.settling where fetches.contains(where: { $0 === fetch }) {
+        let others = fetches.filter { $0 !== fetch }
+        state.settling[url] = others.isEmpty ? nil : others
+      }
+    }
+    fetch.settlement.finish()
+  }
+
+  /// Delays later requests for a URL until a fetch has stored its response.
+  private func beginSettling(_ fetch: Fetch, _ url: String) {
+    state.withLock { state in
+      guard state.settling[url]?.contains(where: { $0 === fetch }) != true else { return }
+      state.settling[url, default: []].append(fetch)
+    }
+  }
+
+  /// Returns the state of the invalidations before a request is forwarded, or `nil` if the store fails, in which case
+  /// the response is not stored.
+  private func token() async -> FetchToken? {
+    do {
+      return try await calls { [storage] in try await storage.beginFetch() }
+    } catch {
+      return nil
+    }
+  }
+
+  // MARK: Receiving
+
+  private func receive(
+    _ forwarded: HTTPForwardedResponse, _ fetch: Fetch, _ decided: ResponseDecision, _ exchange: Exchange,
+    _ entries: [StoredEntry], _ key: Flights<Fetch>.Key?, _ token: FetchToken?, _ requestTime: Date,
+    _ responseTime: Date
+  ) async {
+    var decision = decided
+    let head = forwarded.head
+    let writer = makeWriter(&decision, head, exchange, token)
+    let hasBody = exchange.request.method != .head && ![204, 304].contains(head.status.code)
+    let isDelivered: Bool
+    var reader: CacheReader?
+    switch decision.delivery {
+    case .forwarded, .again: isDelivered = true
+    case .stored(let reuse):
+      isDelivered = false
+      reader = await openReader(reuse, entries)
+    case .combined(let reuse, _):
+      isDelivered = true
+      reader = await openReader(reuse, entries)
+    }
+    // A refresh in the background has no caller for a body that is not stored.
+    let isReceiving = hasBody && (writer != nil || (isDelivered && !fetch.isBackground))
+    let changesStore = !decision.freshened.isEmpty || !decision.removed.isEmpty
+    if changesStore { beginSettling(fetch, exchange.url) }
+    if !isReceiving { fetch.detach() }
+    fetch.beginBody(writer)
+    if writer == nil, let key, changesStore == false {
+      // Others may look at this response, and no later request waits for it.
+      state.withLock { $0.flights.end(key, fetch) }
+    }
+    fetch.outcome.finish(
+      .success(
+        .response(
+          Fetch.Received(
+            head: head, exchange: exchange, decision: decision, requestTime: requestTime, responseTime: responseTime,
+            entries: entries, reader: reader, isStoring: writer != nil, hasBody: hasBody))))
+    let changing = changesStore ? Task { [decision] in await self.change(decision, entries, token) } : nil
+    let storing = writer.flatMap { writer in
+      decision.storing.flatMap { storing in
+        token.map { token in Task { await self.store(storing, writer, fetch, entries, key, token) } }
+      }
+    }
+    if isReceiving {
+      await receiveBody(forwarded, fetch, decision, exchange)
+    } else {
+      beginSettling(fetch, exchange.url)
+      fetch.finishBody()
+    }
+    await changing?.value
+    await storing?.value
+  }
+
+  private func openReader(_ reuse: Reuse, _ entries: [StoredEntry]) async -> CacheReader? {
+    guard reuse.hasBody else { return nil }
+    do {
+      return try await reader(of: entries[reuse.position])
+    } catch {
+      // The failure is counted. The caller tries again, or the origin answers.
+      return nil
+    }
+  }
+
+  private func receiveBody(
+    _ forwarded: HTTPForwardedResponse, _ fetch: Fetch, _ decision: ResponseDecision, _ exchange: Exchange
+  ) async {
+    let expected = decision.expectedLength
+    do {
+      try await forwarded.forEachChunk { bytes in
+        if let expected, fetch.receivedCount + Int64(bytes.count) >= expected {
+          // The caller may repeat the request as soon as it has these bytes.
+          self.beginSettling(fetch, exchange.url)
+          fetch.detach()
+        }
+        try await fetch.append(bytes, stallLimit: self.stallLimit)
+      }
+    } catch {
+      fetch.finishBody(error)
+      return
+    }
+    let received = fetch.receivedCount
+    if let expected, received < expected { return fetch.finishBody(HTTPCacheError.incompleteBody) }
+    if let expected, received > expected { fetch.stopStoring() }
+    beginSettling(fetch, exchange.url)
+    fetch.detach()
+    fetch.finishBody()
+  }
+
+  // MARK: Storing
+
+  /// Returns the writer of a body that is to be stored.
+  ///
+  /// If it must not be stored, the decision says why.
+  private func makeWriter(
+    _ decision: inout ResponseDecision, _ head: HTTPResponse, _ exchange: Exchange, _ token: FetchToken?
+  ) -> CacheWriter? {
+    guard decision.storing != nil else {
+      if let refusal = decision.refusal { count { $0.notStoredCounts[refusal.rawValue, default: 0] += 1 } }
+      return nil
+    }
+    switch configuration.willStore?(exchange.request, head) {
+    case nil: break
+    case .refuse: return refuse("refused", &decision)
+    case .store(let userData):
+      guard userData.count <= Self.largestUserData else { return refuse("userData", &decision) }
+      decision.storing?.response.userData = userData
+    }
+    guard token != nil else { return refuse("storeFailed", &decision) }
+    do {
+      return try storage.makeWriter(expectedLength: decision.expectedLength)
+    } catch {
+      return refuse("tooLarge", &decision)
+    }
+  }
+
+  private func refuse(_ reason: String, _ decision: inout ResponseDecision) -> CacheWriter? {
+    decision.storing = nil
+    decision.markNotStored(reason, name: rules.name)
+    count { $0.notStoredCounts[reason, default: 0] += 1 }
+    return nil
+  }
+
+  /// The task that stores a body while it is received.
+  private func store(
+    _ storing: ResponseDecision.Storing, _ writer: CacheWriter, _ fetch: Fetch, _ entries: [StoredEntry],
+    _ key: Flights<Fetch>.Key?, _ token: FetchToken
+  ) async {
+    do {
+      storing: while true {
+        switch try await fetch.nextBatch() {
+        case .stop: break storing
+        case .bytes(let bytes, let isLast):
+          try await calls { try await writer.append(bytes) }
+          fetch.notePersisted(writer.storedCount)
+          guard isLast else { continue }
+          try await commit(storing, writer, entries, token)
+          fetch.notePersisted(writer.storedCount)
+          count { $0.storedCount += 1 }
+          return
+        }
+      }
+    } catch let refusal as StorageRefusal {
+      count { $0.notStoredCounts["\(refusal)", default: 0] += 1 }
+    } catch {
+      count { $0.notStoredCounts["storeFailed", default: 0] += 1 }
+    }
+    fetch.stopStoring()
+    if let key { state.withLock { $0.flights.end(key, fetch) } }
+    Task {
+      // Nothing else depends on this, so that the fetch can end.
+      do {
+        try await fetch.waitForReadersInStore()
+        try await calls { try await writer.abandon() }
+      } catch {
+        // The failure is counted, and the body is swept later.
+      }
+    }
+  }
+
+  private func commit(
+    _ storing: ResponseDecision.Storing, _ writer: CacheWriter, _ entries: [StoredEntry], _ token: FetchToken
+  ) async throws {
+    var response = storing.response
+    let range = storing.receiving ?? 0..<writer.count
+    if storing.isWhole { response.length = response.length ?? writer.count }
+    response.parts.append(StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound))
+    response.parts.sort { $0.range.lowerBound < $1.range.lowerBound }
+    guard !isInvalidated(response.url) else { throw StorageRefusal.invalidated }
+    let replaced = storing.replacing.map { entries[$0] }
+    try await calls { [storage, response] in
+      try await storage.store(response, body: writer, replacing: replaced, token: token)
+    }
+  }
+
+  /// Carries out the changes of stored responses that a response implies.
+  private func change(_ decision: ResponseDecision, _ entries: [StoredEntry], _ token: FetchToken?) async {
+    do {
+      for (position, response) in decision.freshened {
+        guard let token else { break }
+        try await calls { [storage] in try await storage.freshen(entries[position], by: response, token: token) }
+      }
+    } catch {
+      // The failure is counted, or an invalidation came. The stored response stays as it is, and is validated again.
+    }
+    await remove(decision.removed.map { entries[$0] })
+  }
+
+  /// Removes stored responses.
+  ///
+  /// If the store fails, they stay, and are decided on again by the next request.
+  func remove(_ entries: [StoredEntry]) async {
+    guard !entries.isEmpty else { return }
+    do {
+      try await calls { [storage] in try await storage.remove(entries) }
+    } catch {
+      // The failure is counted.
+    }
+  }
+}
+
+extension ResponseDecision {
+  /// Says in the status and in the head why the response is not stored.
+  fileprivate mutating func markNotStored(_ reason: String, name: String?) {
+    status.isStored = false
+    status.detail = "not-stored-\(reason)"
+    guard name != nil, case .forwarded(var head) = delivery else { return }
+    head.headerFields.removeLast()
+    head.add(status, name: name)
+    delivery = .forwarded(head)
+  }
+}
+#endif

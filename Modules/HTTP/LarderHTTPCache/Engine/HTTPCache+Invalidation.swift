@@ -1,0 +1,193 @@
+#if HTTPCache
+internal import Larder
+internal import Synchronization
+
+/// The invalidations that the store has not carried out yet, because it failed.
+///
+/// As long as one of them matches a URL, nothing stored for this URL is reused.
+struct PendingInvalidations: Sendable {
+  /// An invalidation.
+  enum Invalidation: Sendable, Hashable {
+    case url(String)
+    case prefix(String)
+    case everything
+
+    func matches(_ url: String) -> Bool {
+      switch self {
+      case .url(let other): other.utf8.elementsEqual(url.utf8)
+      case .prefix(let prefix): url.utf8.starts(with: prefix.utf8)
+      case .everything: true
+      }
+    }
+  }
+
+  /// An invalidation that was not carried out yet.
+  struct Entry: Sendable {
+    let number: UInt64
+    let invalidation: Invalidation
+    /// Whether the store has failed to carry it out.
+    ///
+    /// If not, it is under way.
+    var hasFailed = false
+  }
+
+  /// The number of invalidations above which all are replaced by one of everything.
+  static let maximumCount = 1_000
+
+  private var nextNumber: UInt64 = 0
+
+  /// The invalidations, the first one first.
+  private(set) var entries: [Entry] = []
+
+  /// The invalidations that are to be repeated.
+  var failed: [Entry] { entries.filter(\.hasFailed) }
+
+  /// Adds an invalidation that is to be carried out.
+  ///
+  /// - Returns: The entry for it, or one that includes it.
+  mutating func insert(_ invalidation: Invalidation) -> Entry {
+    nextNumber += 1
+    let isTooMany = entries.count >= Self.maximumCount
+    let entry = Entry(number: nextNumber, invalidation: isTooMany ? .everything : invalidation)
+    if isTooMany { entries = [] }
+    entries.append(entry)
+    return entry
+  }
+
+  /// Records that the store has failed to carry out an invalidation.
+  mutating func noteFailure(of entry: Entry) {
+    for index in entries.indices where entries[index].number == entry.number { entries[index].hasFailed = true }
+  }
+
+  /// Removes an invalidation that the store has carried out.
+  mutating func remove(_ entry: Entry) {
+    entries.removeAll { $0.number == entry.number }
+  }
+
+  /// Returns whether a URL was invalidated.
+  func matches(_ url: String) -> Bool { entries.contains { $0.invalidation.matches(url) } }
+}
+
+extension HTTPCache {
+  /// Invalidates all responses to a URL, in all partitions.
+  ///
+  /// A response whose request was forwarded before is not stored, in other processes neither. Responses that are being read
+  /// can be read to their end.
+  ///
+  /// - Parameter url: The absolute URL. A fragment is ignored.
+  /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store. In this process, the responses are not
+  ///   reused even then.
+  public func invalidate(_ url: String) async throws {
+    do {
+      try await invalidate(.url(RequestURL(url).text))
+    } catch let problem as RequestURL.Problem {
+      throw HTTPCacheError(problem)
+    }
+  }
+
+  /// Invalidates all responses to the URLs with a prefix, in all partitions; see ``invalidate(_:)``.
+  ///
+  /// - Parameter prefix: The beginning of absolute URLs, such as `https://api.example/users/`. It must have a scheme and an
+  ///   authority. An authority that no `/` follows stands for all URLs with this authority.
+  /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
+  public func invalidate(prefix: String) async throws {
+    do {
+      try await invalidate(.prefix(RequestURL(prefix).text))
+    } catch let problem as RequestURL.Problem {
+      throw HTTPCacheError(problem)
+    }
+  }
+
+  /// Invalidates all responses; see ``invalidate(_:)``.
+  ///
+  /// - Throws: The errors of the store.
+  public func removeAll() async throws {
+    try await invalidate(.everything)
+  }
+
+  /// Keeps the store tidy until the task is cancelled: removes the bodies that were replaced, and those that other programs
+  /// have left behind.
+  ///
+  /// Run it in a task of its own, for example as a service. A cache without it works as well, but frees the bytes of
+  /// replaced bodies only when it needs the room. The method returns when its task is cancelled. Errors of the store are
+  /// counted in ``statistics``, and do not end it.
+  public func run() async {
+    while true {
+      do {
+        try await configuration.clock.sleep(for: configuration.sweepInterval)
+      } catch {
+        return
+      }
+      do {
+        try await repeatInvalidations()
+        try await calls.withoutLimit { [storage] in try await storage.sweep() }
+      } catch is CancellationError {
+        return
+      } catch {
+        // The failure is counted. The next round tries again.
+      }
+    }
+  }
+
+  /// Invalidates responses.
+  ///
+  /// If the store fails, it is repeated before anything stored for these URLs is used again.
+  ///
+  /// - Parameters:
+  ///   - invalidation: The responses.
+  ///   - token: The state before the request that causes the invalidation was forwarded; defaults to `nil`.
+  /// - Returns: The state with which the response to that request can be stored; `nil` if it cannot.
+  @discardableResult
+  func invalidate(
+    _ invalidation: PendingInvalidations.Invalidation, after token: FetchToken? = nil
+  ) async throws -> FetchToken? {
+    let entry = state.withLock { state in
+      state.statistics.invalidationCount += 1
+      state.flights.invalidate(where: invalidation.matches)
+      return state.pending.insert(invalidation)
+    }
+    return try await carryOut(entry, after: token)
+  }
+
+  /// Invalidates the responses for a URL because of a request.
+  ///
+  /// - Returns: The state with which the response to the request can be stored; `nil` if it cannot.
+  func invalidateQuietly(_ url: String, after token: FetchToken?) async -> FetchToken? {
+    do {
+      return try await invalidate(.url(url), after: token)
+    } catch {
+      // The failure is counted. The invalidation stays pending.
+      return nil
+    }
+  }
+
+  @discardableResult
+  private func carryOut(_ entry: PendingInvalidations.Entry, after token: FetchToken? = nil) async throws -> FetchToken?
+  {
+    let new: FetchToken?
+    do {
+      new = try await calls { [storage] in
+        switch entry.invalidation {
+        case .url(let url): return try await storage.invalidate(url: url, after: token)
+        case .prefix(let prefix): try await storage.invalidate(prefix: prefix)
+        case .everything: try await storage.removeAll()
+        }
+        return nil
+      }
+    } catch {
+      state.withLock { $0.pending.noteFailure(of: entry) }
+      throw error
+    }
+    state.withLock { $0.pending.remove(entry) }
+    return new
+  }
+
+  /// Repeats the invalidations that have failed.
+  func repeatInvalidations() async throws {
+    for entry in state.withLock({ $0.pending.failed }) { try await carryOut(entry) }
+  }
+
+  /// Whether what is stored for a URL must not be used, because it was invalidated and may still be there.
+  func isInvalidated(_ url: String) -> Bool { state.withLock { $0.pending.matches(url) } }
+}
+#endif

@@ -1,0 +1,214 @@
+#if HTTPCache
+internal import Foundation
+public import HTTPTypes
+public import Larder
+internal import Synchronization
+
+/// An HTTP cache by RFC 9111 over any store of bytes.
+///
+/// ```swift
+/// let store = try await LMDBStore(path: folder + "/http", codec: .raw)
+/// let cache = try await HTTPCache(store, configuration: .private)
+/// let response = try await cache.response(to: request) { forwarded in
+///   let (head, body) = try await client.send(forwarded)
+///   return HTTPForwardedResponse(head: head, body: body)
+/// }
+/// for try await chunk in response.body { … }
+/// ```
+///
+/// The cache answers a request from the store if it may, and forwards it otherwise, through the closure that you pass. It
+/// contains no client. Bodies are streamed both ways: memory is bounded whatever the size of a body.
+///
+/// ## Failing stores
+///
+/// A failing store never fails a request. An operation that throws or exceeds ``HTTPCacheConfiguration/storeTimeLimit``
+/// counts in ``statistics``, and the origin answers instead.
+///
+/// ## Concurrency
+///
+/// All methods can be called from any task. Requests for the same URL that need the origin at the same time share one
+/// forwarded request, if its response answers them all.
+public final class HTTPCache: Sendable {
+  /// A closure that sends a request to the origin.
+  public typealias Forward = @Sendable (_ request: HTTPRequest) async throws -> HTTPForwardedResponse
+
+  /// The settings.
+  public let configuration: HTTPCacheConfiguration
+
+  let rules: HTTPCacheRules
+  let storage: CacheStorage
+  let calls: StoreCalls
+  let waitLimit: TimeLimit
+  let stallLimit: TimeLimit
+
+  struct State {
+    var flights: Flights<Fetch>
+    /// The fetches that are changing the responses stored for a URL after their callers were answered.
+    var settling: [String: [Fetch]] = [:]
+    /// The invalidations that the store has not carried out yet, because it failed.
+    var pending = PendingInvalidations()
+    var statistics = HTTPCacheStatistics()
+  }
+
+  let state: Mutex<State>
+  private let time: ElapsedTime
+
+  /// Opens a cache.
+  ///
+  /// Opening removes what a program left behind that was killed while it stored bodies. It reads no responses.
+  ///
+  /// - Parameters:
+  ///   - store: The store of bytes. Other entries are left alone. Several caches can use one store at the same time if the
+  ///     store can be shared, also in different processes, with the same capacity and prefix.
+  ///   - configuration: The settings.
+  /// - Throws: ``HTTPCacheError`` with `invalidConfiguration`; `StoreError` with `versionMismatch` if a newer version of
+  ///   Larder wrote the entries; `corrupted`; the errors of the store.
+  public init(_ store: some DataStore<[UInt8]>, configuration: HTTPCacheConfiguration) async throws {
+    try configuration.check()
+    self.configuration = configuration
+    var rules = HTTPCacheRules(mode: configuration.mode)
+    rules.heuristicFraction = configuration.heuristicFraction
+    rules.targetedFields = configuration.targetedFields
+    rules.refusesSetCookie = configuration.refusesSetCookie
+    rules.name = configuration.name
+    self.rules = rules
+    var options = StorageOptions(capacity: configuration.capacity, largestBody: configuration.largestBody)
+    options.prefix = configuration.prefix
+    options.retention = configuration.retention
+    options.now = configuration.now
+    storage = try await CacheStorage(AnyDataStore(store), options: options)
+    let clock = configuration.clock
+    calls = StoreCalls(of: store.information.name, limit: configuration.storeTimeLimit, clock: clock)
+    waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
+    stallLimit = TimeLimit(configuration.stallLimit, clock: clock)
+    time = ElapsedTime(by: clock)
+    state = Mutex(State(flights: Flights(coolDown: configuration.coolDown)))
+  }
+
+  /// The present time for the rules.
+  var now: Date { configuration.now() }
+
+  /// The present time for time limits.
+  var elapsed: Duration { time.duration }
+
+  // MARK: Requests
+
+  /// Returns the response to a request, from the store or from the origin.
+  ///
+  /// If the task is cancelled, the request to the origin is cancelled as well, unless it serves other callers.
+  ///
+  /// - Parameters:
+  ///   - request: The request. It must have a scheme, an authority and a path, and no credentials in the authority. Its
+  ///     body, if it has one, is the business of `forward`. A request to the origin may have a range, conditions and
+  ///     directives; the cache obeys them all.
+  ///   - policy: The policy; defaults to `standard`.
+  ///   - partition: The partition of the request; defaults to `nil`, for the one of
+  ///     ``HTTPCacheConfiguration/partition``.
+  ///   - forward: A closure that sends a request to the origin. The request that it receives has the URL and the method of
+  ///     `request`, and may have other conditions or another range. The closure can be called after this method has
+  ///     returned, to refresh a stale response in the background.
+  /// - Returns: The response.
+  /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError`; the error of `forward` if no stored response may
+  ///   be used in its place.
+  public func response(
+    to request: HTTPRequest, policy: HTTPCachePolicy = .standard, partition: [UInt8]? = nil,
+    forward: @escaping Forward
+  ) async throws -> HTTPCacheResponse {
+    let url = try HTTPCache.url(of: request)
+    let partition = partition ?? configuration.partition(request)
+    count { $0.requestCount += 1 }
+    try await settle(url)
+    var entries = try await entries(url: url, partition: partition)
+    while true {
+      let decision = rules.decide(
+        request: request, url: url, partition: partition, policy: policy, stored: entries.map(\.response), now: now)
+      let result: Result
+      switch decision {
+      case .answer(let reuse):
+        result = try await answer(reuse, from: entries[reuse.position])
+        if case .response = result {
+          count(reuse)
+          storage.noteUse(of: entries[reuse.position])
+          if let refresh = reuse.refresh { self.refresh(refresh, entries, forward) }
+        }
+      case .refuse(let head, let status):
+        result = .response(refusal(head, status))
+      case .forward(let exchange):
+        result = try await response(to: exchange, entries, forward)
+      }
+      switch result {
+      case .response(let response): return response
+      case .unreadable(let position): entries.remove(at: position)
+      }
+    }
+  }
+
+  /// The result of an attempt to answer a request.
+  enum Result {
+    case response(HTTPCacheResponse)
+    /// The stored response at a position cannot be read, and must be left out of the next attempt.
+    case unreadable(Int)
+  }
+
+  static func url(of request: HTTPRequest) throws -> String {
+    do {
+      return try RequestURL(of: request).text
+    } catch {
+      throw HTTPCacheError(error)
+    }
+  }
+
+  /// Waits until earlier fetches have stored their responses, so that a caller that has read the whole of a response finds
+  /// it in the cache.
+  private func settle(_ url: String) async throws {
+    for fetch in state.withLock({ $0.settling.isEmpty ? [] : $0.settling[url] ?? [] }) {
+      do {
+        try await fetch.settlement.value(within: waitLimit)
+      } catch is SharedResult<Void>.TimedOut {
+        return
+      }
+    }
+  }
+
+  /// Reads the stored responses for a URL.
+  ///
+  /// There is none if the store fails.
+  private func entries(url: String, partition: [UInt8]) async throws -> [StoredEntry] {
+    do {
+      try await repeatInvalidations()
+      guard !isInvalidated(url) else { return [] }
+      return try await calls { [storage] in try await storage.entries(url: url, partition: partition) }
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      // The failure is counted. The origin answers.
+      return []
+    }
+  }
+
+  // MARK: Statistics
+
+  /// The events since the cache was opened, in this process.
+  public var statistics: HTTPCacheStatistics {
+    var statistics = state.withLock { $0.statistics }
+    let (counters, counts) = (storage.counters, calls.counts)
+    statistics.evictionCount = counters.evictions
+    statistics.evictedBytes = counters.evictedBytes
+    statistics.damageCount = counters.damagedResponses
+    statistics.storeFailureCount = counts.failures + counters.failedUses
+    statistics.storeTimeoutCount = counts.timeouts
+    return statistics
+  }
+
+  func count(_ change: (inout HTTPCacheStatistics) -> Void) {
+    state.withLock { change(&$0.statistics) }
+  }
+
+  private func count(_ reuse: Reuse) {
+    count { statistics in
+      statistics.hitCount += 1
+      if reuse.status.isStale { statistics.staleCount += 1 }
+    }
+  }
+}
+#endif

@@ -1,0 +1,177 @@
+#if HTTPCache
+public import HTTPTypes
+public import Larder
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The settings of an ``HTTPCache``.
+///
+/// ```swift
+/// var configuration = HTTPCacheConfiguration.shared
+/// configuration.capacity = 1_000_000_000
+/// configuration.targetedFields = [.init("CDN-Cache-Control")!]
+/// let cache = try await HTTPCache(store, configuration: configuration)
+/// ```
+public struct HTTPCacheConfiguration: Sendable {
+  /// The decision of ``HTTPCacheConfiguration/willStore`` on a response.
+  public enum StoringDecision: Sendable, Hashable {
+    /// The response is stored, with data for your own use.
+    ///
+    /// The data has at most 65,536 bytes; with more, the response is not stored.
+    case store(userData: [UInt8] = [])
+    /// The response is not stored.
+    case refuse
+  }
+
+  /// The configuration of a cache of one user, as a program has it.
+  public static let `private` = HTTPCacheConfiguration(mode: .private)
+
+  /// The configuration of a cache of many users, as a proxy has it.
+  public static let shared = HTTPCacheConfiguration(mode: .shared)
+
+  /// The kind of the cache.
+  public var mode: HTTPCacheMode
+
+  /// The maximum number of bytes in the store, including bodies that are being stored.
+  ///
+  /// Defaults to 100,000,000.
+  ///
+  /// The responses that were not used for longest are evicted first. All programs that share a store must have the same
+  /// capacity.
+  public var capacity = 100_000_000
+
+  /// The number of bytes of the largest body that is stored.
+  ///
+  /// Defaults to `nil`, for a twentieth of the capacity.
+  ///
+  /// A larger body is passed on, and evicts nothing.
+  public var largestBody: Int?
+
+  /// The fraction of the time since `Last-Modified` for which a response without explicit freshness stays fresh.
+  ///
+  /// Defaults to 0.1, and must be from 0 to 1. Such a response stays fresh for at most one day.
+  public var heuristicFraction = 0.1
+
+  /// The targeted fields of RFC 9213 that the cache obeys instead of `Cache-Control`, such as `CDN-Cache-Control`.
+  ///
+  /// Defaults to none. If a response has several of them, the first one in this list counts.
+  public var targetedFields: [HTTPField.Name] = []
+
+  /// Whether a response with `Set-Cookie` is never stored.
+  ///
+  /// Defaults to `false`.
+  ///
+  /// Even then, a shared cache stores such a response only if it has explicit freshness.
+  public var refusesSetCookie = false
+
+  /// The name of the cache in `Cache-Status`, or `nil` to leave this field as it came.
+  ///
+  /// Defaults to `Larder`.
+  ///
+  /// It must be a token, such as `Larder` or `ExampleCache`.
+  public var name: String? = "Larder"
+
+  /// A closure that returns the partition of a request.
+  ///
+  /// Defaults to one that returns an empty partition for all.
+  ///
+  /// A response is reused only within its partition. Use partitions for what changes a response but is not in its
+  /// `Vary`, such as the account. The store contains the partition.
+  public var partition: @Sendable (_ request: HTTPRequest) -> [UInt8] = { _ in [] }
+
+  /// A closure that decides whether a response is stored, like `willCacheResponse` of `URLSession`.
+  ///
+  /// Defaults to `nil`, for every response that may be stored.
+  ///
+  /// The cache calls it with the request and the head of the response before it stores the body. The closure cannot store
+  /// what must not be stored.
+  public var willStore: (@Sendable (_ request: HTTPRequest, _ response: HTTPResponse) -> StoringDecision)?
+
+  /// The time for which a request waits for the response to another one before it is forwarded itself.
+  ///
+  /// Defaults to 10 seconds.
+  public var waitLimit: Duration = .seconds(10)
+
+  /// The time for which no request waits for a URL whose response could not be shared.
+  ///
+  /// Defaults to 10 seconds.
+  public var coolDown: Duration = .seconds(10)
+
+  /// The time that an operation of the store may take.
+  ///
+  /// Defaults to 5 seconds.
+  ///
+  /// After it, the cache continues as if the operation had failed, and does not use the store until the operation has
+  /// returned or the time has passed again.
+  public var storeTimeLimit: Duration = .seconds(5)
+
+  /// The time for which a body that is being stored may make its readers wait.
+  ///
+  /// Defaults to 1 second.
+  ///
+  /// A reader waits only for a store that is slower than the origin. After this time, the body is no longer stored.
+  public var stallLimit: Duration = .seconds(1)
+
+  /// The time for which the store keeps a body after it was replaced or evicted, for its readers in other processes.
+  ///
+  /// Defaults to one minute. Readers in this process always finish.
+  public var retention: Duration = .seconds(60)
+
+  /// The time between two sweeps of ``HTTPCache/run()``.
+  ///
+  /// Defaults to one minute.
+  public var sweepInterval: Duration = .seconds(60)
+
+  /// The prefix of all keys in the store.
+  ///
+  /// Defaults to `http/`.
+  public var prefix: StoreKey = "http/"
+
+  /// The clock that measures time limits.
+  ///
+  /// Defaults to a `ContinuousClock`.
+  public var clock: any Clock<Duration> = ContinuousClock()
+
+  /// A closure that returns the current time, which decides on freshness.
+  ///
+  /// Defaults to the system time.
+  public var now: @Sendable () -> Date = { Date.now }
+
+  /// Creates the default configuration of a kind of cache.
+  ///
+  /// - Parameter mode: The kind of the cache.
+  public init(mode: HTTPCacheMode) {
+    self.mode = mode
+  }
+
+  func check() throws {
+    func check(_ isValid: Bool, _ message: String) throws {
+      if !isValid { throw HTTPCacheError(.invalidConfiguration, message) }
+    }
+    try check(capacity >= 1, "capacity must be at least 1, not \(capacity)")
+    try check(largestBody ?? 0 >= 0, "largestBody must be at least 0, not \(largestBody ?? 0)")
+    try check(
+      heuristicFraction >= 0 && heuristicFraction <= 1,
+      "heuristicFraction must be from 0 to 1, not \(heuristicFraction)")
+    try check(name.map(isToken) ?? true, "name must be a token, which has letters, digits and hyphens")
+    for (value, label) in [
+      (waitLimit, "waitLimit"), (coolDown, "coolDown"), (retention, "retention"),
+    ] {
+      try check(value >= .zero, "\(label) must be at least zero, not \(value)")
+    }
+    for (value, label) in [
+      (storeTimeLimit, "storeTimeLimit"), (stallLimit, "stallLimit"), (sweepInterval, "sweepInterval"),
+    ] {
+      try check(value > .zero, "\(label) must be greater than zero, not \(value)")
+    }
+  }
+
+  private func isToken(_ text: String) -> Bool {
+    HTTPField.Name(text) != nil && text.utf8.first.map { UInt8(ascii: "A")...UInt8(ascii: "z") ~= $0 } == true
+  }
+}
+#endif

@@ -1,0 +1,70 @@
+#if HTTPCache
+/// An error of an ``HTTPCache``.
+///
+/// The text never contains a URL, a field or a byte of a body. A failing store is no error of a request: the origin
+/// answers instead.
+public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// A kind of failure.
+  ///
+  /// The set of codes is open.
+  public struct Code: RawRepresentable, Sendable, Hashable {
+    /// The name.
+    public let rawValue: String
+
+    /// Creates a code.
+    ///
+    /// - Parameter rawValue: The name, in lower camel case.
+    public init(rawValue: String) {
+      self.rawValue = rawValue
+    }
+
+    /// The request or the argument has no URL that a cache can use.
+    public static let invalidURL = Code(rawValue: "invalidURL")
+    /// A setting is outside its range.
+    public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
+    /// The origin sent fewer bytes than its head announced.
+    public static let incompleteBody = Code(rawValue: "incompleteBody")
+    /// A part of a stored body can no longer be read.
+    public static let unreadableBody = Code(rawValue: "unreadableBody")
+    /// Another task is reading the body.
+    public static let bodyInUse = Code(rawValue: "bodyInUse")
+    /// The body has more bytes than the caller accepts.
+    public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")
+  }
+
+  /// The kind of failure.
+  public let code: Code
+
+  /// A text for people that says what is wrong and what to do about it.
+  public let message: String
+
+  init(_ code: Code, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  static var incompleteBody: HTTPCacheError {
+    HTTPCacheError(.incompleteBody, "the origin sent fewer bytes than it announced; repeat the request")
+  }
+
+  static var unreadableBody: HTTPCacheError {
+    HTTPCacheError(.unreadableBody, "a part of the stored body is missing or cannot be read now; repeat the request")
+  }
+
+  /// The code and the message.
+  public var description: String { "HTTPCacheError.\(code.rawValue): \(message)" }
+}
+
+extension HTTPCacheError {
+  init(_ problem: RequestURL.Problem) {
+    let message =
+      switch problem {
+      case .incomplete: "the request must have a scheme, an authority and a path"
+      case .userInformation:
+        "the URL must not contain a user name or a password; put credentials into the field Authorization"
+      case .invalid: "the URL contains a character that URLs don't have, or an invalid port; encode it"
+      }
+    self.init(.invalidURL, message)
+  }
+}
+#endif

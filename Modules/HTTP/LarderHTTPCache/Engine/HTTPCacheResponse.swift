@@ -1,0 +1,83 @@
+#if HTTPCache
+public import HTTPTypes
+
+/// The response of an ``HTTPCache`` to a request.
+public struct HTTPCacheResponse: Sendable {
+  /// The head, with `Age` and `Cache-Status` if the cache adds them.
+  public var head: HTTPResponse
+
+  /// The body.
+  ///
+  /// It is empty if a response with this head and to this method has none.
+  public var body: HTTPCacheBody
+
+  /// The way in which the cache answered.
+  public var cacheStatus: CacheStatus
+
+  /// The data that ``HTTPCacheConfiguration/willStore`` has added to the stored response; empty if there is none.
+  public var userData: [UInt8]
+}
+
+/// The body of a response, as a sequence of chunks.
+///
+/// A body can be iterated once. The chunks have no particular size. If the body comes from the origin, the cache pulls
+/// it as you read; a caller that reads slowly never delays another one of a response that is being stored.
+///
+/// The sequence throws if the origin cut the body short, and if a chunk of a stored body is missing or damaged. It never
+/// ends before the whole body was read. When you discard the body before its end, the cache stops reading it, and cancels
+/// the request to the origin if it has no other reader.
+public struct HTTPCacheBody: AsyncSequence, Sendable {
+  /// A chunk of bytes, which is never empty.
+  public typealias Element = [UInt8]
+
+  /// The error of the origin, or an ``HTTPCacheError``.
+  public typealias Failure = any Error
+
+  /// The reading of the body, or `nil` for an empty one.
+  let reading: BodyReading?
+
+  /// Creates the iterator.
+  ///
+  /// A second iterator continues where the first one is.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(reading: reading)
+  }
+
+  /// An iterator over the chunks of a body.
+  public struct Iterator: AsyncIteratorProtocol {
+    let reading: BodyReading?
+
+    /// Returns the next chunk, or `nil` at the end.
+    ///
+    /// - Throws: ``HTTPCacheError``, the errors of the origin, or `CancellationError` if the task is cancelled.
+    public mutating func next() async throws -> [UInt8]? {
+      try await reading?.next()
+    }
+
+    /// Returns the next chunk, or `nil` at the end.
+    ///
+    /// - Parameter actor: The actor of the caller.
+    /// - Throws: ``HTTPCacheError``, the errors of the origin, or `CancellationError` if the task is cancelled.
+    public mutating func next(isolation actor: isolated (any Actor)?) async throws -> [UInt8]? {
+      try await reading?.next()
+    }
+  }
+
+  /// Reads the whole body into memory.
+  ///
+  /// - Parameter limit: The maximum number of bytes.
+  /// - Returns: The bytes.
+  /// - Throws: ``HTTPCacheError`` with `bodyTooLarge` if the body has more bytes; the errors of the sequence.
+  public func bytes(upTo limit: Int) async throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    for try await chunk in self {
+      guard bytes.count + chunk.count <= limit else {
+        throw HTTPCacheError(
+          .bodyTooLarge, "the body has more than \(limit) bytes; raise the limit or read it in chunks")
+      }
+      if bytes.isEmpty { bytes = chunk } else { bytes += chunk }
+    }
+    return bytes
+  }
+}
+#endif

@@ -1,0 +1,48 @@
+#if HTTPCache
+public import HTTPTypes
+
+/// The response of the origin to a forwarded request.
+///
+/// ```swift
+/// let response = try await cache.response(to: request) { forwarded in
+///   let (head, body) = try await client.send(forwarded)
+///   return HTTPForwardedResponse(head: head, body: body)
+/// }
+/// ```
+///
+/// The head must be a final one, not an interim response. The cache pulls the body chunk by chunk while it is read, and
+/// keeps about 2 MiB of it in memory at most. An error that the body throws means that it was cut short. The bytes of
+/// the body must be those that the head describes: if your client decodes `Content-Encoding`, remove that field and
+/// `Content-Length` from the head.
+public struct HTTPForwardedResponse: Sendable {
+  /// The head.
+  public var head: HTTPResponse
+
+  /// Passes the chunks of the body to a closure, until the body ends or the closure throws.
+  let forEachChunk: @Sendable (_ body: ([UInt8]) async throws -> Void) async throws -> Void
+
+  /// Creates a response with a body that arrives in chunks.
+  ///
+  /// - Parameters:
+  ///   - head: The head.
+  ///   - body: The chunks of the body, such as arrays of bytes or buffers of swift-nio. It is iterated once at most.
+  public init<Body: AsyncSequence & Sendable>(head: HTTPResponse, body: Body) where Body.Element: Sequence<UInt8> {
+    self.head = head
+    forEachChunk = { receive in
+      for try await chunk in body { try await receive(Array(chunk)) }
+    }
+  }
+
+  /// Creates a response with a body in memory.
+  ///
+  /// - Parameters:
+  ///   - head: The head.
+  ///   - body: The body; defaults to an empty one.
+  public init(head: HTTPResponse, body: [UInt8] = []) {
+    self.head = head
+    forEachChunk = { receive in
+      if !body.isEmpty { try await receive(body) }
+    }
+  }
+}
+#endif

@@ -1,0 +1,91 @@
+#if HTTPCache
+internal import HTTPTypes
+internal import RawStructuredFieldValues
+
+/// The handling of a request by a cache, as `Cache-Status` of RFC 9211 says it.
+public struct CacheStatus: Sendable, Hashable {
+  /// The reason why a request was forwarded.
+  public enum ForwardReason: String, Sendable, Hashable, CaseIterable {
+    /// The cache was not to handle the request.
+    case bypass
+    /// The method of the request requires it.
+    case method
+    /// No response was stored for the URL.
+    case uriMiss = "uri-miss"
+    /// Responses were stored for the URL, but none for the selecting fields of the request.
+    case varyMiss = "vary-miss"
+    /// No stored response could be used, for a reason that is not known.
+    case miss
+    /// The request demanded it by a directive or a policy.
+    case request
+    /// The stored response was stale.
+    case stale
+    /// A part of the response was missing.
+    case partial
+  }
+
+  /// Whether a stored response answered the request without being forwarded.
+  public var isHit: Bool = false
+
+  /// The reason why the request was forwarded, or `nil` if it was not.
+  public var forward: ForwardReason?
+
+  /// The status code of the origin's response if the request was forwarded.
+  public var forwardStatus: Int?
+
+  /// The remaining freshness of the response in seconds, negative if it is stale; `nil` if it isn't known.
+  public var timeToLive: Int?
+
+  /// Whether the response is being stored.
+  public var isStored: Bool = false
+
+  /// Whether the request waited for the response to another one.
+  public var isCollapsed: Bool = false
+
+  /// The reason for which the response isn't stored, or another detail for people; a token of the cache's own.
+  public var detail: String?
+
+  /// Creates a status.
+  public init(isHit: Bool = false, forward: ForwardReason? = nil) {
+    self.isHit = isHit
+    self.forward = forward
+  }
+
+  /// Whether the answer is a stored response that was stale and wasn't validated.
+  public var isStale: Bool = false
+
+  /// Whether the origin confirmed the stored response that is the answer.
+  public var isValidated: Bool = false
+}
+
+extension CacheStatus {
+  /// Returns the value of `Cache-Status` for a cache with a name.
+  ///
+  /// - Parameter name: The name of the cache.
+  /// - Returns: The value, or `nil` if the name has a character that no structured field has.
+  func fieldValue(name: String) -> [UInt8]? {
+    var parameters = OrderedMap<String, RFC9651BareItem>()
+    if isHit { parameters["hit"] = .bool(true) }
+    if let forward { parameters["fwd"] = .token(forward.rawValue) }
+    if let forwardStatus { parameters["fwd-status"] = .integer(Int64(forwardStatus)) }
+    if let timeToLive { parameters["ttl"] = .integer(Int64(timeToLive)) }
+    if isStored { parameters["stored"] = .bool(true) }
+    if isCollapsed { parameters["collapsed"] = .bool(true) }
+    if let detail { parameters["detail"] = .token(detail) }
+    let item = Item(
+      bareItem: name.structuredHeadersIsValidToken ? .token(name) : .string(name), parameters: parameters)
+    var serializer = StructuredFieldValueSerializer()
+    return try? serializer.writeListFieldValue([.item(item)])
+  }
+}
+
+extension HTTPResponse {
+  /// Adds `Cache-Status` as the last member of the field, which is the one of the cache that is next to the client.
+  mutating func add(_ status: CacheStatus, name: String?) {
+    guard let name, let field = HTTPField.Name("Cache-Status"), let value = status.fieldValue(name: name) else {
+      return
+    }
+    headerFields.append(HTTPField(name: field, value: value))
+  }
+}
+#endif

@@ -1,0 +1,210 @@
+#if HTTPCache
+internal import Larder
+internal import Synchronization
+
+extension ResponseStorage {
+  /// Removes the bodies that were abandoned by their writers, and those that were retired long enough ago.
+  ///
+  /// It reads only marks and retired bodies. It also renews the marks of this object's writers, so that other processes
+  /// don't take a slow body for an abandoned one. Call it more often than ``StorageOptions/markTimeout``.
+  func sweep() async throws {
+    try await roomGate.withAccess(.exclusive) {
+      try await sweepMarks()
+      _ = try await removeRetired(atLeast: .max, early: false)
+    }
+  }
+
+  /// Removes entries until there is room for a number of bytes.
+  ///
+  /// Bodies that are retired long enough go first, then other retired ones, then the responses that were not used for
+  /// longest. Nothing goes that a reader or a writer of this object uses.
+  ///
+  /// - Returns: Whether there was room for a moment.
+  func makeRoom(for bytes: Int) async throws -> Bool {
+    guard bytes <= options.capacity else { return false }
+    return try await roomGate.withAccess(.exclusive) {
+      for early in [false, true] {
+        while true {
+          let excess = try await totals(for: .update).bytes + bytes - options.capacity
+          if excess <= 0 { return true }
+          if early {
+            if try await removeRetired(atLeast: excess, early: true) > 0 { continue }
+            guard try await evict(atLeast: excess) > 0 else { break }
+          } else {
+            guard try await removeRetired(atLeast: excess, early: false) > 0 else { break }
+          }
+        }
+        if !early { try await sweepMarks() }
+      }
+      return false
+    }
+  }
+
+  // MARK: Retired bodies
+
+  /// Removes chunks of retired bodies that no reader of this object uses, in the order of their retirement.
+  ///
+  /// - Parameters:
+  ///   - needed: The number of bytes after which it stops.
+  ///   - early: Whether to remove those as well whose retention is not over.
+  /// - Returns: The number of bytes that were removed.
+  private func removeRetired(atLeast needed: Int, early: Bool) async throws -> Int {
+    var removed = 0
+    var rest: KeyRange? = layout.retired
+    while removed < needed, let range = rest {
+      let page = try await page(in: range, limit: Self.pageSize)
+      let now = now
+      var keys = page.entries.map(\.key).filter { key in
+        guard let retired = layout.retired(key), !leases.contains(retired.body) else { return false }
+        return early || has(options.retention, passedSince: retired.microseconds, at: now)
+      }[...]
+      while removed < needed, !keys.isEmpty {
+        let (bytes, count) = try await removeSlice(of: keys, atLeast: needed - removed)
+        removed += bytes
+        keys = keys.dropFirst(count)
+      }
+      rest = page.rest
+    }
+    return removed
+  }
+
+  /// Removes chunks of the first of some retired bodies in one commit.
+  ///
+  /// - Returns: The number of bytes, and the number of bodies of which nothing is left.
+  private func removeSlice(
+    of retiredKeys: ArraySlice<StoreKey>, atLeast needed: Int
+  ) async throws -> (bytes: Int, count: Int) {
+    try await committing { commit in
+      var (bytes, count, chunkCount) = (0, 0, 0)
+      for key in retiredKeys where bytes < needed && chunkCount < Self.sliceLength {
+        guard let retired = layout.retired(key), let stored = try await readableValue(forKey: key, unreadable: [])
+        else {
+          // Another process has removed it.
+          count += 1
+          continue
+        }
+        var footprint = Int(clamping: UInt64(bigEndianBytes: stored))
+        if stored.count != 8 { footprint = try await measuredFootprint(of: retired.body) }
+        let limit = Self.sliceLength - chunkCount
+        let chunks = try await base.keys(in: layout.chunks(of: retired.body), limit: limit + 1, order: .ascending)
+        let isRest = chunks.count <= limit
+        bytes += commit.free(chunks.prefix(limit), of: key, stored, footprint: footprint, isRest: isRest)
+        chunkCount += chunks.prefix(limit).count
+        guard isRest else { break }
+        count += 1
+      }
+      return (bytes, count)
+    }
+  }
+
+  /// Returns the number of bytes of the chunks of a body whose length is unknown, because its record is damaged.
+  private func measuredFootprint(of body: BodyIdentifier) async throws -> Int {
+    let keys = try await base.keys(in: layout.chunks(of: body), limit: .max, order: .ascending)
+    guard let last = keys.last else { return 0 }
+    let value = try await readableValue(forKey: last, unreadable: [])
+    return (keys.count - 1) * layout.fullChunkFootprint + last.count + (value?.count ?? 0)
+  }
+
+  // MARK: Marks
+
+  /// Retires the bodies that their writers have abandoned, and renews the marks of this object's writers.
+  private func sweepMarks() async throws {
+    var rest: KeyRange? = layout.marks
+    while let range = rest {
+      let page = try await page(in: range, limit: Self.pageSize)
+      for entry in page.entries {
+        guard let body = layout.body(ofMark: entry.key) else { continue }
+        let mark = BodyMark(entry.value)
+        let timeout = mark?.owner == owner ? options.markTimeout / 4 : options.markTimeout
+        let isOld = mark.map { has(timeout, passedSince: $0.renewed, at: now) } ?? true
+        if leases.contains(body) {
+          if isOld { try await renew(body) }
+        } else if mark?.owner == owner || isOld {
+          try await retireMarked(body)
+        }
+      }
+      rest = page.rest
+    }
+  }
+
+  private func renew(_ body: BodyIdentifier) async throws {
+    let key = layout.markKey(of: body)
+    try await committing { commit in
+      guard let stored = try await base.value(forKey: key), var mark = BodyMark(stored) else { return }
+      mark.renewed = now
+      commit.set(key, .equals(stored), mark.bytes)
+    }
+  }
+
+  /// Retires a body that has a mark, if it has one.
+  func retireMarked(_ body: BodyIdentifier) async throws {
+    let key = layout.markKey(of: body)
+    try await committing { commit in
+      guard let stored = try await readableValue(forKey: key, unreadable: []) else { return }
+      let footprint =
+        if let mark = BodyMark(stored) { layout.footprint(ofBody: mark.count) } else {
+          try await measuredFootprint(of: body)
+        }
+      commit.set(key, .equals(stored), nil)
+      commit.retire(body, footprint: footprint, at: now)
+    }
+  }
+
+  // MARK: Evictions
+
+  /// Evicts the responses that were not used for longest, as many as one commit can.
+  ///
+  /// A response that was used in this process since it got its place gets a new one instead, as long as there are others.
+  ///
+  /// - Parameter needed: The number of bytes after which it stops.
+  /// - Returns: The number of responses that were evicted.
+  private func evict(atLeast needed: Int) async throws -> Int {
+    let evicted = try await committing { commit in
+      let now = now
+      var (evicted, spared, bytes): ([UseRecord], [(key: StoreKey, stored: [UInt8], use: UseRecord)], Int) = ([], [], 0)
+      func isEnough() -> Bool { bytes >= needed || evicted.count >= Self.pageSize }
+      func evict(_ key: StoreKey, _ stored: [UInt8], _ use: UseRecord) {
+        commit.evict(key, stored, use, at: now)
+        evicted.append(use)
+        bytes += use.recordLength + use.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
+      }
+      var rest: KeyRange? = layout.uses
+      while !isEnough(), let range = rest {
+        let page = try await page(in: range, limit: Self.pageSize)
+        for entry in page.entries where !isEnough() {
+          guard let use = UseRecord(entry.value, layout: layout) else {
+            // The response gets another place when it is used.
+            commit.set(entry.key, .any, nil)
+            continue
+          }
+          guard !use.bodies.contains(where: { leases.contains($0.identifier) }) else { continue }
+          if spared.count < Self.pageSize, uses.withLock({ $0.isRecent(use.responseKey) }) {
+            spared.append((entry.key, entry.value, use))
+          } else {
+            evict(entry.key, entry.value, use)
+          }
+        }
+        rest = page.rest
+      }
+      // If there are no others, used ones go as well.
+      var kept = spared[...]
+      while !isEnough(), let first = kept.popFirst() { evict(first.key, first.stored, first.use) }
+      let records = try await records(forKeys: kept.map(\.use.responseKey))
+      for (spared, old) in zip(kept, records) {
+        // A damaged one keeps its place and goes the next time.
+        if let old { try commit.use(spared.use.responseKey, old, at: now) }
+      }
+      return (evicted, kept.map(\.use.responseKey))
+    }
+    uses.withLock { uses in
+      for use in evicted.0 { uses.forget(use.responseKey) }
+      for key in evicted.1 { uses.settle(key) }
+    }
+    counted.withLock { counters in
+      counters.evictions += evicted.0.count
+      counters.evictedBytes += evicted.0.reduce(0) { $0 + $1.bodies.reduce(0) { $0 + Int($1.length) } }
+    }
+    return evicted.0.count
+  }
+}
+#endif

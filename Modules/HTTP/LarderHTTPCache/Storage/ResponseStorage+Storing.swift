@@ -1,0 +1,142 @@
+#if HTTPCache
+internal import Larder
+internal import Synchronization
+
+extension ResponseStorage {
+  /// Begins to store a body.
+  ///
+  /// - Parameter expectedLength: The number of bytes, if it is known.
+  /// - Throws: ``StorageRefusal/tooLarge`` if the body is larger than ``StorageOptions/largestBody``.
+  func makeWriter(expectedLength: Int64? = nil) throws -> BodyWriter<Base> {
+    if let expectedLength, expectedLength > options.largestBody { throw StorageRefusal.tooLarge }
+    return BodyWriter(self)
+  }
+
+  /// Stores a response whose body is complete.
+  ///
+  /// The rest of the body, the response, the end of the body's mark and the removal of replaced responses are one commit,
+  /// which holds only if the URL was not invalidated since the request. A complete response also replaces the older
+  /// complete ones with the same selecting fields, and is not stored if there is a newer one. If there are too many
+  /// variants, the oldest are removed.
+  ///
+  /// - Parameters:
+  ///   - response: The response. Its parts refer to the body of the writer and to bodies of replaced responses.
+  ///   - writer: The writer of the body, or `nil` if the response has no new body. If the method throws, abandon it.
+  ///   - replaced: The stored responses that are removed. Those that are gone already are ignored.
+  ///   - token: The state of the invalidations before the request was forwarded.
+  /// - Returns: The stored response.
+  /// - Throws: ``StorageRefusal``; the errors of the store.
+  @discardableResult
+  func store(
+    _ response: StoredResponse, body writer: BodyWriter<Base>?, replacing replaced: [StoredEntry] = [],
+    token: FetchToken
+  ) async throws -> StoredEntry {
+    var response = response
+    response.parts.removeAll { $0.range.isEmpty }
+    let key = layout.responseKey(
+      url: response.url, partition: response.partition, identifier: .random(in: 0 ... .max))
+    let new = writer.map { StoredBody(identifier: $0.body, length: $0.count) }
+    // One at a time, because a new response of another task would make the plan stale.
+    let entry = try await storeGate.withAccess(.exclusive) { [response] in
+      try await committing { commit in
+        try await check(token, url: response.url, &commit)
+        let now = now
+        // Without this, two writers that don't see each other would both store a response for the same requests.
+        commit.refusesNewPlaces = true
+        let read = zip(replaced, try await records(forKeys: replaced.map(\.key)))
+        var removed = read.compactMap { entry, stored in stored.map { (key: entry.key, stored: $0) } }
+        let bodies = try bodies(of: response, new, removed.flatMap { $0.stored.record.bodies })
+        var others: [(key: StoreKey, stored: StoredRecord)] = []
+        for other in try await records(url: response.url, partition: response.partition) {
+          if other.stored.record.response.isReplaced(by: response) {
+            // A time in the future is that of a clock that was set back.
+            let time = other.stored.record.response.responseTime
+            if time > response.responseTime, time.microseconds <= now { throw StorageRefusal.superseded }
+            if !removed.contains(where: { $0.key == other.key }) { removed.append(other) }
+          } else if !removed.contains(where: { $0.key == other.key }) {
+            others.append(other)
+          }
+        }
+        removed += others.dropFirst(options.maximumVariants - 1)
+        let record = try commit.insert(key, response, bodies, at: now)
+        for (key, stored) in removed { commit.remove(key, stored, keeping: bodies, at: now) }
+        try await writer?.addRest(to: &commit)
+        commit.limit = options.capacity
+        return StoredEntry(key, record)
+      }
+    }
+    writer?.finish()
+    return entry
+  }
+
+  /// Returns the bodies that the parts of a response are in.
+  ///
+  /// - Throws: ``StorageRefusal/superseded`` if a body is not there anymore.
+  private func bodies(
+    of response: StoredResponse, _ new: StoredBody?, _ old: [StoredBody]
+  ) throws -> [StoredBody] {
+    var bodies: [StoredBody] = []
+    for part in response.parts {
+      let known = new?.identifier == part.body ? new : old.first { $0.identifier == part.body }
+      guard let body = known, part.rangeInBody.upperBound <= body.length else { throw StorageRefusal.superseded }
+      if !bodies.contains(body) { bodies.append(body) }
+    }
+    // A body that no part refers to would never be removed.
+    if let new, new.length > 0, !bodies.contains(new) { throw StorageRefusal.superseded }
+    return bodies
+  }
+
+  /// Replaces the head of a stored response.
+  ///
+  /// - Parameters:
+  ///   - entry: The stored response, as it was read.
+  ///   - response: The response with its new head. Its parts are those of the stored response.
+  ///   - token: The state of the invalidations before the request was forwarded.
+  /// - Returns: The stored response, or `nil` if it is gone. If another writer has freshened it later, that one.
+  /// - Throws: ``StorageRefusal``; the errors of the store.
+  @discardableResult
+  func freshen(_ entry: StoredEntry, by response: StoredResponse, token: FetchToken) async throws -> StoredEntry? {
+    try await committing { commit in
+      try await check(token, url: entry.response.url, &commit)
+      guard let old = try await records(forKeys: [entry.key])[0] else { return nil }
+      guard old.record.response.responseTime <= response.responseTime else {
+        return StoredEntry(entry.key, old.record)
+      }
+      var record = old.record
+      record.response = response
+      record.response.parts = old.record.response.parts
+      try commit.replace(entry.key, old, by: record)
+      commit.limit = options.capacity
+      return StoredEntry(entry.key, record)
+    }
+  }
+
+  /// Removes stored responses, except for those that are gone already, and retires their bodies.
+  func remove(_ entries: [StoredEntry]) async throws {
+    guard !entries.isEmpty else { return }
+    try await removeRecords(entries.map(\.key)) { _ in true }
+  }
+
+  /// Removes those of some responses that satisfy a condition.
+  func removeRecords(
+    _ keys: [StoreKey], where isIncluded: (ResponseRecord) -> Bool
+  ) async throws {
+    try await committing { commit in
+      for (key, old) in zip(keys, try await records(forKeys: keys)) {
+        guard let old, isIncluded(old.record) else { continue }
+        commit.remove(key, old, at: now)
+      }
+    }
+    uses.withLock { uses in
+      for key in keys { uses.forget(key) }
+    }
+  }
+}
+
+extension StoredResponse {
+  /// Returns whether another response for the same URL answers all requests that this one answers.
+  fileprivate func isReplaced(by other: StoredResponse) -> Bool {
+    isComplete && other.isComplete && selecting.sets.allSatisfy { other.selecting.sets.contains($0) }
+  }
+}
+#endif

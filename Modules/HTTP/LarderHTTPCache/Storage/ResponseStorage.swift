@@ -1,0 +1,319 @@
+#if HTTPCache
+internal import Foundation
+internal import Larder
+internal import Synchronization
+
+/// The settings of a ``ResponseStorage``.
+struct StorageOptions: Sendable {
+  /// The prefix of all keys.
+  var prefix: StoreKey = "http/"
+
+  /// The number of bytes that all entries of the cache may have, bodies that are being stored and retired ones included.
+  var capacity: Int
+
+  /// The length in bytes above which a body is not stored.
+  var largestBody: Int
+
+  /// The number of responses for one URL in one partition, beyond which the oldest is removed.
+  var maximumVariants = 32
+
+  /// The time that a retired body remains for readers in other processes.
+  var retention: Duration = .seconds(60)
+
+  /// The time without a renewal after which a body that is being stored counts as abandoned.
+  var markTimeout: Duration = .seconds(60)
+
+  /// The time after which a further use of a response is persisted.
+  var useInterval: Duration = .seconds(600)
+
+  /// A closure that returns the current time.
+  var now: @Sendable () -> Date = { Date.now }
+
+  /// Creates settings.
+  ///
+  /// - Parameters:
+  ///   - capacity: The capacity in bytes.
+  ///   - largestBody: The length above which a body is not stored. Defaults to a twentieth of the capacity.
+  init(capacity: Int, largestBody: Int? = nil) {
+    self.capacity = capacity
+    self.largestBody = largestBody ?? capacity / 20
+  }
+}
+
+/// A reason why ``ResponseStorage`` does not store a response, besides an error of the store.
+enum StorageRefusal: Error, Equatable {
+  /// The body is larger than ``StorageOptions/largestBody``, or the head than the limit of a record.
+  case tooLarge
+
+  /// There is no room, because all other bytes are in use.
+  case noRoom
+
+  /// The URL was invalidated after the request was forwarded.
+  case invalidated
+
+  /// Another writer has removed what the response builds on, or the body was swept as abandoned.
+  case superseded
+}
+
+/// The state of the invalidations when a request is forwarded.
+struct FetchToken: Sendable, Equatable {
+  /// The number of invalidations so far.
+  let invalidations: UInt64
+}
+
+/// A stored response, as it was read.
+struct StoredEntry: Sendable, Equatable {
+  let key: StoreKey
+
+  /// The time at which the response got its place in the order of use, in microseconds since 1970.
+  let used: Int64
+
+  let response: StoredResponse
+
+  let bodies: [StoredBody]
+
+  init(_ key: StoreKey, _ record: ResponseRecord) {
+    (self.key, used, response, bodies) = (key, record.used, record.response, record.bodies)
+  }
+}
+
+/// The size of the cache, by its totals.
+struct StorageUsage: Sendable, Equatable {
+  /// The number of bytes of all entries.
+  var bytes: Int
+
+  /// The number of responses.
+  var responses: Int
+}
+
+/// The events in a storage since it was opened.
+struct StorageCounters: Sendable, Equatable {
+  /// The number of responses that were removed to make room for others, and the bytes of their bodies.
+  var evictions = 0
+  var evictedBytes = 0
+
+  /// The number of times that a damaged response was found and skipped.
+  var damagedResponses = 0
+
+  /// The number of times that persisting uses in the background failed.
+  var failedUses = 0
+}
+
+/// The responses of an HTTP cache in a store of bytes.
+///
+/// Every change is one update of the store, with the totals, so that several storages, also of different processes, can
+/// share a store. A response is written last, in one update with everything that depends on it: the end of its body's
+/// mark, the retirement of the bodies that it replaces, and the check that no invalidation came since its request.
+final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt8] {
+  let base: Base
+  let options: StorageOptions
+  let layout: StorageLayout
+
+  /// The random identifier of this object, the owner of its marks.
+  let owner = UInt64.random(in: 0 ... .max)
+
+  /// The bodies that readers and writers of this object use.
+  let leases = BodyLeases()
+
+  let uses: Mutex<ResponseUses>
+  let counted = Mutex(StorageCounters())
+
+  /// The task that persists uses, if there is one.
+  let persisting = Mutex<Task<Void, Never>?>(nil)
+
+  /// The lock of storing and invalidating responses.
+  let storeGate = WriteGate()
+
+  /// The lock of making room, so that not all writers evict at the same time.
+  let roomGate = WriteGate()
+
+  /// The number of attempts of an operation when other writers change what it has read.
+  static var maximumAttempts: Int { 1_000 }
+
+  /// The number of entries that one step of a walk reads, and the number of chunks that one commit removes.
+  static var pageSize: Int { 64 }
+  static var sliceLength: Int { 32 }
+
+  /// Opens the storage, sweeps abandoned and retired bodies, and evicts if there is more than the capacity.
+  ///
+  /// - Throws: `StoreError` with `invalidArgument` if a setting is invalid; `versionMismatch` if a newer version of
+  ///   Larder wrote the entries; `corrupted` if the totals are missing or damaged; the errors of the store.
+  init(_ base: Base, options: StorageOptions) async throws {
+    func refuse(_ message: String) -> StoreError {
+      StoreError(.invalidArgument, during: .open, store: base.information.name, message: message)
+    }
+    guard let layout = StorageLayout(prefix: options.prefix, maximumKeyLength: base.information.maximumKeyLength) else {
+      throw refuse(
+        "the prefix of the HTTP cache has \(options.prefix.count) bytes, which leaves too few of the "
+          + "\(base.information.maximumKeyLength) bytes of a key; choose a shorter one")
+    }
+    guard options.capacity >= 1 else { throw refuse("the capacity must be at least 1 byte, not \(options.capacity)") }
+    guard options.largestBody >= 0 else {
+      throw refuse("the largest body must have at least 0 bytes, not \(options.largestBody)")
+    }
+    guard options.maximumVariants >= 1 else {
+      throw refuse("the maximum number of variants must be at least 1, not \(options.maximumVariants)")
+    }
+    let valueLimit = base.information.maximumValueSize ?? .max
+    guard valueLimit >= StorageLayout.chunkLength else {
+      throw refuse(
+        "the store's values have at most \(valueLimit) bytes; an HTTP cache needs \(StorageLayout.chunkLength)")
+    }
+    self.base = base
+    self.options = options
+    self.layout = layout
+    uses = Mutex(ResponseUses(interval: options.useInterval))
+    if try await base.value(forKey: layout.totalsKey) == nil,
+      let key = try await base.keys(in: layout.everything, limit: 1, order: .ascending).first
+    {
+      throw StoreError(
+        .corrupted, during: .open, store: base.information.name, key: key,
+        message: "there are entries with the prefix of the HTTP cache, but no totals; remove all entries with the "
+          + "prefix, or choose another one")
+    }
+    try await sweep()
+    _ = try await makeRoom(for: 0)
+  }
+
+  /// The current time in microseconds since 1970.
+  var now: Int64 { options.now().microseconds }
+
+  /// The events since the storage was opened.
+  var counters: StorageCounters { counted.withLock { $0 } }
+
+  /// Returns whether a duration has passed since a time, or the clock was set back by as much.
+  func has(_ duration: Duration, passedSince time: Int64, at now: Int64) -> Bool {
+    let (difference, overflow) = now.subtractingReportingOverflow(time)
+    return overflow || .microseconds(difference) >= duration || .zero - .microseconds(difference) >= duration
+  }
+
+  // MARK: Reading
+
+  func totals(for operation: StoreOperation) async throws -> StorageTotals {
+    try StorageTotals(
+      try await base.value(forKey: layout.totalsKey), store: base.information.name, for: operation)
+  }
+
+  /// Returns the number of bytes and of responses, from the totals.
+  func usage() async throws -> StorageUsage {
+    let totals = try await totals(for: .statistics)
+    return StorageUsage(bytes: totals.bytes, responses: totals.responses)
+  }
+
+  /// Returns the state of the invalidations, for a request that is forwarded afterwards.
+  func beginFetch() async throws -> FetchToken {
+    FetchToken(invalidations: try await totals(for: .value).invalidations)
+  }
+
+  /// Returns the stored responses for a URL in a partition, the newest first.
+  ///
+  /// A damaged response is skipped and counted.
+  func entries(url: String, partition: [UInt8]) async throws -> [StoredEntry] {
+    try await records(url: url, partition: partition).map { StoredEntry($0.key, $0.stored.record) }
+  }
+
+  func records(url: String, partition: [UInt8]) async throws -> [(key: StoreKey, stored: StoredRecord)] {
+    // Another program may have written any number of them.
+    let limit = 2 * options.maximumVariants + Self.pageSize
+    let page = try await records(in: layout.variants(url: url, partition: partition), limit: limit)
+    return page.records.filter {
+      $0.stored.record.response.url == url && $0.stored.record.response.partition == partition
+    }
+    .sorted { $0.stored.record.response.responseTime > $1.stored.record.response.responseTime }
+  }
+
+  /// Reads the first responses of a range, without the damaged ones.
+  ///
+  /// - Returns: The responses, and the range of those that were not read.
+  func records(
+    in range: KeyRange, limit: Int
+  ) async throws -> (records: [(key: StoreKey, stored: StoredRecord)], rest: KeyRange?) {
+    let page = try await page(in: range, limit: limit)
+    let records = page.entries.compactMap { entry in StoredRecord(entry.value).map { (entry.key, $0) } }
+    if records.count < page.entries.count {
+      counted.withLock { $0.damagedResponses += page.entries.count - records.count }
+    }
+    return (records, page.rest)
+  }
+
+  /// Reads the first entries of a range, with an empty value for one that the store can't read.
+  ///
+  /// - Returns: The entries, and the range of those that were not read, or `nil` if there are no more.
+  func page(
+    in range: KeyRange, limit: Int
+  ) async throws -> (entries: [StoreEntry<[UInt8]>], rest: KeyRange?) {
+    var entries: [StoreEntry<[UInt8]>] = []
+    do {
+      entries = try await base.entries(in: range, limit: limit, order: .ascending)
+    } catch let error as StoreError where error.concernsStoredValue {
+      for key in try await base.keys(in: range, limit: limit, order: .ascending) {
+        entries.append(StoreEntry(key: key, value: try await readableValue(forKey: key, unreadable: []) ?? []))
+      }
+    }
+    return (entries, entries.count < limit ? nil : entries.last.map { range.after($0.key) })
+  }
+
+  /// Returns the records of some responses, or `nil` for those that are gone or damaged.
+  func records(forKeys keys: [StoreKey]) async throws -> [StoredRecord?] {
+    do {
+      return try await base.values(forKeys: keys).map { StoredRecord($0) }
+    } catch let error as StoreError where error.concernsStoredValue {
+      var records: [StoredRecord?] = []
+      for key in keys { records.append(StoredRecord(try await readableValue(forKey: key, unreadable: nil))) }
+      return records
+    }
+  }
+
+  /// Returns the value of a key, `nil` if it is missing, or another one if the store can't read it.
+  func readableValue(forKey key: StoreKey, unreadable: [UInt8]?) async throws -> [UInt8]? {
+    do {
+      return try await base.value(forKey: key)
+    } catch let error as StoreError where error.concernsStoredValue {
+      return unreadable
+    }
+  }
+
+  // MARK: Committing
+
+  /// Plans and commits changes, again if another writer changes something between planning and committing, and after
+  /// making room.
+  ///
+  /// - Throws: ``StorageRefusal/noRoom``; `StoreError` with `conflict`; the errors of `plan` and of the store.
+  func committing<Result>(
+    _ plan: (inout StorageCommit) async throws -> Result
+  ) async throws -> Result {
+    for _ in 0..<Self.maximumAttempts {
+      do {
+        var commit = StorageCommit(try await totals(for: .update), layout: layout)
+        let result = try await plan(&commit)
+        try await perform(commit)
+        return result
+      } catch is StorageCommit.IsStale {
+        await Task.yield()
+      } catch let error as StorageCommit.NeedsRoom {
+        guard try await makeRoom(for: error.bytes) else { throw StorageRefusal.noRoom }
+      }
+    }
+    throw StoreError(
+      .conflict, during: .update, store: base.information.name,
+      message: "other programs kept changing what the operation had read; try again", isRetryable: true)
+  }
+
+  private func perform(_ commit: StorageCommit) async throws {
+    guard !commit.slots.isEmpty else { return }
+    let keys = Array(commit.slots.keys)
+    let store = base.information.name
+    do {
+      try await base.update([layout.totalsKey] + keys) { stored in
+        try commit.perform(on: &stored, keys: keys, store: store)
+      }
+    } catch let error as StoreError where error.concernsStoredValue {
+      // A value that is to be replaced or removed can't be read. An update reads it, so make it empty first. No reader
+      // takes an empty value for a response or a chunk.
+      guard let key = error.key, commit.slots[key] != nil else { throw error }
+      try await base.apply([.set(key, [])])
+      throw StorageCommit.IsStale()
+    }
+  }
+}
+#endif

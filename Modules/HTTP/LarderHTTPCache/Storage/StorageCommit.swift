@@ -1,0 +1,209 @@
+#if HTTPCache
+internal import Larder
+
+/// The changes of one commit of a cache's storage, with the conditions under which they hold.
+///
+/// This is plain state without any I/O. A commit is one update of the store whose first slot is the record of totals, so
+/// that the counted bytes and the stored bytes agree after every crash.
+struct StorageCommit: Sendable {
+  /// A change of one entry of the store.
+  struct Slot: Sendable {
+    /// The condition on the stored bytes.
+    enum Condition: Sendable {
+      case any
+      case equals([UInt8]?)
+    }
+
+    let condition: Condition
+    let new: [UInt8]?
+
+    /// Whether the size of the old value, instead of ``StorageCommit/adjustment``, is subtracted from the totals.
+    let countsOld: Bool
+  }
+
+  /// The error of a commit whose conditions do not hold, with nothing changed.
+  struct IsStale: Error {}
+
+  /// The error of a commit that would exceed the limit, with nothing changed.
+  struct NeedsRoom: Error {
+    /// The number of bytes that the commit adds.
+    let bytes: Int
+  }
+
+  private(set) var slots: [StoreKey: Slot] = [:]
+
+  /// The number of bytes that the commit adds to the totals, besides the differences of its slots.
+  private(set) var adjustment = 0
+
+  /// The number of responses that the commit adds.
+  private(set) var responseDelta = 0
+
+  /// The last place in the order of use that the commit gives, or `nil` if it gives none.
+  private(set) var place: UInt64?
+
+  /// The number of bytes that the totals must not exceed if the commit adds bytes.
+  var limit: Int?
+
+  /// The number of invalidations that must not have changed, or `nil` for any.
+  var invalidations: UInt64?
+
+  /// Whether the commit may be made only if no response got a place since the totals were read.
+  var refusesNewPlaces = false
+
+  /// Whether the commit is an invalidation.
+  var isInvalidation = false
+
+  let layout: StorageLayout
+
+  /// The totals that were read before.
+  let totals: StorageTotals
+
+  init(_ totals: StorageTotals, layout: StorageLayout) {
+    self.totals = totals
+    self.layout = layout
+  }
+
+  // MARK: Collecting changes
+
+  /// Adds a change of an entry.
+  mutating func set(_ key: StoreKey, _ condition: Slot.Condition, _ new: [UInt8]?) {
+    slots[key] = Slot(condition: condition, new: new, countsOld: true)
+  }
+
+  /// Adds the removal of entries whose size is known, because what is stored may be missing or damaged.
+  private mutating func remove(_ keys: some Sequence<StoreKey>, counted bytes: Int) {
+    for key in keys { slots[key] = Slot(condition: .any, new: nil, countsOld: false) }
+    adjustment -= bytes
+  }
+
+  /// Adds a new response, which counts as used.
+  ///
+  /// - Throws: ``StorageRefusal/tooLarge``.
+  mutating func insert(
+    _ key: StoreKey, _ response: StoredResponse, _ bodies: [StoredBody], at now: Int64
+  ) throws -> ResponseRecord {
+    let record = ResponseRecord(place: nextPlace(), used: now, response: response, bodies: bodies)
+    try put(key, record, replacing: nil)
+    responseDelta += 1
+    return record
+  }
+
+  /// Adds a change of a response's head, which leaves its place in the order of use.
+  ///
+  /// - Throws: ``StorageRefusal/tooLarge``.
+  mutating func replace(_ key: StoreKey, _ old: StoredRecord, by record: ResponseRecord) throws {
+    try put(key, record, replacing: old)
+  }
+
+  /// Adds the use of a response, which gets the last place in the order.
+  mutating func use(_ key: StoreKey, _ old: StoredRecord, at now: Int64) throws {
+    var record = old.record
+    (record.place, record.used) = (nextPlace(), now)
+    set(layout.useKey(of: key, at: old.record.place), .any, nil)
+    try put(key, record, replacing: old)
+  }
+
+  /// Adds the removal of a response, and the retirement of its bodies except for some.
+  mutating func remove(_ key: StoreKey, _ old: StoredRecord, keeping kept: [StoredBody] = [], at now: Int64) {
+    set(key, .equals(old.bytes), nil)
+    set(layout.useKey(of: key, at: old.record.place), .any, nil)
+    responseDelta -= 1
+    for body in old.record.bodies where !kept.contains(body) { retire(body, at: now) }
+  }
+
+  /// Adds the eviction of a response by its entry in the order of use.
+  mutating func evict(_ useKey: StoreKey, _ bytes: [UInt8], _ use: UseRecord, at now: Int64) {
+    set(useKey, .equals(bytes), nil)
+    remove(CollectionOfOne(use.responseKey), counted: use.responseKey.count + use.recordLength)
+    responseDelta -= 1
+    for body in use.bodies { retire(body, at: now) }
+  }
+
+  /// Adds the retirement of a body, whose chunks count until they are removed.
+  mutating func retire(_ body: StoredBody, at now: Int64) {
+    retire(body.identifier, footprint: layout.footprint(ofBody: body.length), at: now)
+  }
+
+  /// Adds the retirement of a body whose chunks have some number of bytes.
+  mutating func retire(_ body: BodyIdentifier, footprint: Int, at now: Int64) {
+    set(layout.retiredKey(of: body, at: now), .any, UInt64(footprint).bigEndianBytes)
+  }
+
+  /// Adds the removal of chunks of a retired body.
+  ///
+  /// - Parameters:
+  ///   - chunks: The keys of its first chunks.
+  ///   - retiredKey: The key of the retired body.
+  ///   - stored: The value of this key.
+  ///   - footprint: The number of bytes that the remaining chunks count.
+  ///   - isRest: Whether these are all remaining chunks. If not, none of them is the last one of the body.
+  /// - Returns: The number of bytes by which the totals decrease.
+  mutating func free(
+    _ chunks: some Collection<StoreKey>, of retiredKey: StoreKey, _ stored: [UInt8], footprint: Int, isRest: Bool
+  ) -> Int {
+    // All that the body counts ends with its last chunk, also if a chunk is missing.
+    let bytes = isRest ? footprint : min(footprint, chunks.count * layout.fullChunkFootprint)
+    remove(chunks, counted: bytes)
+    set(retiredKey, .equals(stored), isRest ? nil : UInt64(footprint - bytes).bigEndianBytes)
+    return isRest ? bytes + retiredKey.count + stored.count : bytes
+  }
+
+  private mutating func nextPlace() -> UInt64 {
+    let place = (self.place ?? totals.place) + 1
+    self.place = place
+    return place
+  }
+
+  private mutating func put(_ key: StoreKey, _ record: ResponseRecord, replacing old: StoredRecord?) throws {
+    let bytes = try record.encoded()
+    let use = UseRecord(responseKey: key, recordLength: bytes.count, bodies: record.bodies)
+    set(key, .equals(old?.bytes), bytes)
+    set(layout.useKey(of: key, at: record.place), .any, use.bytes(layout: layout))
+  }
+
+  // MARK: Committing
+
+  /// Performs the changes in an update of the store whose first slot is the record of totals.
+  ///
+  /// - Parameters:
+  ///   - stored: The slots of the update: the record of totals, and those of `keys`.
+  ///   - keys: The keys of the commit's slots, in the order of the update.
+  ///   - store: The name of the store, for errors.
+  /// - Throws: ``IsStale``; ``NeedsRoom``; `StoreError` with `corrupted` or `versionMismatch`.
+  func perform(on stored: inout [[UInt8]?], keys: [StoreKey], store: String) throws {
+    var totals = try StorageTotals(stored[0], store: store, for: .update)
+    if let invalidations, totals.invalidations != invalidations { throw IsStale() }
+    if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
+    var delta = adjustment
+    for (number, key) in keys.enumerated() {
+      guard let slot = slots[key] else { continue }
+      let old = stored[number + 1]
+      if case .equals(let expected) = slot.condition, old != expected { throw IsStale() }
+      if slot.countsOld, let old { delta -= key.count + old.count }
+      if let new = slot.new { delta += key.count + new.count }
+      stored[number + 1] = slot.new
+    }
+    if let limit, delta > 0, totals.bytes + delta > limit { throw NeedsRoom(bytes: delta) }
+    // Sums below zero mean that another program has removed entries.
+    totals.bytes = max(0, totals.bytes + delta)
+    totals.responses = max(0, totals.responses + responseDelta)
+    // If another process has counted further in the meantime, two responses have the same place, and the next one has
+    // a greater one.
+    if let place { totals.place = max(totals.place + 1, place) }
+    if isInvalidation { totals.invalidations += 1 }
+    stored[0] = totals.record
+  }
+}
+
+/// A record of a response with the bytes that are stored, to which a commit compares.
+struct StoredRecord: Sendable {
+  let bytes: [UInt8]
+  let record: ResponseRecord
+
+  /// Reads a record, or returns `nil` if there is none or it is damaged.
+  init?(_ bytes: [UInt8]?) {
+    guard let bytes, let record = ResponseRecord(bytes) else { return nil }
+    (self.bytes, self.record) = (bytes, record)
+  }
+}
+#endif

@@ -1,0 +1,198 @@
+#if HTTPCache
+internal import Larder
+
+/// The record of a cache's totals.
+struct StorageTotals: Sendable, Equatable {
+  static let formatVersion: UInt8 = 1
+  static let length = 33
+
+  /// The greatest valid sum, place and number in a record, so that nothing overflows.
+  private static let maximum: UInt64 = 1 << 62
+
+  /// The number of bytes of the keys and values of all other entries of the cache.
+  var bytes = 0
+
+  /// The number of responses.
+  var responses = 0
+
+  /// The greatest place in the order of use, or a greater one.
+  var place: UInt64 = 0
+
+  /// The number of invalidations so far.
+  var invalidations: UInt64 = 0
+
+  /// Creates the totals of an empty cache.
+  init() {}
+
+  /// Reads the record, or returns the totals of an empty cache if there is none.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` or `corrupted`.
+  init(_ record: [UInt8]?, store: String, for operation: StoreOperation) throws {
+    guard let record else { return }
+    if let version = record.first, version > Self.formatVersion {
+      throw StoreError(
+        .versionMismatch, during: operation, store: store,
+        message: "the HTTP cache has format version \(version); this version of Larder reads version "
+          + "\(Self.formatVersion), so use a newer one")
+    }
+    func number(_ offset: Int) -> UInt64 { UInt64(bigEndianBytes: record[offset..<(offset + 8)]) }
+    guard record.count == Self.length, record[0] == Self.formatVersion,
+      stride(from: 1, to: Self.length, by: 8).allSatisfy({ number($0) <= Self.maximum })
+    else {
+      throw StoreError(
+        .corrupted, during: operation, store: store,
+        message: "the totals of the HTTP cache are damaged; remove all entries with the cache's prefix from the store")
+    }
+    (bytes, responses) = (Int(number(1)), Int(number(9)))
+    (place, invalidations) = (number(17), number(25))
+  }
+
+  /// The bytes of the record.
+  var record: [UInt8] {
+    [Self.formatVersion] + UInt64(bytes).bigEndianBytes + UInt64(responses).bigEndianBytes + place.bigEndianBytes
+      + invalidations.bigEndianBytes
+  }
+}
+
+/// The mark of a body that is being stored.
+struct BodyMark: Sendable, Equatable {
+  static let length = 24
+
+  /// The random identifier of the storage that writes the body.
+  var owner: UInt64
+
+  /// The time of the last renewal, in microseconds since 1970.
+  var renewed: Int64
+
+  /// The number of bytes of the body that are stored.
+  var count: Int64
+
+  init(owner: UInt64, renewed: Int64, count: Int64) {
+    self.owner = owner
+    self.renewed = renewed
+    self.count = count
+  }
+
+  /// Reads a mark, or returns `nil` if it is damaged.
+  init?(_ bytes: [UInt8]) {
+    var reader = ByteReader(bytes)
+    guard bytes.count == Self.length, let owner = reader.uint64(), let renewed = reader.int64(),
+      let count = reader.int64(), (0...StorageLayout.maximumBodyLength).contains(count)
+    else { return nil }
+    self.init(owner: owner, renewed: renewed, count: count)
+  }
+
+  var bytes: [UInt8] {
+    owner.bigEndianBytes + UInt64(bitPattern: renewed).bigEndianBytes + UInt64(bitPattern: count).bigEndianBytes
+  }
+}
+
+/// A body of a response, with its length.
+struct StoredBody: Sendable, Hashable {
+  var identifier: BodyIdentifier
+
+  /// The number of bytes, at most ``StorageLayout/maximumBodyLength``.
+  var length: Int64
+}
+
+/// An entry of the order of use: everything that the eviction of a response needs, so that a damaged response can be
+/// evicted as well.
+struct UseRecord: Sendable, Equatable {
+  /// The key of the response.
+  var responseKey: StoreKey
+
+  /// The number of bytes of the response's record.
+  var recordLength: Int
+
+  /// The bodies of the response.
+  var bodies: [StoredBody]
+
+  init(responseKey: StoreKey, recordLength: Int, bodies: [StoredBody]) {
+    self.responseKey = responseKey
+    self.recordLength = recordLength
+    self.bodies = bodies
+  }
+
+  /// Reads an entry, or returns `nil` if it is damaged.
+  init?(_ bytes: [UInt8], layout: StorageLayout) {
+    var reader = ByteReader(bytes)
+    guard let recordLength = reader.uint32(), let bodies = reader.bodies() else { return nil }
+    let responseKey = StoreKey(bytes: layout.prefix.bytes + reader.remaining)
+    guard recordLength <= ResponseRecord.maximumLength, layout.responses.contains(responseKey) else { return nil }
+    self.init(responseKey: responseKey, recordLength: Int(recordLength), bodies: bodies)
+  }
+
+  func bytes(layout: StorageLayout) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(uint32: recordLength)
+    bytes.append(bodies)
+    return bytes + responseKey.bytes.dropFirst(layout.prefix.count)
+  }
+}
+
+// MARK: Bytes
+
+/// A reader of bytes that may be damaged, which never reads beyond their end.
+struct ByteReader {
+  private(set) var remaining: ArraySlice<UInt8>
+
+  init(_ bytes: [UInt8]) {
+    remaining = bytes[...]
+  }
+
+  /// Reads some bytes, or returns `nil` if there are not so many.
+  mutating func bytes(_ count: Int) -> ArraySlice<UInt8>? {
+    guard count >= 0, count <= remaining.count else { return nil }
+    defer { remaining = remaining.dropFirst(count) }
+    return remaining.prefix(count)
+  }
+
+  mutating func uint8() -> UInt8? { bytes(1)?.first }
+
+  mutating func uint16() -> UInt16? { bytes(2).map { $0.reduce(0) { $0 << 8 | UInt16($1) } } }
+
+  mutating func uint32() -> UInt32? { bytes(4).map { $0.reduce(0) { $0 << 8 | UInt32($1) } } }
+
+  mutating func uint64() -> UInt64? { bytes(8).map { UInt64(bigEndianBytes: $0) } }
+
+  mutating func int64() -> Int64? { uint64().map { Int64(bitPattern: $0) } }
+
+  /// Reads bytes after their number.
+  mutating func block() -> ArraySlice<UInt8>? { uint32().flatMap { bytes(Int($0)) } }
+
+  /// Reads the bodies of a response, which are distinct and not empty.
+  mutating func bodies() -> [StoredBody]? {
+    guard let count = uint16(), count <= ResponseRecord.maximumPartCount else { return nil }
+    var bodies: [StoredBody] = []
+    for _ in 0..<count {
+      guard let identifier = bytes(BodyIdentifier.length).flatMap({ BodyIdentifier($0) }), let length = int64(),
+        (1...StorageLayout.maximumBodyLength).contains(length), !bodies.contains(where: { $0.identifier == identifier })
+      else { return nil }
+      bodies.append(StoredBody(identifier: identifier, length: length))
+    }
+    return bodies
+  }
+}
+
+extension [UInt8] {
+  mutating func append(uint16 value: Int) { append(contentsOf: UInt64(value).bigEndianBytes.suffix(2)) }
+
+  mutating func append(uint32 value: Int) { append(contentsOf: UInt64(value).bigEndianBytes.suffix(4)) }
+
+  mutating func append(int64 value: Int64) { append(contentsOf: UInt64(bitPattern: value).bigEndianBytes) }
+
+  /// Appends bytes after their number.
+  mutating func append(block bytes: some Collection<UInt8>) {
+    append(uint32: bytes.count)
+    append(contentsOf: bytes)
+  }
+
+  mutating func append(_ bodies: [StoredBody]) {
+    append(uint16: bodies.count)
+    for body in bodies {
+      append(contentsOf: body.identifier.bytes)
+      append(int64: body.length)
+    }
+  }
+}
+#endif

@@ -1,0 +1,219 @@
+#if HTTPCache
+import LarderTesting
+import Testing
+
+@testable import LarderHTTPCache
+
+@Suite struct BodyWindowTests {
+  private func window(isStoring: Bool) -> BodyWindow {
+    BodyWindow(isStoring: isStoring, limit: 16, smallestBatch: 8, largestBatch: 16)
+  }
+
+  /// Takes all batches that are due, and tells the window that the store has them.
+  private func persistAll(_ window: inout BodyWindow) {
+    while let batch = window.nextBatch() {
+      window.notePersisted(window.taken)
+      if batch.isLast { break }
+    }
+  }
+
+  @Test func aReaderGetsTheBytesInOrder() {
+    var window = window(isStoring: false)
+    let reader = window.addReader()
+    do { let value = window.step(reader); #expect(value == .wait) }
+    window.append([1, 2])
+    window.append([3])
+    do { let value = window.step(reader); #expect(value == .bytes([1, 2, 3])) }
+    do { let value = window.step(reader); #expect(value == .wait) }
+    window.finish(.complete)
+    do { let value = window.step(reader); #expect(value == .end) }
+  }
+
+  @Test func aBodyThatFailsNeverEnds() {
+    var window = window(isStoring: true)
+    let reader = window.addReader()
+    window.append([1])
+    window.finish(.failed)
+    window.finish(.complete)
+    do { let value = window.step(reader); #expect(value == .bytes([1])) }
+    do { let value = window.step(reader); #expect(value == .failure) }
+    do { let value = window.nextBatch(); #expect(value == nil) }
+  }
+
+  @Test func aReaderOfARangeEndsThere() {
+    var window = window(isStoring: false)
+    let reader = window.addReader(2..<4)
+    do { let value = window.step(reader); #expect(value == .wait) }
+    window.append([0, 1, 2, 3, 4])
+    do { let value = window.step(reader); #expect(value == .bytes([2, 3])) }
+    do { let value = window.step(reader); #expect(value == .end) }
+    let late = window.addReader(4..<6)
+    do { let value = window.step(late); #expect(value == .bytes([4])) }
+    window.finish(.complete)
+    do { let value = window.step(late); #expect(value == .failure, "the body is shorter than the range") }
+  }
+
+  @Test func aBatchIsDueWhenItIsWorthIt() throws {
+    var window = window(isStoring: true)
+    window.append(Array(0..<7))
+    do { let value = window.nextBatch(); #expect(value == nil, "too little for a batch") }
+    window.append(Array(7..<19))
+    let next = window.nextBatch()
+    let batch = try #require(next)
+    #expect(batch.bytes == Array(0..<16))
+    #expect(!batch.isLast)
+    do { let value = window.nextBatch(); #expect(value == nil) }
+    window.finish(.complete)
+    let end = window.nextBatch()
+    let last = try #require(end)
+    #expect(last.bytes == [16, 17, 18])
+    #expect(last.isLast)
+  }
+
+  @Test func anEmptyBodyIsOneEmptyBatch() throws {
+    var window = window(isStoring: true)
+    window.finish(.complete)
+    let next = window.nextBatch()
+    let batch = try #require(next)
+    #expect(batch.bytes.isEmpty)
+    #expect(batch.isLast)
+  }
+
+  @Test func aFullWindowDropsWhatTheStoreHas() {
+    var window = window(isStoring: true)
+    let slow = window.addReader()
+    window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
+    do { let hasRoom = window.makeRoom(); #expect(!hasRoom, "the store has nothing yet") }
+    persistAll(&window)
+    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    #expect(window.byteCount == 0)
+    #expect(window.hasReaderInStore)
+    do { let value = window.step(slow); #expect(value == .stored(0..<8)) }
+    window.advance(slow, to: Int64(BodyWindow.smallBuffer))
+    window.append([2])
+    do { let value = window.step(slow); #expect(value == .bytes([2])) }
+    #expect(!window.hasReaderInStore)
+  }
+
+  @Test func withoutAStoreTheSlowestReaderDecides() {
+    var window = window(isStoring: false)
+    let (fast, slow) = (window.addReader(), window.addReader())
+    window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
+    _ = window.step(fast)
+    do { let hasRoom = window.makeRoom(); #expect(!hasRoom) }
+    _ = window.step(slow)
+    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    window.append(Array(repeating: 2, count: BodyWindow.smallBuffer))
+    _ = window.step(fast)
+    do { let hasRoom = window.makeRoom(); #expect(!hasRoom) }
+    window.removeReader(slow)
+    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+  }
+
+  @Test func aReaderThatLagsKeepsTheWindowWhenStoringStops() {
+    var window = window(isStoring: true)
+    let slow = window.addReader()
+    window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
+    persistAll(&window)
+    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    window.stopStoring()
+    window.append(Array(repeating: 2, count: BodyWindow.smallBuffer))
+    do {
+      let hasRoom = window.makeRoom(); #expect(!hasRoom, "the reader will need these bytes after those in the store")
+    }
+    do { let value = window.step(slow); #expect(value == .stored(0..<8)) }
+    window.advance(slow, to: window.start)
+    do { let value = window.step(slow); #expect(value == .bytes(Array(repeating: 2, count: BodyWindow.smallBuffer))) }
+    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+  }
+
+  @Test func tinyChunksShareBuffers() {
+    var window = BodyWindow(isStoring: true)
+    let reader = window.addReader()
+    for index in 0..<10_000 { window.append([UInt8(truncatingIfNeeded: index)]) }
+    do { let value = window.step(reader); #expect(value == .bytes((0..<10_000).map { UInt8(truncatingIfNeeded: $0) })) }
+  }
+
+  private struct Stuck: Error {}
+
+  /// Random histories against the whole body: each reader gets exactly its bytes, the store gets the body, the memory has a
+  /// bound, and there is always a party that can proceed.
+  @Test(arguments: 0..<100) func randomHistories(round: Int) throws {
+    var random = SeededGenerator(seed: SeededGenerator.seedOfProcess &+ UInt64(round))
+    let largest = Int.random(in: 1...(3 * BodyWindow.smallBuffer), using: &random)
+    let body = (0..<Int.random(in: 0...120_000, using: &random)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    let limit = 40_000
+    var window = BodyWindow(
+      isStoring: Bool.random(using: &random), limit: limit, smallestBatch: 16_384, largestBatch: 32_768)
+    var stored: [UInt8] = []
+    var isStored = false
+    var readers: [(id: BodyWindow.Reader, range: Range<Int64>?, bytes: [UInt8], isDone: Bool)] = []
+    func addReader() {
+      let range: Range<Int64>? =
+        Bool.random(using: &random)
+        ? nil
+        : {
+          let low = Int64.random(in: 0...Int64(body.count), using: &random)
+          return low..<Int64.random(in: low...Int64(body.count), using: &random)
+        }()
+      readers.append((window.addReader(range), range, [], false))
+    }
+    for _ in 0..<Int.random(in: 1...3, using: &random) { addReader() }
+    var sent = 0
+    var idle = 0
+    while readers.contains(where: { !$0.isDone }) || window.ending == nil || (window.isStoring && !isStored) {
+      idle += 1
+      if idle == 10_000 { throw Stuck() }
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<4:
+        guard window.ending == nil, window.makeRoom() else { continue }
+        if window.byteCount >= limit + largest + max(largest, BodyWindow.smallBuffer) {
+          Issue.record("too many bytes in memory")
+        }
+        if sent == body.count {
+          window.finish(.complete)
+        } else {
+          let count = min(body.count - sent, Int.random(in: 1...largest, using: &random))
+          window.append(Array(body[sent..<sent + count]))
+          sent += count
+        }
+        idle = 0
+      case 4..<6:
+        // The writer keeps the rest of a chunk until it has more bytes or the end.
+        guard !isStored, let batch = window.nextBatch() else { continue }
+        stored += batch.bytes
+        isStored = batch.isLast
+        window.notePersisted(Int64(isStored ? stored.count : stored.count / 4_096 * 4_096))
+        idle = 0
+      case 6 where Int.random(in: 0..<200, using: &random) == 0:
+        window.stopStoring()
+      case 7 where readers.count < 6 && window.start == 0:
+        addReader()
+      default:
+        let index = Int.random(in: readers.indices, using: &random)
+        switch window.step(readers[index].id) {
+        case .bytes(let bytes):
+          if bytes.isEmpty { Issue.record("an empty chunk") }
+          readers[index].bytes += bytes
+        case .stored(let range):
+          if range.upperBound > window.persisted { Issue.record("the store does not have these bytes") }
+          readers[index].bytes += stored[Int(range.lowerBound)..<Int(range.upperBound)]
+          window.advance(readers[index].id, to: range.upperBound)
+        case .wait: continue
+        case .end:
+          if readers[index].isDone { continue }
+          readers[index].isDone = true
+          window.removeReader(readers[index].id)
+        case .failure: Issue.record("no failure was injected")
+        }
+        idle = 0
+      }
+    }
+    if isStored, stored != body { Issue.record("the store has another body") }
+    for reader in readers {
+      let expected = reader.range.map { Array(body[Int($0.lowerBound)..<Int($0.upperBound)]) } ?? body
+      if reader.bytes != expected { Issue.record("a reader got another body") }
+    }
+  }
+}
+#endif

@@ -1,0 +1,247 @@
+#if HTTPCache
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderHTTPCache
+
+/// The capacity, the order of use, and the sweep.
+@Suite struct StorageRoomTests {
+  private let clock = ManualClock()
+  private let store = ProbedStore()
+
+  private func open(
+    _ capacity: Int, largestBody: Int? = nil, _ change: (inout StorageOptions) -> Void = { _ in }
+  ) async throws -> ResponseStorage<ProbedStore> {
+    var options = smallOptions(clock, capacity: capacity, largestBody: largestBody)
+    change(&options)
+    return try await ResponseStorage(store, options: options)
+  }
+
+  /// The URLs that are stored, of `a`, `b` and so on.
+  private func stored(_ storage: ResponseStorage<ProbedStore>) async throws -> String {
+    var found = ""
+    for letter in "abcdefghij" {
+      if try await !storage.entries(url: "https://\(letter)/", partition: []).isEmpty { found.append(letter) }
+    }
+    return found
+  }
+
+  private func fetch(_ letters: String, _ storage: ResponseStorage<ProbedStore>, length: Int = 10_000) async throws {
+    for letter in letters {
+      clock.advance(by: .milliseconds(1))
+      try await storage.fetch("https://\(letter)/", version: clock.date.microseconds, length: length)
+    }
+  }
+
+  private func use(_ letter: Character, _ storage: ResponseStorage<ProbedStore>) async throws {
+    storage.noteUse(of: try #require(try await storage.entries(url: "https://\(letter)/", partition: []).first))
+    await storage.settleUses()
+  }
+
+  @Test func theOneThatWasNotUsedForLongestGoes() async throws {
+    let storage = try await open(53_000)
+    try await fetch("abcde", storage)
+    #expect(try await stored(storage) == "abcde")
+    // A use within the interval counts in this process, although it is not persisted.
+    let updates = store.updateCount
+    try await use("a", storage)
+    #expect(store.updateCount == updates)
+    try await fetch("f", storage)
+    #expect(try await stored(storage) == "acdef")
+    #expect(storage.counters.evictions == 1 && storage.counters.evictedBytes == 10_000)
+    try await storage.expectConsistent()
+    // Another process knows the persisted order.
+    clock.advance(by: .seconds(601))
+    try await use("c", storage)
+    let other = try await open(53_000)
+    try await fetch("g", other)
+    #expect(try await stored(other) == "acefg")
+    try await fetch("h", other)
+    #expect(try await stored(other) == "acfgh")
+    #expect(try await other.usage().bytes <= 53_000)
+    try await other.expectConsistent()
+  }
+
+  @Test func aSmallerCapacityEvictsWhenItIsOpened() async throws {
+    try await fetch("abcde", try await open(100_000))
+    let storage = try await open(25_000)
+    #expect(try await stored(storage) == "de")
+    #expect(try await storage.usage().bytes <= 25_000)
+    try await storage.expectConsistent()
+  }
+
+  @Test func aLargeBodyIsNotStoredAndEvictsNothing() async throws {
+    let storage = try await open(53_000, largestBody: 10_000)
+    try await fetch("abcde", storage)
+    let updates = store.updateCount
+    #expect(throws: StorageRefusal.tooLarge) { try storage.makeWriter(expectedLength: 10_001) }
+    await #expect(throws: StorageRefusal.tooLarge) { try await fetch("f", storage, length: 10_001) }
+    #expect(store.updateCount == updates)
+    #expect(try await stored(storage) == "abcde")
+    #expect(StorageOptions(capacity: 1000).largestBody == 50)
+  }
+
+  @Test func whatIsReadHereIsNotEvicted() async throws {
+    let storage = try await open(53_000)
+    try await fetch("abcde", storage)
+    var readers: [BodyReader<ProbedStore>] = []
+    for letter in "abcd" {
+      let entry = try #require(try await storage.entries(url: "https://\(letter)/", partition: []).first)
+      readers.append(try #require(try await storage.reader(of: entry)))
+    }
+    try await fetch("f", storage)
+    #expect(try await stored(storage) == "abcdf")
+    await #expect(throws: StorageRefusal.noRoom) { try await fetch("g", storage, length: 12_000) }
+    #expect(try await storage.usage().bytes <= 53_000)
+    for reader in readers { #expect(try await reader.allBytes().count == 10_000) }
+    readers = []
+    try await fetch("g", storage, length: 12_000)
+    try await storage.expectConsistent()
+  }
+
+  @Test func retiredBodiesGoBeforeResponses() async throws {
+    let storage = try await open(53_000)
+    try await fetch("abcd", storage)
+    try await fetch("d", storage)
+    try await fetch("e", storage)
+    #expect(try await stored(storage) == "abcde")
+    #expect(storage.counters.evictions == 0)
+    try await storage.expectConsistent()
+  }
+
+  // MARK: Uses
+
+  @Test func aMillionHitsCauseOneWriteInTenMinutes() async throws {
+    let storage = try await open(1_000_000)
+    let entry = try await storage.fetch(version: 1, length: 10)
+    let before = store.updateCount
+    for _ in 0..<10 {
+      for _ in 0..<100_000 { storage.noteUse(of: entry) }
+      clock.advance(by: .seconds(60))
+    }
+    await storage.settleUses()
+    #expect(store.updateCount == before)
+    storage.noteUse(of: entry)
+    await storage.settleUses()
+    #expect(store.updateCount == before + 1)
+    // Each reader has the record as it was when it read it.
+    for _ in 0..<1000 { storage.noteUse(of: entry) }
+    await storage.settleUses()
+    #expect(store.updateCount == before + 1)
+    // Another process that starts anew does not write either.
+    let other = try await open(1_000_000)
+    let read = try #require(try await other.entries(url: "https://a.example/", partition: []).first)
+    for _ in 0..<1000 { other.noteUse(of: read) }
+    await other.settleUses()
+    #expect(store.updateCount == before + 1)
+    try await storage.expectConsistent()
+  }
+
+  @Test func usesAreRememberedForALimitedNumberOfResponses() {
+    var uses = ResponseUses(interval: .seconds(600))
+    let now: Int64 = 1_000_000_000
+    let limit = ResponseUses.generationSize
+    for number in 0..<(3 * limit) {
+      let isDue = uses.note(StoreKey(integer: number), persisted: now, at: now)
+      #expect(!isDue)
+    }
+    let recent = (0..<(3 * limit)).filter { uses.isRecent(StoreKey(integer: $0)) }
+    #expect(recent == Array(limit..<(3 * limit)))
+    uses.settle(StoreKey(integer: 3 * limit - 1))
+    uses.forget(StoreKey(integer: 3 * limit - 2))
+    #expect(!uses.isRecent(StoreKey(integer: 3 * limit - 1)) && !uses.isRecent(StoreKey(integer: 3 * limit - 2)))
+    // Only the first due use starts the task.
+    let starts = ["a", "b"].map { uses.note($0, persisted: 0, at: now) }
+    #expect(starts == [true, false])
+    let batches = [uses.takeBatch(), uses.takeBatch()]
+    #expect(batches == [["a", "b"], []])
+    // A clock that was set back makes a use due.
+    let isDue = uses.note("c", persisted: now + 1, at: now)
+    #expect(isDue)
+  }
+
+  @Test func aUseThatCannotBePersistedIsCounted() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let storage = try await ResponseStorage(base, options: smallOptions(clock))
+    let entry = try await storage.fetch(version: 1, length: 10)
+    clock.advance(by: .seconds(601))
+    base.schedule(.error(.ioFailed), on: .update)
+    for _ in 0..<100 { storage.noteUse(of: entry) }
+    await storage.settleUses()
+    #expect(storage.counters.failedUses == 1)
+    clock.advance(by: .seconds(601))
+    storage.noteUse(of: entry)
+    await storage.settleUses()
+    #expect(storage.counters.failedUses == 1)
+    let read = try await storage.entries(url: "https://a.example/", partition: [])
+    #expect(read.first?.used == clock.date.microseconds)
+  }
+
+  // MARK: Marks
+
+  @Test func aBodyThatNobodyFinishesIsSwept() async throws {
+    let storage = try await open(10_000_000)
+    var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
+    try await writer?.append(TestBody.bytes(1, length: 2_000_000))
+    let written = try #require(writer?.storedCount)
+    #expect(written == 30 * 65_408)
+    #expect(try await writer?.bytes(from: 1_000_000, upTo: 1_000_001).count == 1)
+    try await storage.expectConsistent()
+    // A sweep of its own storage renews the mark, so that no other one takes the body for abandoned.
+    let other = try await open(10_000_000)
+    for _ in 0..<10 {
+      clock.advance(by: .seconds(30))
+      try await storage.sweep()
+      try await other.sweep()
+    }
+    #expect(try await other.usage().bytes > written)
+    try await writer?.append(TestBody.bytes(2, length: 70_000))
+    #expect(try #require(writer?.storedCount) > written)
+    clock.advance(by: .seconds(61))
+    // Opening sweeps as well. The body stays for another minute, as a retired one.
+    let third = try await open(10_000_000)
+    await #expect(throws: StorageRefusal.superseded) { try await writer?.append(TestBody.bytes(2, length: 70_000)) }
+    try await third.expectConsistent()
+    clock.advance(by: .seconds(61))
+    try await third.sweep()
+    try await third.expectConsistent(isSwept: true)
+    #expect(try await third.usage().bytes == 0)
+    writer = nil
+  }
+
+  @Test func anAbandonedBodyIsRetiredAtOnce() async throws {
+    let storage = try await open(10_000_000)
+    var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
+    try await writer?.append(TestBody.bytes(1, length: 2_000_000))
+    try await writer?.abandon()
+    clock.advance(by: .seconds(61))
+    try await storage.sweep()
+    // An owner of the writer can still read.
+    #expect(try await writer?.bytes(from: 0, upTo: 1).count == 1)
+    writer = nil
+    try await storage.sweep()
+    try await storage.expectConsistent(isSwept: true)
+    // A writer that is forgotten is swept without waiting for the timeout.
+    writer = try storage.makeWriter()
+    try await writer?.append(TestBody.bytes(1, length: 2_000_000))
+    writer = nil
+    try await storage.sweep()
+    clock.advance(by: .seconds(61))
+    try await storage.sweep()
+    try await storage.expectConsistent(isSwept: true)
+    #expect(try await storage.usage().bytes == 0)
+  }
+
+  @Test func aSweepReadsOnlyMarksAndRetiredBodies() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let storage = try await ResponseStorage(base, options: smallOptions(clock))
+    for number in 0..<50 { try await storage.fetch("https://a/\(number)", version: 1, length: 10) }
+    let before = base.operationCount
+    try await storage.sweep()
+    #expect(base.operationCount - before == 2)
+  }
+}
+#endif
