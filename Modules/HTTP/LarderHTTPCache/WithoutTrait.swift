@@ -1,7 +1,12 @@
 #if !HTTPCache
+public import Larder
+
 // This declaration stands in for the module if the trait is off, so that the compiler says what is missing.
 
 /// Requires the trait `HTTPCache` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"HTTPCache\"])")
-public struct HTTPCache {}
+public struct HTTPCache {
+  /// Requires the trait `HTTPCache` of the package Larder, which is off.
+  public init(_ store: some DataStore<[UInt8]>) {}
+}
 #endif
