@@ -88,7 +88,8 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
@@ -98,7 +99,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

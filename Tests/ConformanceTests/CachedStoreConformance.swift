@@ -60,11 +60,14 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: single.cases) func conformsWithOneEntry(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: single.casesOfCombinations) func conformsWithOneEntry(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 

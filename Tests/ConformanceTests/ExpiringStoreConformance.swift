@@ -85,7 +85,8 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
@@ -97,7 +98,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: view.cases) func conformsOverAView(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: view.casesOfCombinations) func conformsOverAView(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -47,7 +47,8 @@ import TestSupport
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -42,11 +42,12 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: switched.cases) func conformsSwitched(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: switched.casesOfCombinations) func conformsSwitched(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: files.cases) func conformsOverFiles(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: files.casesOfCombinations) func conformsOverFiles(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

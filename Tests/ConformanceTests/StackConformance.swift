@@ -135,7 +135,9 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: later.cases) func conformsWithWriteBehind(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: later.casesOfCombinations) func conformsWithWriteBehind(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 

@@ -35,7 +35,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

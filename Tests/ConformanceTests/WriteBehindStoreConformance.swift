@@ -56,7 +56,8 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
