@@ -134,6 +134,22 @@ import Testing
     #expect(try await queue.value(forKey: "b") == 2)
   }
 
+  @Test func verificationFindsLostAndDamagedEntries() async throws {
+    let folder = try TemporaryFolder()
+    let bytes = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw, durability: .buffered)
+    let queue = try await bytes.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    for key: StoreKey in ["a", "b", "c", "d", "e"] { try await queue.enqueue(1, id: key) }
+    #expect(try await queue.verify() == VerificationReport(entryCount: 5))
+    #expect(try await queue.storeStatistics().details.first { $0.name == "waiting" }?.value == 5)
+    let states = try bytes.keys(in: .prefix("q/s"), limit: .max, order: .ascending)
+    try await bytes.apply([.set(states[0], [9]), .remove(states[1]), .remove("q/ic"), .set("q/id", [1])])
+    let report = try await queue.verify()
+    #expect(report.entryCount == 4)
+    #expect(report.findings.compactMap(\.key).sorted() == ["b", "c", "d", "d"])
+    #expect(report.findings.count == 5)
+    try await queue.close()
+  }
+
   @Test func aMissingValueMakesADeadLetter() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(bytes, clock)
