@@ -134,6 +134,44 @@ import Testing
     #expect(try await queue.value(forKey: "b") == 2)
   }
 
+  /// Each encrypted value belongs to the key of its item, also as a dead letter and after requeuing.
+  @Test func encryptedItemsStayReadableAndAMissingKeyCostsNoDelivery() async throws {
+    let key = NonceCodec<CBORCodec<Int>>.Switch()
+    let clock = ManualClock()
+    let queue = try await StoreQueue(
+      Bytes(), prefix: "q/", codec: NonceCodec(.cbor(Int.self), key: key),
+      options: StoreQueueOptions(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock, now: { clock.date })
+    try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
+    key.isOn = false
+    for _ in 0..<5 {
+      await expectStoreError(.keyUnavailable) { try await queue.receive(max: 9, lease: .seconds(60)) }
+    }
+    #expect(try await queue.counts() == QueueCounts(waiting: 2))
+    key.isOn = true
+    let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
+    #expect(deliveries.map(\.value).sorted() == [1, 2] && deliveries.map(\.attempt) == [1, 1])
+    _ = try await queue.release(deliveries.map(\.receipt))
+    #expect(try await queue.deadLetters().map { try $0.value.get() }.sorted() == [1, 2])
+    #expect(try await queue.requeueDeadLetters() == 2)
+    #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value).sorted() == [1, 2])
+  }
+
+  @Test func verificationFindsLostAndDamagedEntries() async throws {
+    let folder = try TemporaryFolder()
+    let bytes = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw, durability: .buffered)
+    let queue = try await bytes.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    for key: StoreKey in ["a", "b", "c", "d", "e"] { try await queue.enqueue(1, id: key) }
+    #expect(try await queue.verify() == VerificationReport(entryCount: 5))
+    #expect(try await queue.storeStatistics().details.first { $0.name == "waiting" }?.value == 5)
+    let states = try bytes.keys(in: .prefix("q/s"), limit: .max, order: .ascending)
+    try await bytes.apply([.set(states[0], [9]), .remove(states[1]), .remove("q/ic"), .set("q/id", [1])])
+    let report = try await queue.verify()
+    #expect(report.entryCount == 4)
+    #expect(report.findings.compactMap(\.key).sorted() == ["b", "c", "d", "d"])
+    #expect(report.findings.count == 5)
+    try await queue.close()
+  }
+
   @Test func aMissingValueMakesADeadLetter() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(bytes, clock)
