@@ -61,6 +61,7 @@ struct FailureTests {
     #expect(try failing([.cacheControl: "max-age=1", .eTag: "\"a\""], status: status).body == "error")
     let request: HTTPFields = [.cacheControl: "stale-if-error=99"]
     #expect(try failing([.cacheControl: "max-age=1", .eTag: "\"a\""], request, status: status).body == "body")
+    #expect(try failing(fields, [.ifMatch: "\"a\""], status: status).body == "error")
     let forbidden: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=99, must-revalidate", .eTag: "\"a\""]
     #expect(try failing(forbidden, status: status).body == "error")
   }

@@ -191,8 +191,8 @@ extension HTTPCacheRules {
 
   /// Returns the stale stored response that answers in place of an error of the origin (RFC 5861, section 4).
   private func staleAnswer(_ arrival: Arrival) -> ResponseDecision? {
-    guard [500, 502, 503, 504].contains(arrival.response.status.code),
-      let (position, answer) = arrival.selection.chosen
+    guard [500, 502, 503, 504].contains(arrival.response.status.code), !arrival.request.hasBody,
+      !arrival.request.hasOriginCondition, let (position, answer) = arrival.selection.chosen
     else { return nil }
     let stored = arrival.exchange.stored[position]
     let state = ReuseState(stored, at: arrival.responseTime, self)
