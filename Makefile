@@ -35,7 +35,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 # The arguments of `make instructions`, `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
-# `make image-cache-test`, `make notes` and `make orders`. `--help` lists them.
+# `make image-cache-test`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
 ARGUMENTS ?=
 
 # The duration of `make fuzz`, in seconds.
@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders proxy tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -117,6 +117,10 @@ notes: set-up-build ## Keep notes with tags and folders; ARGUMENTS="add 'Buy mil
 orders: set-up-build ## Take orders of a shop in an SQLite database; ARGUMENTS="stock tea 5", "place tea 2", or send.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Orders
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Orders" $(ARGUMENTS)
+
+proxy: set-up-build ## Run a caching proxy; ARGUMENTS="--origin http://127.0.0.1:8000 --listen 8080 --store lmdb:…".
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/CachingProxy" $(ARGUMENTS)
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder

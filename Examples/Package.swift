@@ -6,10 +6,19 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto"]),
+    .package(
+      name: "Larder", path: "..",
+      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPCache"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // For CachingProxy.
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     // Code that several examples share.
@@ -101,6 +110,39 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       path: "Orders"),
+    .executableTarget(
+      name: "CachingProxy",
+      dependencies: [
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+        .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      path: "CachingProxy"),
+    .testTarget(
+      name: "CachingProxyTests",
+      dependencies: [
+        "CachingProxy",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ]),
     .testTarget(
       name: "OrdersTests",
       dependencies: [

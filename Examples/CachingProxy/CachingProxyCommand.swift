@@ -1,0 +1,112 @@
+import ArgumentParser
+import Foundation
+import HTTPTypes
+import HummingbirdCore
+import Larder
+import LarderCache
+import LarderCompressedFile
+import LarderHTTPCache
+import LarderJSON
+import LarderLMDB
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+
+@main
+struct CachingProxyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "CachingProxy",
+    abstract: "A shared cache of HTTP responses in front of a server.",
+    discussion: """
+      The proxy stores the responses of the server as RFC 9111 allows, and answers later requests from the store. The \
+      field Cache-Status of a response says how it was answered. If the server cannot be reached, stale responses are \
+      used where their fields allow it.
+      """)
+
+  @Option(help: "The URL of the server, such as http://127.0.0.1:8000.")
+  var origin: String
+
+  @Option(help: "The port to listen on, or an address and a port, such as 0.0.0.0:8080.")
+  var listen = "8080"
+
+  @Option(help: "The store of the responses: memory:, lmdb:PATH, json:PATH or compressed:PATH.")
+  var store = "memory:"
+
+  @Option(help: "The number of bytes of the store that are kept in memory too.")
+  var memory = 0
+
+  @Option(help: "The maximum size of the stored responses in bytes.")
+  var capacity = 100_000_000
+
+  @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
+  var targeted: [String] = []
+
+  @Option(help: "How long to wait for the server, in seconds.")
+  var timeout = 30
+
+  func validate() throws {
+    guard capacity >= 1 else { throw ValidationError("--capacity must be at least 1") }
+    guard memory >= 0 else { throw ValidationError("--memory must be at least 0") }
+    guard timeout >= 1 else { throw ValidationError("--timeout must be at least 1") }
+    _ = try (makeOrigin(), address(), targetedFields())
+  }
+
+  func run() async throws {
+    let store = try await openStore()
+    var configuration = HTTPCacheConfiguration.shared
+    configuration.capacity = capacity
+    configuration.targetedFields = try targetedFields()
+    configuration.name = "CachingProxy"
+    let cache = try await HTTPCache(store, configuration: configuration)
+    let proxy = Proxy(origin: try makeOrigin(), cache: cache)
+    let (host, port) = try address()
+    let logger = Logger(label: "CachingProxy")
+    let server = ClientChannel(responder: proxy.respond, idleTimeout: .seconds(timeout))
+      .server(
+        configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
+        eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
+    try await withThrowingDiscardingTaskGroup { group in
+      group.addTask { await cache.run() }
+      group.addTask { await StatusLine().run { cache.statistics } }
+      try await ServiceGroup(services: [server], gracefulShutdownSignals: [.sigint, .sigterm], logger: logger).run()
+      group.cancelAll()
+    }
+    try await store.close()
+  }
+
+  private func openStore() async throws -> AnyDataStore<[UInt8]> {
+    let registry = StoreRegistry(providers: [
+      MemoryStoreProvider(), LMDBStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(),
+    ])
+    // A cache that loses the latest responses at a power failure has nothing to repair.
+    let store = try await registry.open(self.store, codec: .raw, options: StoreOptions(durability: .buffered))
+    guard memory > 0 else { return store }
+    return AnyDataStore(store.cached(CachedStoreOptions(costLimit: memory) { $1.count }))
+  }
+
+  private func makeOrigin() throws -> Origin {
+    guard let url = URLComponents(string: origin), url.scheme?.lowercased() == "http", let host = url.host,
+      !host.isEmpty, url.user == nil, ["", "/"].contains(url.path), url.query == nil
+    else {
+      throw ValidationError("--origin must be a URL such as http://127.0.0.1:8000, without a path")
+    }
+    return Origin(host: host, port: url.port ?? 80, timeout: .seconds(timeout))
+  }
+
+  private func address() throws -> (host: String, port: Int) {
+    let colon = listen.lastIndex(of: ":")
+    guard let port = UInt16(colon.map { listen[listen.index(after: $0)...] } ?? listen[...]) else {
+      throw ValidationError("--listen must be a port, or an address and a port, such as 127.0.0.1:8080")
+    }
+    let host = colon.map { listen[..<$0].trimmingCharacters(in: CharacterSet(charactersIn: "[]")) }
+    return (host ?? "127.0.0.1", Int(port))
+  }
+
+  private func targetedFields() throws -> [HTTPField.Name] {
+    try targeted.map { name in
+      guard let field = HTTPField.Name(name) else { throw ValidationError("--targeted must be the name of a field") }
+      return field
+    }
+  }
+}

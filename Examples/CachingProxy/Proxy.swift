@@ -1,0 +1,119 @@
+import HTTPTypes
+import HummingbirdCore
+import LarderHTTPCache
+import NIOCore
+import NIOHTTPTypes
+import Synchronization
+
+/// Answers requests from a cache, and forwards the others to an origin.
+struct Proxy: Sendable {
+  let origin: Origin
+  let cache: HTTPCache
+
+  /// Responds to a request.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - writer: The writer of the response.
+  ///   - channel: The channel of the client.
+  /// - Throws: The error that cut the response short. The connection to the client must then be closed.
+  @concurrent
+  func respond(to request: Request, writer: consuming ResponseWriter, channel: any Channel) async throws {
+    guard let target = request.head.path, target.hasPrefix("/") || target == "*" else {
+      return try await Self.refuse(.badRequest, "The proxy does not serve this request target.", to: request, writer)
+    }
+    let upload =
+      request.head.hasBody
+      ? Upload(request.body, length: request.headers[.contentLength].flatMap { Int($0) }) : nil
+    do {
+      try await forward(request, upload: upload, writer: writer, channel: channel)
+    } catch {
+      await upload?.stop()
+      throw error
+    }
+    await upload?.stop()
+  }
+
+  @concurrent
+  private func forward(
+    _ request: Request, upload: Upload?, writer: consuming ResponseWriter, channel: any Channel
+  ) async throws {
+    let interim = InterimResponses(channel: channel)
+    let response: HTTPCacheResponse
+    do {
+      response = try await cache.response(to: forwarded(request.head)) { [origin] forwarded in
+        var response = try await origin.send(forwarded, upload: upload, interim: interim.forward)
+        response.head.headerFields.removeHopByHopFields()
+        return HTTPForwardedResponse(head: response.head, body: response.body)
+      }
+      interim.end()
+    } catch let error as HTTPCacheError where error.code == .invalidURL {
+      return try await Self.refuse(.badRequest, "The proxy does not serve this request target.", to: request, writer)
+    } catch {
+      interim.end()
+      let status: HTTPResponse.Status = if case OriginError.timedOut = error { .gatewayTimeout } else { .badGateway }
+      return try await Self.refuse(status, "The origin did not answer.", to: request, writer)
+    }
+    try await Self.write(response.head, body: response.body, to: request, writer)
+  }
+
+  /// Returns a request as it is sent to the origin.
+  private func forwarded(_ request: HTTPRequest) -> HTTPRequest {
+    var forwarded = request
+    forwarded.scheme = "http"
+    forwarded.authority = origin.authority
+    forwarded.headerFields.removeHopByHopFields()
+    if request.hasBody, !forwarded.headerFields.contains(.contentLength) {
+      forwarded.headerFields[.transferEncoding] = "chunked"
+    }
+    forwarded.headerFields.append(HTTPField(name: .via, value: "1.1 CachingProxy"))
+    return forwarded
+  }
+
+  @concurrent
+  private static func write(
+    _ head: HTTPResponse, body: HTTPCacheBody, to request: Request, _ writer: consuming ResponseWriter
+  ) async throws {
+    var head = head
+    let hasBody = head.hasBody(inResponseTo: request.method)
+    if hasBody, !head.headerFields.contains(.contentLength) { head.headerFields[.transferEncoding] = "chunked" }
+    var bodyWriter = try await writer.writeHead(head)
+    if hasBody {
+      for try await bytes in body { try await bodyWriter.write(ByteBuffer(bytes: bytes)) }
+    }
+    try await bodyWriter.finish(nil)
+  }
+
+  /// Responds with a status of the proxy's own.
+  @concurrent
+  private static func refuse(
+    _ status: HTTPResponse.Status, _ text: String, to request: Request, _ writer: consuming ResponseWriter
+  ) async throws {
+    let body = ByteBuffer(string: text + "\n")
+    let head = HTTPResponse(
+      status: status,
+      headerFields: [.contentType: "text/plain; charset=utf-8", .contentLength: "\(body.readableBytes)"])
+    var bodyWriter = try await writer.writeHead(head)
+    if head.hasBody(inResponseTo: request.method) { try await bodyWriter.write(body) }
+    try await bodyWriter.finish(nil)
+  }
+}
+
+/// Forwards interim responses to a client until the final response begins.
+private final class InterimResponses: Sendable {
+  private let channel: any Channel
+  private let isOpen = Mutex(true)
+
+  init(channel: any Channel) {
+    self.channel = channel
+  }
+
+  func forward(_ head: HTTPResponse) {
+    // Within the lock, so that it comes before the final response. Sending only enqueues.
+    isOpen.withLock { if $0 { channel.writeAndFlush(HTTPResponsePart.head(head), promise: nil) } }
+  }
+
+  func end() {
+    isOpen.withLock { $0 = false }
+  }
+}
