@@ -122,7 +122,7 @@ import Testing
     }
     let items = try (1...3).map { try #require(entries.item(UInt128($0))) }
     entries.perform { _ = $0.lease(1, items[0], length: 50, epoch: 1) }
-    entries.perform { $0.park(2, items[1], lockedBy: 1) }
+    entries.perform { $0.park(2, items[1]) }
     let leased = try #require(entries.item(1))
     let acknowledgement = entries.plan { plan in
       plan.remove(1, leased, remembering: true)
@@ -130,7 +130,7 @@ import Testing
     }
     // Parking another item in between makes the acknowledgement stale, because it may have missed that item.
     var other = entries
-    other.perform { $0.park(3, items[2], lockedBy: 1) }
+    other.perform { $0.park(3, items[2]) }
     #expect(other.perform(QueueCommit(plans: [acknowledgement])).isEmpty)
     #expect(entries.perform(QueueCommit(plans: [acknowledgement])) == [0])
     #expect(entries.item(2)?.phase == .ready && entries.item(3)?.phase == .ready)
@@ -144,6 +144,9 @@ import Testing
     (item.isSuspect, item.attempts, item.deadline, item.epoch) = (true, 7, .max, .max)
     #expect(ItemRecord(item.bytes) == item)
     for length in 0..<item.bytes.count - 2 { #expect(ItemRecord(Array(item.bytes.prefix(length))) == nil) }
+    var damaged = item.bytes
+    damaged[3] = 0x80
+    #expect(ItemRecord(damaged) == nil, "a priority of -128")
     let dead = DeadRecord(item: item, reason: .tooManyDeliveries, time: 1, expiry: 2, payload: [])
     for length in 0..<dead.bytes.count { #expect(DeadRecord(Array(dead.bytes.prefix(length))) == nil) }
     let group = GroupRecord(leased: 5)

@@ -8,7 +8,7 @@ public import Larder
 /// }
 /// ```
 ///
-/// A handler with a batch size passes several items to its closure at once, for example to send them in one request:
+/// A handler with a batch size passes several items to its closure at the same time, for example to send them in one request:
 ///
 /// ```swift
 /// let events = QueueHandler(outbox, batch: 50) { deliveries in
@@ -25,6 +25,9 @@ public struct QueueHandler: Sendable {
 
   /// The share of the worker's slots that the queue gets if other queues have items too.
   let weight: Int
+
+  /// The valid weights.
+  static let weights = 1...1000
 
   /// The duration of each lease.
   let lease: Duration
@@ -49,7 +52,7 @@ public struct QueueHandler: Sendable {
   /// - Parameters:
   ///   - queue: The queue.
   ///   - weight: The share of the worker's slots that this queue gets while other queues of the worker have items too,
-  ///     at least 1; defaults to 1. A queue with weight 3 gets three slots for each one of a queue with weight 1.
+  ///     from 1 to 1,000; defaults to 1. A queue with weight 3 gets three slots for each one of a queue with weight 1.
   ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds. The worker renews
   ///     the lease while the closure runs, so it is only the time after which another consumer receives the items of a
   ///     worker that crashed.
@@ -73,7 +76,7 @@ public struct QueueHandler: Sendable {
   ///   - queue: The queue.
   ///   - batch: The maximum number of items in one call of the closure, at least 1. The closure gets those that are due,
   ///     and does not wait for more.
-  ///   - weight: The share of the worker's slots, at least 1; defaults to 1. A batch takes one slot.
+  ///   - weight: The share of the worker's slots, from 1 to 1,000; defaults to 1. A batch takes one slot.
   ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
   ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.

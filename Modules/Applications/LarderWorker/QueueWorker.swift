@@ -45,10 +45,11 @@ public final class QueueWorker: Sendable {
   private let counters = Mutex(QueueWorkerStatistics())
   private let waits = Mutex(Waits())
 
-  /// The tasks that wait for items, which shutting down cancels.
+  /// The state of the worker, and the tasks that wait for items or for the rate limit, by the positions of their queues.
   private struct Waits {
-    var tasks: [Int: Task<Result<[QueueJob], StoreError>, any Error>] = [:]
+    var cancellations: [Int: @Sendable () -> Void] = [:]
     var isShuttingDown = false
+    var isRunning = false
   }
 
   /// The maximum number of items that are leased in one call.
@@ -85,12 +86,12 @@ public final class QueueWorker: Sendable {
   ///
   /// Calling it again is a no-op. A worker that was shut down cannot run again.
   public func shutDown() {
-    let tasks = waits.withLock { waits in
+    let cancellations = waits.withLock { waits in
       waits.isShuttingDown = true
-      return Array(waits.tasks.values)
+      return Array(waits.cancellations.values)
     }
     slots.close()
-    for task in tasks { task.cancel() }
+    for cancel in cancellations { cancel() }
   }
 
   /// Processes items until the worker is shut down or all queues are closed.
@@ -98,9 +99,19 @@ public final class QueueWorker: Sendable {
   /// An error of a queue does not end the worker. It reports the error, waits, and tries again.
   ///
   /// - Throws: `StoreError` with `invalidArgument` if an argument of the worker or of a handler is not as described;
-  ///   `CancellationError` if the task was cancelled, after the items of running closures were given back.
+  ///   `conflict` if the worker is running already; `CancellationError` if the task was cancelled, after the items of running closures were given back.
   public func run() async throws {
     try check()
+    let isFirst = waits.withLock { waits in
+      defer { waits.isRunning = true }
+      return !waits.isRunning
+    }
+    guard isFirst else {
+      throw StoreError(
+        .conflict, during: .receive, store: "QueueWorker",
+        message: "the worker is running already; create another worker to run twice as many closures")
+    }
+    defer { waits.withLock { $0.isRunning = false } }
     let observations = handlers.map(observeDeaths)
     defer { for observation in observations { observation.cancel() } }
     await withTaskCancellationHandler {
@@ -125,7 +136,13 @@ public final class QueueWorker: Sendable {
         rateLimit.interval > .zero, "the interval of a rate limit must be greater than zero, not \(rateLimit.interval)")
     }
     for handler in handlers {
-      try require(handler.weight >= 1, "a weight must be at least 1, not \(handler.weight)")
+      let weights = QueueHandler.weights
+      try require(
+        weights.contains(handler.weight),
+        "a weight must be between \(weights.lowerBound) and \(weights.upperBound), not \(handler.weight)")
+      try require(
+        handler.retryPolicy?.isValid ?? true,
+        "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
       try require(handler.batch >= 1, "a batch must have at least 1 item, not \(handler.batch)")
       try handler.queue.information.check(lease: handler.lease, for: .receive)
       let limit = handler.timeLimit ?? .seconds(1)
@@ -152,8 +169,8 @@ public final class QueueWorker: Sendable {
         if leased.isEmpty { leased = await nextJobs(of: number) }
         guard !leased.isEmpty else { break }
         let job = leased.removeFirst()
-        let hasSlot = await handler.renewing([job] + leased) { await slots.take(for: number, alone: job.isSuspect) }
-        guard hasSlot else {
+        let mayStart = await handler.renewing([job] + leased) { await waitForStart(of: job, number) }
+        guard mayStart else {
           await giveBack([job] + leased, to: handler)
           break
         }
@@ -163,6 +180,8 @@ public final class QueueWorker: Sendable {
           continue
         }
         group.addTask { await self.perform(job, of: handler) }
+        // A suspect item that is already leased comes first, so that no other one is leased when it runs.
+        guard leased.isEmpty else { continue }
         let further = await furtherJobs(of: handler)
         for job in further.withSlots { group.addTask { await self.perform(job, of: handler) } }
         leased += further.others
@@ -176,14 +195,12 @@ public final class QueueWorker: Sendable {
     var failures = 0
     while true {
       let pause = failures == 0 ? .zero : pause(afterFailure: failures)
-      let task = Task { try await self.wait(for: handler, after: pause) }
-      let isShuttingDown = waits.withLock { waits in
-        waits.tasks[number] = task
-        return waits.isShuttingDown
-      }
-      if isShuttingDown { task.cancel() }
       do {
-        switch try await task.value {
+        let next = try await untilShutdown(number) {
+          if pause > .zero { try await self.clock.sleep(for: pause) }
+          return try await handler.next()
+        }
+        switch next {
         case .success(let jobs): return jobs
         case .failure(let error):
           // The queue has released the item, so the next one is taken immediately.
@@ -200,21 +217,34 @@ public final class QueueWorker: Sendable {
     }
   }
 
-  private func wait(for handler: QueueHandler, after pause: Duration) async throws -> Result<[QueueJob], StoreError> {
-    if pause > .zero { try await clock.sleep(for: pause) }
-    let next = try await handler.next()
-    guard case .success(let jobs) = next else { return next }
-    let delay = rate.withLock { $0?.reserve(at: elapsed.duration) }
-    if let delay, delay > .zero {
-      await handler.renewing(jobs) {
-        do {
-          try await clock.sleep(for: delay)
-        } catch {
-          // The worker is shutting down, so the item gets no slot and is given back.
-        }
-      }
+  /// Waits for a slot, and then for the time that the rate limit permits.
+  ///
+  /// - Returns: Whether the job has a slot and may start. If not, the worker is shutting down.
+  private func waitForStart(of job: QueueJob, _ number: Int) async -> Bool {
+    guard await slots.take(for: number, alone: job.isSuspect) else { return false }
+    // With the slot, so that jobs that have waited for slots don't start together.
+    let delay = rate.withLock { $0?.reserve(job.receipts.count, at: elapsed.duration) } ?? .zero
+    guard delay > .zero else { return true }
+    do {
+      try await untilShutdown(number) { try await self.clock.sleep(for: delay) }
+      return true
+    } catch {
+      slots.free(1)
+      return false
     }
-    return next
+  }
+
+  /// Runs a closure in a task that shutting down cancels.
+  private func untilShutdown<Result: Sendable>(
+    _ number: Int, _ body: @escaping @Sendable () async throws -> Result
+  ) async throws -> Result {
+    let task = Task { try await body() }
+    let isShuttingDown = waits.withLock { waits in
+      waits.cancellations[number] = { task.cancel() }
+      return waits.isShuttingDown
+    }
+    if isShuttingDown { task.cancel() }
+    return try await task.value
   }
 
   /// The pauses after errors of a queue: from 0.1 seconds, doubling up to 30 seconds.
@@ -283,7 +313,11 @@ public final class QueueWorker: Sendable {
         return true
       }
       group.addTask {
-        try await self.clock.sleep(for: limit)
+        do {
+          try await self.clock.sleep(for: limit)
+        } catch {
+          // The worker is stopped, or the closure has ended. The end of the closure decides.
+        }
         return false
       }
       defer { group.cancelAll() }

@@ -1,5 +1,7 @@
 /// A limit on the number of items that a ``QueueWorker`` starts in a time.
 ///
+/// The items of a batch start together, and the next start waits for the time of all of them.
+///
 /// ```swift
 /// let limit = RateLimit(100, per: .seconds(60))
 /// ```
@@ -37,11 +39,13 @@ struct RateSchedule: Sendable {
 
   /// Reserves the next start.
   ///
-  /// - Parameter now: The time since an arbitrary moment, which never decreases.
+  /// - Parameters:
+  ///   - count: The number of items that start together; defaults to 1.
+  ///   - now: The time since an arbitrary moment, which never decreases.
   /// - Returns: How long the caller must wait before it starts.
-  mutating func reserve(at now: Duration) -> Duration {
+  mutating func reserve(_ count: Int = 1, at now: Duration) -> Duration {
     let start = max(now, nextStart)
-    nextStart = start + spacing
+    nextStart = start + spacing * count
     return start - now
   }
 }

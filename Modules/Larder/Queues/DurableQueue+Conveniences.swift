@@ -223,7 +223,7 @@ extension DurableQueue {
         try await clock.sleep(for: lease / 3)
         let stale = try await extend(receipts, lease: lease)
         if stale.count == receipts.count { return }
-      } catch let error as StoreError where error.code == .ioFailed || error.code == .full {
+      } catch let error as StoreError where error.code != .closed {
         // Two thirds of the lease are left for another attempt.
         continue
       } catch {

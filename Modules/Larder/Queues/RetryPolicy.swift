@@ -32,6 +32,9 @@ public struct RetryPolicy: Sendable, Hashable {
   /// A policy without a delay.
   public static let immediate = RetryPolicy(base: .zero, ceiling: .zero, jitter: 0)
 
+  /// Whether the durations are not negative, and the jitter is in its range.
+  package var isValid: Bool { base >= .zero && ceiling >= .zero && (0...1).contains(jitter) }
+
   /// Returns the delay of an item.
   ///
   /// - Parameters:

@@ -66,7 +66,7 @@ extension QueueConfiguration {
     guard duplicateWindow >= .zero else {
       throw refuse("`duplicateWindow` must not be negative, but is \(duplicateWindow)")
     }
-    guard retryPolicy.base >= .zero, retryPolicy.ceiling >= .zero, (0...1).contains(retryPolicy.jitter) else {
+    guard retryPolicy.isValid else {
       throw refuse("the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
     }
     if let deadLetterRetention, deadLetterRetention < .zero {

@@ -60,31 +60,35 @@ extension StoreQueue {
     _ receipts: [DeliveryReceipt], _ operation: StoreOperation,
     _ change: @escaping @Sendable (DeliveryReceipt, ItemRecord, inout QueuePlan) async throws -> Void
   ) async throws -> [DeliveryReceipt] {
+    var (remaining, stale) = (receipts, [DeliveryReceipt]())
     do {
-      return try await tryToChangeLeases(receipts, operation, change)
+      try await changeLeases(of: &remaining, &stale, operation, change)
+      return stale
     } catch is CancellationError {
-      // Receipts that were changed before would be stale now. There are none, because a commit is not cancelled when it
-      // has begun, and a plan that was not performed has changed nothing.
-      return try await Task { try await tryToChangeLeases(receipts, operation, change) }.value
+      // A commit that has begun is not cancelled, so nothing of what remains has been changed.
+      return try await Task { [remaining, stale] in
+        var (remaining, stale) = (remaining, stale)
+        try await changeLeases(of: &remaining, &stale, operation, change)
+        return stale
+      }.value
     }
   }
 
-  private func tryToChangeLeases(
-    _ receipts: [DeliveryReceipt], _ operation: StoreOperation,
+  private func changeLeases(
+    of remaining: inout [DeliveryReceipt], _ stale: inout [DeliveryReceipt], _ operation: StoreOperation,
     _ change: @Sendable (DeliveryReceipt, ItemRecord, inout QueuePlan) async throws -> Void
-  ) async throws -> [DeliveryReceipt] {
-    var remaining = receipts
-    var stale: [DeliveryReceipt] = []
+  ) async throws {
     // Each attempt that performs nothing means that another writer has changed an item.
     for _ in 0..<1000 where !remaining.isEmpty {
       let stored = try await read(remaining.map { layout.stateKey($0.sequence) }, operation)
       var planned: [(receipt: DeliveryReceipt, plan: QueuePlan)] = []
+      var newStale: [DeliveryReceipt] = []
       for receipt in remaining {
         let key = layout.stateKey(receipt.sequence)
         var plan = newPlan()
         plan.read([key: stored[key] ?? nil])
         guard let item = plan.item(receipt.sequence), item.isLeased(by: receipt, at: plan.now) else {
-          stale.append(receipt)
+          newStale.append(receipt)
           continue
         }
         try await change(receipt, item, &plan)
@@ -93,9 +97,9 @@ extension StoreQueue {
       }
       let performed = Set(try await perform(QueueCommit(plans: planned.map(\.plan)), operation))
       remaining = planned.indices.filter { !performed.contains($0) }.map { planned[$0].receipt }
+      stale += newStale
     }
     guard remaining.isEmpty else { throw contention(operation) }
-    return stale
   }
 
   /// Adds the death of an item to a plan.

@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -110,7 +109,15 @@ extension StoreQueue {
           throw information.closedError(for: .receive)
         }
         guard let reading else {
-          try await waits.wait(number, atMost: try await waitingTime(), clock: clock)
+          let time: Duration?
+          do {
+            time = try await waitingTime()
+          } catch {
+            // Otherwise a later signal would be for this consumer.
+            waits.leave(number)
+            throw error
+          }
+          try await waits.wait(number, atMost: time, clock: clock)
           continue
         }
         waits.leave(number)
@@ -138,7 +145,7 @@ extension StoreQueue {
     let due = first.first.flatMap { layout.timer(of: $0) }.map {
       Duration.microseconds(Swift.max(0, $0.time.addingSaturating(-microseconds))) + .milliseconds(1)
     }
-    guard !isObserved else { return due }
+    guard !isObserved else { return due.map { min($0, Self.longestSleep) } }
     return min(due ?? options.pollInterval, options.pollInterval)
   }
 
@@ -155,122 +162,6 @@ extension StoreQueue {
       leased = try await self.lease(wanted, lease.microseconds, mayBeSuspect: mayBeSuspect, skipping: [])
     }
     return (try await readLeased(leased), leased.first?.item.mustBeReceivedAlone ?? false)
-  }
-
-  // MARK: Leasing
-
-  /// A leased item.
-  private struct LeasedItem: Sendable {
-    let item: ItemRecord
-    let receipt: DeliveryReceipt
-  }
-
-  /// The plans of a call for the items at the head of the queue.
-  private struct Head {
-    var leases: [(plan: QueuePlan, item: LeasedItem)] = []
-    /// The plans for items that cannot be leased.
-    var others: [QueuePlan] = []
-  }
-
-  /// Leases the first items that are due.
-  private func lease(
-    _ wanted: Int, _ length: Int64, mayBeSuspect: Bool, skipping skipped: Set<UInt128>
-  ) async throws -> [LeasedItem] {
-    let epoch = UInt64.random(in: .min ... .max)
-    for _ in 0..<Self.maximumLooks {
-      var found = Head()
-      defer {
-        let sequences = found.leases.map(\.item.receipt.sequence)
-        reserved.withLock { $0.subtract(sequences) }
-      }
-      try await look(for: wanted, length, epoch, mayBeSuspect: mayBeSuspect, skipping: skipped, &found)
-      if found.leases.isEmpty, found.others.isEmpty { return [] }
-      // The leases first, because parking an item of a group would make the lease of another one stale.
-      let commit = QueueCommit(
-        plans: found.leases.map(\.plan) + found.others, limitedCount: found.leases.count, maximum: wanted)
-      let leased = try await perform(commit, .receive).filter { $0 < found.leases.count }.map { found.leases[$0].item }
-      if !leased.isEmpty { return leased }
-      // Others have taken the items, or none of them could be leased.
-    }
-    throw contention(.receive)
-  }
-
-  private static var maximumLooks: Int { 10_000 }
-
-  /// Plans leases of the first items that are ready.
-  ///
-  /// - Parameter found: The plans. Their items are reserved, also if the method throws.
-  private func look(
-    for wanted: Int, _ length: Int64, _ epoch: UInt64, mayBeSuspect: Bool, skipping skipped: Set<UInt128>,
-    _ found: inout Head
-  ) async throws {
-    // If other processes lease the first items at the same time, the next ones may be left.
-    let enough = information.sharing == .exclusive ? wanted : wanted + 4
-    var range = layout.ready
-    var groups: Set<StoreKey> = []
-    while found.leases.count < enough, found.others.count < 512 {
-      let limit = min(max(enough - found.leases.count, found.others.count) + reserved.withLock { $0.count }, 1024)
-      let keys = try await callingBase(.receive) { [range] in
-        try await base.keys(in: range, limit: limit, order: .ascending)
-      }
-      guard let last = keys.last else { return }
-      range = range.after(last)
-      let taken = reserved.withLock { $0 }.union(skipped)
-      let entries = keys.compactMap { key in
-        layout.sequence(of: key).flatMap { taken.contains($0) ? nil : (key: key, sequence: $0) }
-      }
-      let stored = try await read(entries.map { layout.stateKey($0.sequence) }, .receive)
-      for entry in entries where found.leases.count < enough {
-        let stateKey = layout.stateKey(entry.sequence)
-        guard let bytes = stored[stateKey] ?? nil else {
-          // Another consumer has removed the item, or its state is lost.
-          found.others.append(removal(ofLost: entry.key, stateKey))
-          continue
-        }
-        // A damaged state is left as it is; verification finds it.
-        guard let item = ItemRecord(bytes), item.phase == .ready else { continue }
-        if item.mustBeReceivedAlone, !mayBeSuspect || !found.leases.isEmpty { return }
-        var plan = newPlan()
-        plan.read([stateKey: bytes])
-        if rules.isExhausted(item) {
-          try await bury(entry.sequence, item, .tooManyDeliveries, &plan, .receive)
-          found.others.append(plan)
-          continue
-        }
-        if let group = item.group {
-          // The items behind one that this call leases are parked by a later call.
-          guard !groups.contains(group) else { continue }
-          guard try await isFirst(entry.sequence, of: group, &plan) else {
-            plan.park(entry.sequence, item, lockedBy: plan.leasedItem(of: group))
-            found.others.append(plan)
-            continue
-          }
-        }
-        guard reserved.withLock({ $0.insert(entry.sequence).inserted }) else { continue }
-        if let group = item.group { groups.insert(group) }
-        let receipt = plan.lease(entry.sequence, item, length: length, epoch: epoch)
-        found.leases.append((plan, LeasedItem(item: item, receipt: receipt)))
-        if item.mustBeReceivedAlone { return }
-      }
-      if keys.count < limit { return }
-    }
-  }
-
-  private func removal(ofLost readyKey: StoreKey, _ stateKey: StoreKey) -> QueuePlan {
-    var plan = newPlan()
-    plan.read([stateKey: nil, readyKey: []])
-    plan.set(nil, forKey: readyKey)
-    return plan
-  }
-
-  /// Returns whether an item is the first of its group and no item of the group is leased.
-  private func isFirst(_ sequence: UInt128, of group: StoreKey, _ plan: inout QueuePlan) async throws -> Bool {
-    let first = try await callingBase(.receive) {
-      try await base.keys(in: layout.members(group), limit: 1, order: .ascending)
-    }.first.flatMap { layout.sequence(of: $0) }
-    // The state of the first item, because others wait for it.
-    plan.read(try await read([layout.groupKey(group)] + [first].compactMap { $0.map(layout.stateKey) }, .receive))
-    return first == sequence && plan.leasedItem(of: group) == nil
   }
 
   // MARK: Reading

@@ -78,7 +78,7 @@ extension StoreQueue {
   private static var dueTimeLimit: Int { 100 }
 
   /// The longest time between two looks at the clock, so that a changed wall clock is noticed.
-  private static var longestSleep: Duration { .seconds(30) }
+  static var longestSleep: Duration { .seconds(30) }
 
   /// Enqueues an item for each due time of a schedule that has passed and has had none yet.
   ///

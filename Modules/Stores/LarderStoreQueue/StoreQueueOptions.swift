@@ -58,7 +58,7 @@ extension StoreQueueOptions {
     try check(maximumDeliveries ?? 1 >= 1, "`maximumDeliveries` must be at least 1, not \(maximumDeliveries ?? 1)")
     try check(duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)")
     try check(
-      retryPolicy.base >= .zero && retryPolicy.ceiling >= .zero && (0...1).contains(retryPolicy.jitter),
+      retryPolicy.isValid,
       "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
     let retention = deadLetterRetention ?? .zero
     try check(retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)")

@@ -37,7 +37,8 @@ struct ItemRecord: Sendable, Hashable {
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
     guard bytes.count > ItemRecord.headerLength, bytes[0] == QueueLayout.formatVersion,
-      let phase = Phase(rawValue: bytes[1]), bytes[2] <= 3
+      let phase = Phase(rawValue: bytes[1]), bytes[2] <= 3,
+      QueueInput<Never>.priorities.contains(Int(Int8(bitPattern: bytes[3])))
     else { return nil }
     let groupEnd = ItemRecord.headerLength + Int(bytes[31])
     guard bytes.count > groupEnd, bytes.count - groupEnd <= StoreKey.maximumLength else { return nil }

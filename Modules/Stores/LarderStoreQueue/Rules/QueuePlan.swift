@@ -148,11 +148,15 @@ struct QueuePlan: Sendable {
   }
 
   /// Holds an item back until the earlier items of its group have left the queue.
-  mutating func park(_ sequence: UInt128, _ item: ItemRecord, lockedBy leased: UInt128?) {
+  ///
+  /// The record of the group must have been read.
+  mutating func park(_ sequence: UInt128, _ item: ItemRecord) {
     var parked = item
     parked.phase = .parked
     change(sequence, from: item, to: parked)
-    if let group = item.group { set(GroupRecord(leased: leased).bytes, forKey: layout.groupKey(group)) }
+    if let group = item.group {
+      set(GroupRecord(leased: leasedItem(of: group)).bytes, forKey: layout.groupKey(group))
+    }
   }
 
   /// Ends the changes of a group: its first item becomes ready if no item is leased.

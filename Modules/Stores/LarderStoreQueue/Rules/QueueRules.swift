@@ -51,7 +51,8 @@ extension ItemRecord {
   ///   - now: The time, in microseconds since 1970.
   func released(after delay: Int64, counts: Bool, at now: Int64) -> ItemRecord {
     var item = self
-    item.isSuspect = false
+    // An item that was given back unprocessed can still crash its next consumer.
+    if counts { item.isSuspect = false }
     if !counts, item.attempts > 0 { item.attempts -= 1 }
     item.wait(delay, from: now)
     return item

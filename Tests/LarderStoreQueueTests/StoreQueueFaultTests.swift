@@ -1,0 +1,243 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderObservation
+import LarderStoreQueue
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// Errors of the base, cancellation, and other calls at the worst moments.
+@Suite struct StoreQueueFaultTests {
+  private let clock = ManualClock()
+  private let base = HookedStore()
+
+  private func open(maximumDeliveries: Int? = 5, wall: (@Sendable () -> Date)? = nil) async throws
+    -> StoreQueue<HookedStore, Int>
+  {
+    let clock = clock
+    return try await StoreQueue(
+      base, prefix: "q/", codec: .cbor(), options: StoreQueueOptions(maximumDeliveries: maximumDeliveries),
+      clock: clock, now: wall ?? { clock.date })
+  }
+
+  /// Yields to other tasks until a condition holds, or so often that it would have come to hold.
+  private func yield(until isDone: () -> Bool = { false }) async {
+    for _ in 0..<2000 where !isDone() { await Task.yield() }
+  }
+
+  /// Expects that a consumer that waits gets an item after an action.
+  private func expectDelivery(
+    of queue: StoreQueue<HookedStore, Int>, at place: SourceLocation = #_sourceLocation,
+    after action: () async throws -> Void
+  ) async throws {
+    let isDelivered = Flag()
+    try await withThrowingTaskGroup { group in
+      group.addTask {
+        do {
+          _ = try await queue.nextDelivery(lease: .seconds(60))
+          isDelivered.set()
+        } catch is CancellationError {
+          // Nothing woke the consumer.
+        }
+      }
+      await yield()
+      try await action()
+      await yield { isDelivered.isSet }
+      #expect(isDelivered.isSet, sourceLocation: place)
+      group.cancelAll()
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func itemsBehindALeasedOneOfTheirGroupAreParkedTogether() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<300).map { QueueInput($0, group: "g") } + [QueueInput(300)])
+    #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [0])
+    let before = base.updateCount
+    #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [300])
+    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(base.updateCount - before <= 3)
+  }
+
+  @Test func theFirstItemOfAGroupComesFirstWhateverItsPriority() async throws {
+    let queue = try await open()
+    try await queue.enqueue(
+      [QueueInput(0, priority: -5, group: "g")] + (1...3).map { QueueInput($0, priority: 5, group: "g") })
+    for expected in 0...3 {
+      let deliveries = try await queue.receive(max: 10, lease: .seconds(60))
+      #expect(deliveries.map(\.value) == [expected])
+      #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+    }
+  }
+
+  @Test func aConsumerThatFailsTakesNoSignalOfAnother() async throws {
+    let queue = try await open()
+    let timers = KeyRange.prefix("q/t")
+    base.setBeforeKeys { range, limit in
+      // Looking for the first timer, before the consumer waits.
+      guard limit == 1, range == timers else { return }
+      throw StoreError(.ioFailed, during: .keys, message: "the disk failed")
+    }
+    await expectStoreError(.ioFailed) { try await queue.nextDelivery(lease: .seconds(60)) }
+    try await expectDelivery(of: queue) { try await queue.enqueue(1) }
+  }
+
+  @Test func anItemThatAnotherCallDidNotLeaseAfterAllIsDelivered() async throws {
+    let queue = try await open()
+    try await queue.enqueue(1)
+    let gate = ManualClock()
+    base.setBeforeUpdate {
+      try await gate.sleep(for: .seconds(1))
+      throw StoreError(.ioFailed, during: .update, message: "the disk failed")
+    }
+    let failing = Task { try await queue.receive(lease: .seconds(60)) }
+    try await gate.waitForSleepers(1)
+    try await expectDelivery(of: queue) {
+      gate.advance(by: .seconds(1))
+      await expectStoreError(.ioFailed) { try await failing.value }
+    }
+  }
+
+  @Test func anItemThatCannotBecomeADeadLetterBlocksNoOther() async throws {
+    let queue = try await open(maximumDeliveries: 1)
+    try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
+    #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [1])
+    clock.advance(by: .seconds(60))
+    base.setUnreadable("q/ia")
+    #expect(try await queue.receive(max: 2, lease: .seconds(60)).map(\.value) == [2])
+    #expect(try await queue.counts().dead == 0)
+    base.setUnreadable(nil)
+    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.deadLetters().map { try $0.value.get() } == [1])
+  }
+
+  @Test func aConsumerNoticesThatTheWallClockWasSetForward() async throws {
+    let wall = Mutex(clock.date)
+    let queue = try await open(wall: { wall.withLock { $0 } })
+    try await queue.enqueue(1, delay: .seconds(3600))
+    try await expectDelivery(of: queue) {
+      wall.withLock { $0 += 3600 }
+      clock.advance(by: .seconds(31))
+    }
+  }
+
+  @Test func aLeaseIsRenewedAfterAnErrorOfTheBase() async throws {
+    let queue = try await open()
+    try await queue.enqueue(1)
+    try await queue.withNext(lease: .seconds(30), extending: true) { _ in
+      await yield { clock.sleeperCount == 1 }
+      base.setBeforeUpdate { throw StoreError(.timedOut, during: .update, message: "the network is slow") }
+      for _ in 0..<5 {
+        clock.advance(by: .seconds(10))
+        await yield { clock.sleeperCount == 1 }
+      }
+    }
+    #expect(try await queue.count() == 0)
+  }
+
+  @Test func cancellingBetweenTwoCommitsMakesNoReceiptStale() async throws {
+    let (queue, other) = (try await open(), try await open())
+    try await queue.enqueue([QueueInput(1), QueueInput(2)])
+    let receipts = try await queue.receive(max: 2, lease: .seconds(60)).map(\.receipt)
+    base.setBeforeUpdate {
+      // The plan for the second item is not current any more, so that it needs another commit.
+      let stale = try await other.extend([receipts[1]], lease: .seconds(90))
+      #expect(stale.isEmpty)
+    }
+    base.cancelAfterUpdate(number: 2)
+    let stale = try await Task { try await queue.acknowledge(receipts) }.value
+    #expect(stale.isEmpty)
+    #expect(try await queue.count() == 0)
+  }
+
+  @Test func anItemThatWasGivenBackIsStillReceivedAlone() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<3).map { QueueInput($0) })
+    for _ in 0..<2 {
+      #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [0])
+      clock.advance(by: .seconds(60))
+    }
+    let alone = try await queue.receive(max: 3, lease: .seconds(60))
+    #expect(alone.map(\.value) == [0])
+    _ = try await queue.release(alone.map(\.receipt), after: .zero, countsAsAttempt: false)
+    #expect(try await queue.receive(max: 3, lease: .seconds(60)).map(\.value) == [0])
+  }
+}
+
+private final class Flag: Sendable {
+  private let value = Mutex(false)
+  var isSet: Bool { value.withLock { $0 } }
+  func set() { value.withLock { $0 = true } }
+}
+
+/// An observable store whose operations a test can intercept.
+private final class HookedStore: ForwardingDecorator, ObservableStore {
+  typealias Value = [UInt8]
+
+  private struct State {
+    var beforeKeys: (@Sendable (KeyRange, Int) throws -> Void)?
+    var beforeUpdate: (@Sendable () async throws -> Void)?
+    var unreadable: StoreKey?
+    var updates = 0
+    var cancelledUpdate: Int?
+  }
+
+  let base = MemoryStore<[UInt8]>().observable()
+  private let state = Mutex(State())
+
+  var updateCount: Int { state.withLock { $0.updates } }
+
+  /// - Parameter hook: A closure that is called until it throws.
+  func setBeforeKeys(_ hook: @escaping @Sendable (KeyRange, Int) throws -> Void) {
+    state.withLock { $0.beforeKeys = hook }
+  }
+
+  /// - Parameter hook: A closure that is called once.
+  func setBeforeUpdate(_ hook: @escaping @Sendable () async throws -> Void) {
+    state.withLock { $0.beforeUpdate = hook }
+  }
+
+  func setUnreadable(_ key: StoreKey?) { state.withLock { $0.unreadable = key } }
+
+  /// Cancels the task of an update after it, counted from now.
+  func cancelAfterUpdate(number: Int) { state.withLock { $0.cancelledUpdate = $0.updates + number } }
+
+  func values(forKeys keys: [StoreKey]) async throws -> [[UInt8]?] {
+    try Task.checkCancellation()
+    if let key = state.withLock({ $0.unreadable }), keys.contains(key) {
+      throw StoreError(.corrupted, during: .values, key: key, message: "the value is damaged")
+    }
+    return try await base.values(forKeys: keys)
+  }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    if let hook = state.withLock({ $0.beforeKeys }) {
+      do {
+        try hook(range, limit)
+      } catch {
+        state.withLock { $0.beforeKeys = nil }
+        throw error
+      }
+    }
+    return try await base.keys(in: range, limit: limit, order: order)
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+  ) async throws -> Result {
+    let hook = state.withLock { state in
+      defer { state.beforeUpdate = nil }
+      return state.beforeUpdate
+    }
+    try await hook?()
+    let result = try await base.update(keys, body)
+    let isCancelled = state.withLock { state in
+      state.updates += 1
+      return state.updates == state.cancelledUpdate
+    }
+    if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+    return result
+  }
+}

@@ -1,0 +1,147 @@
+import Larder
+import LarderCBOR
+import LarderStoreQueue
+import LarderTesting
+import LarderWorker
+import Synchronization
+import TestSupport
+import Testing
+
+/// Rate limits, time limits, suspect items and arguments at their limits.
+@Suite struct QueueWorkerLimitTests {
+  private typealias Queue = StoreQueue<MemoryStore<[UInt8]>, Int>
+  private let clock = ManualClock()
+
+  private func makeQueue() async throws -> Queue {
+    let clock = clock
+    return try await StoreQueue(
+      MemoryStore(), prefix: "q/", codec: .cbor(), options: StoreQueueOptions(retryPolicy: .immediate), clock: clock,
+      now: { clock.date })
+  }
+
+  /// Yields to other tasks until a condition holds, or so often that it would have come to hold.
+  private func yield(until isDone: () -> Bool = { false }) async {
+    for _ in 0..<2000 where !isDone() { await Task.yield() }
+  }
+
+  @Test func itemsThatHaveWaitedForASlotDoNotStartTogether() async throws {
+    let queue = try await makeQueue()
+    try await queue.enqueue((0..<3).map { QueueInput($0) })
+    let (gate, rateClock) = (ManualClock(), ManualClock())
+    let starts = Mutex<[Duration]>([])
+    let worker = QueueWorker(
+      [
+        QueueHandler(queue) { delivery in
+          starts.withLock { $0.append(rateClock.now.offset) }
+          if delivery.value == 0 { try await gate.sleep(for: .seconds(1)) }
+        }
+      ], concurrency: 1, rateLimit: RateLimit(1, per: .seconds(60)), clock: rateClock)
+    async let result: Void = worker.run()
+    try await gate.waitForSleepers(1)
+    await yield()
+    rateClock.advance(by: .seconds(90))
+    await yield()
+    gate.advance(by: .seconds(1))
+    for count in 2...3 {
+      await yield { worker.statistics.processed == count }
+      await yield { rateClock.sleeperCount == 1 }
+      rateClock.advance(by: .seconds(30))
+      await yield()
+      rateClock.advance(by: .seconds(30))
+    }
+    while worker.statistics.processed < 3 { await Task.yield() }
+    worker.shutDown()
+    try await result
+    #expect(starts.withLock { $0 } == [.zero, .seconds(90), .seconds(150)])
+  }
+
+  @Test func aRateLimitCountsTheItemsOfABatch() async throws {
+    let queue = try await makeQueue()
+    try await queue.enqueue((0..<20).map { QueueInput($0) })
+    let rateClock = ManualClock()
+    let starts = Mutex<[Duration]>([])
+    let worker = QueueWorker(
+      [QueueHandler(queue, batch: 10) { _ in starts.withLock { $0.append(rateClock.now.offset) } }],
+      rateLimit: RateLimit(10, per: .seconds(60)), clock: rateClock)
+    async let result: Void = worker.run()
+    for _ in 0..<20 where worker.statistics.processed < 20 {
+      await yield { rateClock.sleeperCount == 1 || worker.statistics.processed == 20 }
+      rateClock.advance(by: .seconds(6))
+      await yield()
+    }
+    while worker.statistics.processed < 20 { await Task.yield() }
+    worker.shutDown()
+    try await result
+    #expect(starts.withLock { $0 } == [.zero, .seconds(60)])
+  }
+
+  @Test func aClosureThatEndsAfterTheWorkerWasStoppedIsNotRepeated() async throws {
+    let queue = try await makeQueue()
+    try await queue.enqueue(7)
+    let gate = ManualClock()
+    let worker = QueueWorker(
+      [
+        QueueHandler(queue, timeLimit: .seconds(600)) { _ in
+          // Ignores that it is cancelled.
+          try await Task { try await gate.sleep(for: .seconds(1)) }.value
+        }
+      ])
+    let task = Task { try await worker.run() }
+    try await gate.waitForSleepers(1)
+    task.cancel()
+    await yield()
+    gate.advance(by: .seconds(1))
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(worker.statistics.processed == 1)
+    #expect(try await queue.count() == 0)
+  }
+
+  @Test func noOtherItemIsLeasedWhileASuspectOneRuns() async throws {
+    let queue = try await makeQueue()
+    try await queue.enqueue((0..<3).map { QueueInput($0) })
+    let first = try await queue.receive(lease: .seconds(600))
+    for _ in 0..<2 {
+      for _ in 1...2 { #expect(try await queue.receive(lease: .seconds(60)).count == 1) }
+      clock.advance(by: .seconds(60))
+    }
+    _ = try await queue.release(first.map(\.receipt), after: .zero, countsAsAttempt: false)
+    let leased = Mutex<[Int: Int]>([:])
+    let worker = QueueWorker([
+      QueueHandler(queue, batch: 2) { deliveries in
+        let count = try await queue.counts().leased
+        if deliveries[0].isSuspect { leased.withLock { $0[deliveries[0].value] = count } }
+      }
+    ])
+    async let result: Void = worker.run()
+    while worker.statistics.processed < 3 { await Task.yield() }
+    worker.shutDown()
+    try await result
+    #expect(leased.withLock { $0 } == [1: 1, 2: 1])
+  }
+
+  @Test func aWorkerDoesNotRunTwice() async throws {
+    let queue = try await makeQueue()
+    let worker = QueueWorker([QueueHandler(queue) { _ in }])
+    async let result: Void = worker.run()
+    try await queue.enqueue(1)
+    while worker.statistics.processed < 1 { await Task.yield() }
+    await expectStoreError(.conflict) { try await worker.run() }
+    worker.shutDown()
+    try await result
+  }
+
+  @Test func argumentsThatWouldOverflowAreRefused() async throws {
+    let queue = try await makeQueue()
+    let process: @Sendable (Delivery<Int>) async throws -> Void = { _ in }
+    for handler in [
+      QueueHandler(queue, weight: .max, process: process),
+      QueueHandler(queue, retryPolicy: RetryPolicy(jitter: .nan), process: process),
+      QueueHandler(queue, retryPolicy: RetryPolicy(base: .seconds(-1)), process: process),
+    ] {
+      let worker = QueueWorker([handler])
+      // So that a worker that accepts them ends.
+      worker.shutDown()
+      await expectStoreError(.invalidArgument) { try await worker.run() }
+    }
+  }
+}
