@@ -246,7 +246,8 @@ let package = Package(
     .testTarget(
       name: "LarderStoreQueueTests",
       dependencies: [
-        "LarderStoreQueue", "LarderBatching", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderObservation",
+        "LarderStoreQueue", "LarderBatching", "LarderCBOR", "LarderExpiry", "LarderJSON", "LarderLMDB",
+        "LarderObservation",
         "LarderQueue", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
       ]),
     .testTarget(

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderBatching
 import LarderCBOR
+import LarderExpiry
 import LarderLMDB
 import LarderObservation
 import LarderStoreQueue
@@ -43,6 +44,24 @@ import Testing
     #expect(try await first.receive(max: 9, lease: .seconds(60)).map(\.value) == [1])
     try await first.removeAll()
     #expect(try await second.receive(max: 9, lease: .seconds(60)).map(\.value) == ["x"])
+  }
+
+  @Test func aBaseWithoutItsKeyCountsNoDelivery() async throws {
+    let (bytes, clock) = (Bytes(), ManualClock())
+    let key = NonceCodec<RawCodec>.Switch()
+    let queue = try await StoreQueueTests.open(bytes.typed([UInt8].self, codec: NonceCodec(.raw, key: key)), clock)
+    try await queue.enqueue(1)
+    key.isOn = false
+    for _ in 0..<9 {
+      await expectStoreError(.keyUnavailable) { try await queue.receive(lease: .seconds(60)) }
+    }
+    key.isOn = true
+    #expect(try await queue.receive(lease: .seconds(60)).map(\.attempt) == [1])
+  }
+
+  @Test func aBaseWhoseEntriesExpireIsRefused() async throws {
+    let base = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
+    await expectStoreError(.unsupported) { try await StoreQueueTests.open(base, ManualClock()) }
   }
 
   @Test func invalidOptionsAndPrefixesAreRefused() async throws {

@@ -218,7 +218,10 @@ extension StoreQueue {
       .failure(FailedDelivery(receipt: receipt, reason: reason, error: error))
     }
     switch stored {
-    case .failure(let error): return failure(.unreadable, error)
+    case .failure(let error):
+      // The base may decrypt its values, and lack a key for now.
+      if error.isAboutProgram { decodingRecord.noteDeferral(of: receipt.sequence) }
+      return failure(error.isAboutProgram ? .deferred : .unreadable, error)
     case .success(let stored):
       let state = (stored[layout.stateKey(receipt.sequence)] ?? nil).flatMap { ItemRecord($0) }
       guard state?.epoch == receipt.epoch else { return nil }

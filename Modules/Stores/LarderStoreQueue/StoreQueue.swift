@@ -97,6 +97,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///   - randomness: The generator of the random part of ``StoreQueueOptions/retryPolicy``; defaults to the system's
   ///     generator.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
+  ///   `unsupported` if the entries of the base expire;
   ///   `versionMismatch` if a newer version wrote the queue; the errors of the base.
   public init(
     _ base: Base, prefix: StoreKey, codec: some Codec<Element>, options: StoreQueueOptions = StoreQueueOptions(),
@@ -144,6 +145,11 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
         .versionMismatch, during: .open, store: name,
         message: "the queue has format version \(version); this version of Larder reads version "
           + "\(QueueLayout.formatVersion), so use a newer one")
+    }
+    guard AnyDataStore(base).expiry == nil else {
+      throw StoreError(
+        .unsupported, during: .open, store: name,
+        message: "the states of items must not expire; use a store without a time to live")
     }
     let record = try await callingBase(.open) { try await base.value(forKey: layout.formatKey) }
     try check(record)
