@@ -12,6 +12,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import UnixSignals
 
 @main
 struct CachingProxyCommand: AsyncParsableCommand {
