@@ -50,7 +50,8 @@ let package = Package(
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
     .trait(
       name: "HTTPCache",
-      description: "The module LarderHTTPCache, which needs the packages of the types of HTTP and of structured fields."),
+      description: "The module LarderHTTPCache, which needs the packages of the types of HTTP and of structured fields."
+    ),
   ],
   dependencies: [
     // Resolved only with the trait `Metrics`.
@@ -237,8 +238,8 @@ let package = Package(
     .testTarget(
       name: "LarderHTTPCacheTests",
       dependencies: [
-        "LarderHTTPCache", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderLMDB", "LarderTesting",
-        "TestSupport",
+        "LarderHTTPCache", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderJSON", "LarderLMDB",
+        "LarderTesting", "TestSupport",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),

@@ -30,7 +30,7 @@ import Testing
   }
 
   private static let small = Array("0123456789".utf8)
-  private static let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 4) }
+  private static let large = (0..<1_300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 4) }
 
   private func origin(_ body: [UInt8]) -> Origin {
     Origin { request, _ in

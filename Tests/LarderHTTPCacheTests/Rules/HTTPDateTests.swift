@@ -47,6 +47,16 @@ struct HTTPDateTests {
     #expect(parse("Sat, 31 Dec 2016 23:59:60 GMT") == parse("Sun, 01 Jan 2017 00:00:00 GMT"))
   }
 
+  @Test("The first and the last date")
+  func ends() {
+    #expect(parse("Mon, 01 Jan 0001 00:00:00 GMT") == -62_135_596_800)
+    #expect(parse("Sat, 01 Jan 0000 00:00:00 GMT") == nil)
+    #expect(parse("Fri, 31 Dec 9999 23:59:60 GMT") == 253_402_300_799)
+    #expect(HTTPDate(seconds: .max).text == "Fri, 31 Dec 9999 23:59:59 GMT")
+    #expect(HTTPDate(seconds: .min).text == "Mon, 01 Jan 0001 00:00:00 GMT")
+    #expect(HTTPDate(seconds: -30_772_797_023).text.contains(" 0994 "))
+  }
+
   @Test("Every date is read as it is written, and as the C library writes it")
   func roundTrip() {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "HTTPDate")

@@ -143,6 +143,9 @@ struct PartTests {
       { _ in
         .init(status: 206, fields: [.eTag: "\"a\"", .contentRange: "bytes 5-9/10", .contentLength: "4"], body: "5678")
       },
+      { _ in .init(status: 206, fields: [.eTag: "\"a\"", .contentRange: "bytes 5-9/11"], body: "56789") },
+      { _ in .init(status: 206, fields: [.eTag: "W/\"a\"", .contentRange: "bytes 5-9/10"], body: "56789") },
+      { _ in .init(status: 206, fields: [.contentRange: "bytes 5-9/10"], body: "56789") },
       { _ in .init(status: 416, fields: [.contentRange: "bytes */3"]) },
     ] as [(HTTPRequest) -> Session.Reply] {
       var session = Session()

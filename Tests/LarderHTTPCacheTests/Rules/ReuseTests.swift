@@ -137,6 +137,8 @@ struct ReuseTests {
     #expect(stale.forwarded[0].headerFields[.ifNoneMatch] == "\"a\"")
     #expect(stale.forwarded[0].headerFields[.range] == nil)
     #expect(try session.request(at: 5.5).cache.isHit)
+    // The client doesn't wish a stale response (RFC 9111, section 5.2.1.1).
+    #expect(try !session.request(.get, "/", [.cacheControl: "max-age=60"], at: 9).isHit)
     #expect(try session.request(at: 30).forwarded.count == 1)
     #expect(try !session.request(at: 30).cache.isStale)
   }

@@ -138,6 +138,17 @@ struct StoringTests {
     #expect(try !isStored([.cacheControl: "max-age=60", .vary: "*"]))
   }
 
+  @Test("RFC 9112, 6.3: a Content-Length that is invalid isn't stored, and a transfer coding overrides a valid one")
+  func contentLength() throws {
+    #expect(try !isStored([.cacheControl: "max-age=60", .contentLength: "4, 5"]))
+    #expect(try !isStored([.cacheControl: "max-age=60", .contentLength: "4", .contentLength: "5"]))
+    #expect(try isStored([.cacheControl: "max-age=60", .contentLength: "4", .contentLength: "4"]))
+    #expect(try !isStored([.cacheControl: "max-age=60", .contentLength: "5"]))
+    var session = Session()
+    try session.store([.cacheControl: "max-age=60", .contentLength: "5", .transferEncoding: "chunked"])
+    #expect(try session.request(at: 1).fields[.contentLength] == "4")
+  }
+
   @Test("The variants of a URL are bounded; the oldest goes first")
   func variantLimit() throws {
     var session = Session { $0.largestVariantCount = 3 }

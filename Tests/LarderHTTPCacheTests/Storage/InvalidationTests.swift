@@ -101,6 +101,26 @@ import Testing
     try await other.expectConsistent()
   }
 
+  /// A response to POST invalidates its own URL, and may be stored for it nevertheless.
+  @Test func aRequestSurvivesItsOwnInvalidationOnly() async throws {
+    let (storage, other) = (try await open(), try await open())
+    try await storage.fetch("https://a/", version: 1, length: 10)
+    let token = try await storage.beginFetch()
+    try await other.invalidate(url: "https://b/")
+    let next = try #require(try await storage.invalidate(url: "https://a/", after: token))
+    #expect(try await urls(storage).isEmpty)
+    try await storage.fetch("https://a/", version: 2, length: 10, token: next)
+    #expect(try await urls(storage) == ["https://a/"])
+    // The URL was invalidated by another request since.
+    #expect(try await storage.invalidate(url: "https://a/", after: token) == nil)
+    #expect(try await storage.invalidate(url: "https://a/") == nil)
+    #expect(try await urls(storage).isEmpty)
+    await #expect(throws: StorageRefusal.invalidated) {
+      try await storage.fetch("https://a/", version: 3, length: 10, token: next)
+    }
+    try await storage.expectConsistent()
+  }
+
   @Test func aRequestThatIsOlderThanTheLogIsNotStored() async throws {
     let storage = try await open()
     let old = try await storage.beginFetch()

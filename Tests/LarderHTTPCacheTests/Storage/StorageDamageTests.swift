@@ -139,6 +139,30 @@ import Testing
     #expect(findings.allSatisfy { $0.contains("bytes counted") }, "\(findings)")
   }
 
+  @Test func largeNumbersOfOtherProgramsAreHarmless() async throws {
+    let storage = try await open()
+    try await storage.fetch(version: 1, length: 100)
+    let layout = storage.layout
+    for number: UInt64 in 0..<40 {
+      let body = BodyIdentifier(high: 0, low: number)
+      let value = (UInt64(Int64.max) - number).bigEndianBytes
+      try await store.apply([
+        .set(layout.retiredKey(of: body, at: .max - Int64(number)), value),
+        .set(layout.retiredKey(of: body, at: .min + Int64(number)), value),
+        .set(layout.markKey(of: body), value + value + value),
+        .set(layout.useKey(of: "http/r12345678", at: number), value + value + value),
+      ])
+    }
+    for _ in 0..<2 {
+      try await fill(storage)
+      try await storage.sweep()
+      clock.advance(by: .seconds(61))
+    }
+    for kind: StoreKey in ["http/m", "http/x"] { #expect(try store.base.count(in: .prefix(kind)) < 20, "\(kind)") }
+    let entry = try #require(try await storage.entries(url: "https://new/29", partition: []).first)
+    #expect(TestBody.isWhole(try #require(try await storage.body(of: entry)), entry.response.version, length: 40_000))
+  }
+
   /// A store that fails at any operation of a fetch, an eviction and a sweep leaves counted what is there.
   @Test func everyOperationMayFail() async throws {
     for number in 1...80 {

@@ -30,6 +30,9 @@ import Testing
   ) async throws {
     die(after: microseconds)
     let file = Foundation.open(log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    // Without the log, no response would be too old.
+    guard file >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+
     let workload = StorageWorkload(try await open(path), lengths: 0...4_000_000, after: version) { report in
       // One write, which survives the process when it returns.
       _ = report.line.withCString { write(file, $0, strlen($0)) }

@@ -86,17 +86,6 @@ final class BodyReading: Sendable {
     return nil
   }
 
-  /// Reads the first bytes now if they are in the store, so that they cannot fail later.
-  ///
-  /// - Throws: The errors of the store.
-  func prefetch() async throws {
-    guard case .stored(let reader, let range) = state.withLock({ $0.segments.last }), !range.isEmpty else { return }
-    let bytes = Array(
-      try await calls.reading { try await reader.bytes(from: range.lowerBound, upTo: range.upperBound) })
-    replaceSegment(by: .stored(reader, range.lowerBound + Int64(bytes.count)..<range.upperBound))
-    state.withLock { $0.segments.append(.bytes(bytes)) }
-  }
-
   private func read(_ reader: CacheReader, _ range: Range<Int64>) async throws -> [UInt8] {
     do {
       return Array(
@@ -104,7 +93,7 @@ final class BodyReading: Sendable {
     } catch let error as CancellationError {
       throw error
     } catch {
-      await onUnreadable()
+      if (error as? StoreError)?.concernsStoredValue == true { await onUnreadable() }
       throw HTTPCacheError.unreadableBody
     }
   }
@@ -124,7 +113,7 @@ extension StoreCalls {
   func reading<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
     do {
       return try await self(body)
-    } catch let error as StoreError where !error.concernsStoredValue && error.code != .closed {
+    } catch let error as StoreError where !error.concernsStoredValue {
       return try await self(evenIfPaused: true, body)
     }
   }

@@ -16,29 +16,26 @@ extension HTTPCache {
     _ reuse: Reuse, from entry: StoredEntry, reader: CacheReader? = nil
   ) async throws -> Result {
     guard reuse.hasBody, let range = reuse.bodyRange, !range.isEmpty else { return .response(response(reuse, nil)) }
-    guard let reading = try await reading(of: entry, reader, { [.stored($0, range)] }) else {
-      return .unreadable(reuse.position)
-    }
-    return .response(response(reuse, reading))
+    guard let segments = try await segments(of: entry, range, reader) else { return .unreadable(reuse.position) }
+    return .response(response(reuse, reading(segments, of: entry)))
   }
 
-  /// Begins to read a stored response.
+  /// Begins to read bytes of a stored response.
   ///
-  /// - Parameters:
-  ///   - entry: The stored response.
-  ///   - reader: A reader of its body, or `nil` for a new one.
-  ///   - makeSegments: A closure that returns the parts of the answer's body.
-  /// - Returns: The reading, or `nil` if the first bytes cannot be read.
-  private func reading(
-    of entry: StoredEntry, _ reader: CacheReader?, _ makeSegments: (CacheReader) -> [BodyReading.Segment]
-  ) async throws -> BodyReading? {
+  /// - Returns: The first bytes and the rest, or `nil` if they cannot be read.
+  private func segments(
+    of entry: StoredEntry, _ range: Range<Int64>, _ reader: CacheReader?
+  ) async throws -> [BodyReading.Segment]? {
     do {
-      var reader = reader
-      if reader == nil { reader = try await self.reader(of: entry) }
-      guard let reader else { return nil }
-      let reading = reading(makeSegments(reader), of: entry)
-      try await reading.prefetch()
-      return reading
+      // This is one call, because hits are frequent.
+      return try await calls.reading { [storage] in
+        var reader = reader
+        if reader == nil { reader = try await storage.reader(of: entry) }
+        guard let reader else { return nil }
+        guard !range.isEmpty else { return [.stored(reader, range)] }
+        let bytes = Array(try await reader.bytes(from: range.lowerBound, upTo: range.upperBound))
+        return [.bytes(bytes), .stored(reader, range.lowerBound + Int64(bytes.count)..<range.upperBound)]
+      }
     } catch let error as CancellationError {
       throw error
     } catch {
@@ -114,14 +111,24 @@ extension HTTPCache {
     }
     let before = range.lowerBound..<max(range.lowerBound, min(range.upperBound, receiving.lowerBound))
     let after = min(range.upperBound, max(range.lowerBound, receiving.upperBound))..<range.upperBound
-    var isHandedOver = false
-    defer { if !isHandedOver { fetch.removeReader(piece) } }
-    let reading = try await reading(of: entry, received.reader) { reader in
-      isHandedOver = true
-      return [.stored(reader, before), .fetched(fetch, piece), .stored(reader, after)]
+    let stored = try await storedSegments(of: entry, before, received.reader) { fetch.removeReader(piece) }
+    guard let stored, case .stored(let reader, _) = stored.last else { return .unreadable(reuse.position) }
+    let segments = stored + [.fetched(fetch, piece), .stored(reader, after)]
+    return .response(response(reuse, reading(segments, of: entry)))
+  }
+
+  /// Begins to read bytes of a stored response, and undoes something if that fails.
+  private func storedSegments(
+    of entry: StoredEntry, _ range: Range<Int64>, _ reader: CacheReader?, orElse undo: () -> Void
+  ) async throws -> [BodyReading.Segment]? {
+    do {
+      let segments = try await segments(of: entry, range, reader)
+      if segments == nil { undo() }
+      return segments
+    } catch {
+      undo()
+      throw error
     }
-    guard let reading else { return .unreadable(reuse.position) }
-    return .response(response(reuse, reading))
   }
 
   /// Returns the response to a request to which the origin gave no response.

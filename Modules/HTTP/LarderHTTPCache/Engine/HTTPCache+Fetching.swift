@@ -79,48 +79,61 @@ extension HTTPCache {
 
   // MARK: Fetching
 
+  /// A request that was forwarded, with everything that its response is decided and stored with.
+  private struct Forwarding: Sendable {
+    let fetch: Fetch
+    /// The stored responses to which the positions of a decision refer.
+    let entries: [StoredEntry]
+    /// The key of the flight that others may join, or `nil` for none.
+    let key: Flights<Fetch>.Key?
+    var exchange: Exchange
+    /// The state of the invalidations before the request, or `nil` if the response must not be stored.
+    var token: FetchToken?
+    var requestTime: Date
+  }
+
   /// The task of a fetch: forwards the request, decides on the response, and receives the body.
   private func perform(
     _ fetch: Fetch, _ first: Exchange, _ entries: [StoredEntry], _ key: Flights<Fetch>.Key?, _ forward: Forward
   ) async {
-    var exchange = first
-    defer { end(fetch, key) }
+    var work = Forwarding(fetch: fetch, entries: entries, key: key, exchange: first, token: nil, requestTime: now)
+    defer { end(fetch, first.url, key) }
     for attempt in 1... {
-      var token = await token()
-      let requestTime = now
+      work.token = await token()
+      work.requestTime = now
       let forwarded: HTTPForwardedResponse
       do {
-        forwarded = try await forward(exchange.forwarded)
+        forwarded = try await forward(work.exchange.forwarded)
       } catch {
         fetch.outcome.finish(.success(.failure(error)))
         return
       }
-      let (head, responseTime) = (forwarded.head, now)
-      let decision = rules.decide(response: head, to: exchange, requestTime: requestTime, responseTime: responseTime)
+      let responseTime = now
+      let decision = rules.decide(
+        response: forwarded.head, to: work.exchange, requestTime: work.requestTime, responseTime: responseTime)
       for url in decision.invalidated {
         let isStored = url == decision.storing?.response.url
-        let new = await invalidateQuietly(url, after: isStored ? token : nil)
+        let new = await invalidateQuietly(url, after: isStored ? work.token : nil)
         // The response to the request that invalidates the others is the new one.
-        if isStored { token = new }
+        if isStored { work.token = new }
       }
       if case .again(let next) = decision.delivery, attempt < 3 {
-        await change(decision, entries, token)
-        exchange = next
+        await change(decision, entries, work.token)
+        work.exchange = next
         continue
       }
-      await receive(forwarded, fetch, decision, exchange, entries, key, token, requestTime, responseTime)
+      await receive(forwarded, at: responseTime, decision, work)
       return
     }
   }
 
   /// Ends a fetch: later requests find what it has stored.
-  private func end(_ fetch: Fetch, _ key: Flights<Fetch>.Key?) {
+  private func end(_ fetch: Fetch, _ url: String, _ key: Flights<Fetch>.Key?) {
     state.withLock { state in
       if let key { state.flights.end(key, fetch) }
-      for (url, fetches) in state.settling where fetches.contains(where: { $0 === fetch }) {
-        let others = fetches.filter { $0 !== fetch }
-        state.settling[url] = others.isEmpty ? nil : others
-      }
+      guard let fetches = state.settling[url] else { return }
+      let others = fetches.filter { $0 !== fetch }
+      state.settling[url] = others.isEmpty ? nil : others
     }
     fetch.settlement.finish()
   }
@@ -145,14 +158,13 @@ extension HTTPCache {
 
   // MARK: Receiving
 
+  /// Passes the head of a response to the callers, then receives the body and carries out the changes of the store.
   private func receive(
-    _ forwarded: HTTPForwardedResponse, _ fetch: Fetch, _ decided: ResponseDecision, _ exchange: Exchange,
-    _ entries: [StoredEntry], _ key: Flights<Fetch>.Key?, _ token: FetchToken?, _ requestTime: Date,
-    _ responseTime: Date
+    _ forwarded: HTTPForwardedResponse, at responseTime: Date, _ decided: ResponseDecision, _ work: Forwarding
   ) async {
     var decision = decided
-    let head = forwarded.head
-    let writer = makeWriter(&decision, head, exchange, token)
+    let (head, fetch, entries, exchange) = (forwarded.head, work.fetch, work.entries, work.exchange)
+    let writer = makeWriter(&decision, head, exchange, work.token)
     let hasBody = exchange.request.method != .head && ![204, 304].contains(head.status.code)
     let isDelivered: Bool
     var reader: CacheReader?
@@ -171,21 +183,21 @@ extension HTTPCache {
     if changesStore { beginSettling(fetch, exchange.url) }
     if !isReceiving { fetch.detach() }
     fetch.beginBody(writer)
-    if writer == nil, let key, changesStore == false {
-      // Others may look at this response, and no later request waits for it.
+    if writer == nil, !changesStore, let key = work.key {
+      // Those who wait may still look at this response, but no later request waits for it.
       state.withLock { $0.flights.end(key, fetch) }
     }
     fetch.outcome.finish(
       .success(
         .response(
           Fetch.Received(
-            head: head, exchange: exchange, decision: decision, requestTime: requestTime, responseTime: responseTime,
-            entries: entries, reader: reader, isStoring: writer != nil, hasBody: hasBody))))
-    let changing = changesStore ? Task { [decision] in await self.change(decision, entries, token) } : nil
-    let storing = writer.flatMap { writer in
-      decision.storing.flatMap { storing in
-        token.map { token in Task { await self.store(storing, writer, fetch, entries, key, token) } }
-      }
+            head: head, exchange: exchange, decision: decision, requestTime: work.requestTime,
+            responseTime: responseTime, entries: entries, reader: reader, isStoring: writer != nil, hasBody: hasBody))))
+    // These tasks continue if the fetch is cancelled.
+    let changing = changesStore ? Task { [decision] in await self.change(decision, entries, work.token) } : nil
+    var storing: Task<Void, Never>?
+    if let writer, let response = decision.storing, let token = work.token {
+      storing = Task { await self.store(response, writer, work, token) }
     }
     if isReceiving {
       await receiveBody(forwarded, fetch, decision, exchange)
@@ -268,9 +280,9 @@ extension HTTPCache {
 
   /// The task that stores a body while it is received.
   private func store(
-    _ storing: ResponseDecision.Storing, _ writer: CacheWriter, _ fetch: Fetch, _ entries: [StoredEntry],
-    _ key: Flights<Fetch>.Key?, _ token: FetchToken
+    _ storing: ResponseDecision.Storing, _ writer: CacheWriter, _ work: Forwarding, _ token: FetchToken
   ) async {
+    let fetch = work.fetch
     do {
       storing: while true {
         switch try await fetch.nextBatch() {
@@ -279,7 +291,7 @@ extension HTTPCache {
           try await calls { try await writer.append(bytes) }
           fetch.notePersisted(writer.storedCount)
           guard isLast else { continue }
-          try await commit(storing, writer, entries, token)
+          try await commit(storing, writer, work.entries, token)
           fetch.notePersisted(writer.storedCount)
           count { $0.storedCount += 1 }
           return
@@ -291,7 +303,7 @@ extension HTTPCache {
       count { $0.notStoredCounts["storeFailed", default: 0] += 1 }
     }
     fetch.stopStoring()
-    if let key { state.withLock { $0.flights.end(key, fetch) } }
+    if let key = work.key { state.withLock { $0.flights.end(key, fetch) } }
     Task {
       // Nothing else depends on this, so that the fetch can end.
       do {

@@ -123,8 +123,9 @@ public struct HTTPCacheConfiguration: Sendable {
 
   /// The time between two sweeps of ``HTTPCache/run()``.
   ///
-  /// Defaults to one minute.
-  public var sweepInterval: Duration = .seconds(60)
+  /// Defaults to 15 seconds. With more than a minute, other processes may take a body that arrives slowly for an abandoned
+  /// one.
+  public var sweepInterval: Duration = .seconds(15)
 
   /// The prefix of all keys in the store.
   ///

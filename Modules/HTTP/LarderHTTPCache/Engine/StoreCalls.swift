@@ -113,8 +113,14 @@ final class StoreCalls: Sendable {
       return state.lastStall
     }
     Task { [weak self] in
-      // Both a result and an error show that the store works.
-      do { _ = try await call.value() } catch {}
+      do {
+        _ = try await call.value()
+      } catch is CancellationError {
+        // The call ended only because it was cancelled.
+        return
+      } catch {
+        // An error shows that the store works again, as a result does.
+      }
       self?.state.withLock { if $0.lastStall == stall { $0.pauseEnd = nil } }
     }
   }

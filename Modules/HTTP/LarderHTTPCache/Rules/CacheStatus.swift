@@ -51,8 +51,8 @@ public struct CacheStatus: Sendable, Hashable {
     self.forward = forward
   }
 
-  /// Whether the answer was a stale stored response.
-  public var isStale: Bool { isHit && (timeToLive ?? 0) < 0 }
+  /// Whether the answer is a stored response that was stale and wasn't validated.
+  public var isStale: Bool = false
 
   /// Whether the origin confirmed the stored response that is the answer.
   public var isValidated: Bool = false

@@ -8,7 +8,7 @@
 /// | ``cacheOnly`` | reused at any age | none; the answer is 504 instead | `returnCacheDataDontLoad` |
 /// | ``reload`` | not reused | always, without conditions | `reloadIgnoringLocalCacheData` |
 /// | ``revalidate`` | reused after validation | always, with conditions | `reloadRevalidatingCacheData` |
-/// | ``reloadEndToEnd`` | not reused, by other caches neither | always, with `no-cache` | `reloadIgnoringLocalAndRemoteCacheData` |
+/// | ``reloadEndToEnd`` | not reused, neither here nor by other caches | always, with `no-cache` | `reloadIgnoringLocalAndRemoteCacheData` |
 ///
 /// A policy never overrides a directive of the response: a response with `no-cache`, and a stale one with
 /// `must-revalidate`, is validated before it is reused, and one with `no-store` is never stored. `URLSession` differs

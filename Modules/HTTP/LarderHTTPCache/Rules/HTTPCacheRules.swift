@@ -44,4 +44,71 @@ struct HTTPCacheRules: Sendable {
   /// The largest number of separate parts of one stored response.
   var largestPartCount = 64
 }
+
+extension StoredResponse {
+  /// Returns the age in seconds (RFC 9111, section 4.2.3).
+  ///
+  /// The whole time from sending the request to receiving the head counts as age, because the origin may have generated
+  /// the response at the beginning of it.
+  func currentAge(at now: Date) -> Double {
+    let received = responseTime.timeIntervalSince1970
+    // Date has whole seconds. A response that was received in the same second isn't a second old.
+    let apparentAge = facts.date.map { max(0, received.rounded(.down) - Double($0.seconds)) } ?? 0
+    let correctedAge = Double(facts.age) + max(0, received - requestTime.timeIntervalSince1970)
+    return max(apparentAge, correctedAge) + max(0, now.timeIntervalSince(responseTime))
+  }
+
+  /// Returns the freshness lifetime in seconds (RFC 9111, section 4.2.1).
+  func freshnessLifetime(_ rules: HTTPCacheRules) -> Double {
+    rules.freshnessLifetime(of: self, rules.directives(of: fields, facts))
+  }
+
+  /// Returns whether the response is fresh.
+  func isFresh(at now: Date, _ rules: HTTPCacheRules) -> Bool {
+    freshnessLifetime(rules) > currentAge(at: now)
+  }
+}
+
+extension HTTPCacheRules {
+  /// The status codes that allow heuristic freshness (RFC 9110, section 15.1).
+  static let heuristicStatuses: Set = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
+
+  /// Returns the freshness lifetime in seconds, negative if `Expires` is before `Date`.
+  func freshnessLifetime(of response: StoredResponse, _ directives: Directives) -> Double {
+    explicitLifetime(of: response, directives) ?? heuristicLifetime(of: response, directives)
+  }
+
+  /// Returns the freshness lifetime that the origin gave, or `nil` if it gave none.
+  func explicitLifetime(of response: StoredResponse, _ directives: Directives) -> Double? {
+    if mode == .shared, let seconds = directives.control.sharedMaxAge { return Double(seconds) }
+    if let seconds = directives.control.maxAge { return Double(seconds) }
+    switch response.facts.expires {
+    case .at(let expires) where !directives.isTargeted: return Double(expires.seconds) - response.dateOrReceipt
+    case .invalid where !directives.isTargeted: return 0
+    default: return nil
+    }
+  }
+
+  private func heuristicLifetime(of response: StoredResponse, _ directives: Directives) -> Double {
+    let control = directives.control
+    let isAllowed =
+      Self.heuristicStatuses.contains(response.status) || control.isPublic || (mode == .private && control.isPrivate)
+    guard isAllowed, let modified = response.facts.validator.lastModified else { return 0 }
+    let sinceModification = response.dateOrReceipt - Double(modified.seconds)
+    return min(max(0, sinceModification * heuristicFraction), heuristicLimit)
+  }
+
+  /// Returns whether a directive forbids that the response is reused while it is stale.
+  func forbidsStale(_ control: CacheControl) -> Bool {
+    control.noCache || control.mustRevalidate
+      || (mode == .shared && (control.proxyRevalidate || control.sharedMaxAge != nil))
+  }
+}
+
+extension StoredResponse {
+  /// The time of `Date` in seconds since 1970, or the time of receipt if the field isn't valid.
+  var dateOrReceipt: Double {
+    facts.date.map { Double($0.seconds) } ?? responseTime.timeIntervalSince1970.rounded(.down)
+  }
+}
 #endif

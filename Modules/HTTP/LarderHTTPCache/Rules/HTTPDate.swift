@@ -52,8 +52,10 @@ struct HTTPDate: Sendable, Hashable, Comparable {
   }
 
   /// The date as an IMF-fixdate.
+  ///
+  /// A date before the year 1 or after the year 9999 becomes the nearest that can be written.
   var text: String {
-    let (day, second) = seconds.quotientAndRemainder(dividingBy: 86_400)
+    let (day, second) = min(max(seconds, Self.first), Self.last).quotientAndRemainder(dividingBy: 86_400)
     let days = second < 0 ? day - 1 : day
     let time = second < 0 ? second + 86_400 : second
     let year = Self.year(ofDay: days)
@@ -64,13 +66,20 @@ struct HTTPDate: Sendable, Hashable, Comparable {
       month += 1
     }
     let weekday = Int(((days % 7) + 7 + 4) % 7)
-    func padded(_ value: Int64) -> String { value < 10 ? "0\(value)" : "\(value)" }
+    func padded(_ value: Int64, _ width: Int = 2) -> String {
+      String(repeating: "0", count: max(0, width - "\(value)".utf8.count)) + "\(value)"
+    }
     let name = Self.days[weekday].capitalizedName
-    return "\(name), \(padded(Int64(rest + 1))) \(Self.months[month - 1].capitalizedName) \(year) "
+    return "\(name), \(padded(Int64(rest + 1))) \(Self.months[month - 1].capitalizedName) \(padded(Int64(year), 4)) "
       + "\(padded(time / 3_600)):\(padded(time / 60 % 60)):\(padded(time % 60)) GMT"
   }
 
   static func < (left: HTTPDate, right: HTTPDate) -> Bool { left.seconds < right.seconds }
+
+  /// The first second of the year 1 and the last one of the year 9999.
+  private static let (first, last) = (
+    day(year: 1, month: 1, day: 1) * 86_400, day(year: 9_999, month: 12, day: 31) * 86_400 + 86_399
+  )
 
   private static let days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
   private static let longDays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"]
@@ -79,12 +88,13 @@ struct HTTPDate: Sendable, Hashable, Comparable {
   /// Creates a date from its numbers, or returns `nil` if there is no such date.
   private init?(year: Int, month: Int, day: Int, time: ArraySlice<UInt8>) {
     let start = time.startIndex
-    guard day >= 1, day <= Self.dayCount(year: year, month: month), time[start + 2] == UInt8(ascii: ":"),
+    guard year >= 1, day >= 1, day <= Self.dayCount(year: year, month: month), time[start + 2] == UInt8(ascii: ":"),
       time[start + 5] == UInt8(ascii: ":"), let hour = Self.number(time[start..<(start + 2)]), hour < 24,
       let minute = Self.number(time[(start + 3)..<(start + 5)]), minute < 60,
       let second = Self.number(time[(start + 6)..<(start + 8)]), second <= 60  // 60 is a leap second.
     else { return nil }
-    seconds = Self.day(year: year, month: month, day: day) * 86_400 + Int64(hour * 3_600 + minute * 60 + second)
+    let time = Int64(hour * 3_600 + minute * 60 + second)
+    seconds = min(Self.day(year: year, month: month, day: day) * 86_400 + time, Self.last)
   }
 
   private static func name(_ bytes: ArraySlice<UInt8>) -> String { bytes.lowercasedText }

@@ -152,6 +152,7 @@ extension HTTPCacheRules {
       ? .method : refusal(for: candidate, request: arrival.request, arrival.directives)
     if decision.refusal == nil, let fields = StorableFields.select(candidate.fields, arrival.directives, self) {
       stored.fields = fields.dated(arrival.responseTime)
+      if stored.length == nil { stored.fields[.contentLength] = nil }
       return stored
     }
     decision.refusal = decision.refusal ?? .head
@@ -190,8 +191,8 @@ extension HTTPCacheRules {
 
   /// Returns the stale stored response that answers in place of an error of the origin (RFC 5861, section 4).
   private func staleAnswer(_ arrival: Arrival) -> ResponseDecision? {
-    guard [500, 502, 503, 504].contains(arrival.response.status.code),
-      let (position, answer) = arrival.selection.chosen
+    guard [500, 502, 503, 504].contains(arrival.response.status.code), !arrival.request.hasBody,
+      !arrival.request.hasOriginCondition, let (position, answer) = arrival.selection.chosen
     else { return nil }
     let stored = arrival.exchange.stored[position]
     let state = ReuseState(stored, at: arrival.responseTime, self)
@@ -307,6 +308,29 @@ extension HTTPFields {
     let date = HTTPDate(seconds: Int64(received.timeIntervalSince1970.rounded(.down)))
     copy.append(HTTPField(name: .date, value: date.text))
     return copy
+  }
+}
+
+/// The choice of the URLs that a response invalidates (RFC 9111, section 4.4).
+enum InvalidatedURLs {
+  /// The registered methods that are safe.
+  ///
+  /// Any other method may change what it is applied to.
+  private static let safeMethods: Set = ["GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH", "TRACE"]
+
+  /// Returns the URLs that a response to a request invalidates: the one of the request, and those in `Location` and
+  /// `Content-Location` that have the same origin.
+  static func urls(_ response: HTTPResponse, to request: HTTPRequest, at url: String) -> [String] {
+    guard !safeMethods.contains(request.method.rawValue), (200..<400).contains(response.status.code) else { return [] }
+    var urls = [url]
+    guard let base = try? RequestURL(url) else { return urls }
+    for name in [HTTPField.Name.location, .contentLocation] {
+      guard let field = response.headerFields[fields: name].first, let target = base.resolving(field.bytes),
+        target.origin == base.origin, !urls.contains(target.text)
+      else { continue }
+      urls.append(target.text)
+    }
+    return urls
   }
 }
 #endif

@@ -32,7 +32,7 @@ struct ResponseFacts: Sendable {
   /// The names in `Vary` in lower case, sorted; `nil` if `*` is among them.
   private(set) var vary: [String]? = []
 
-  /// The value of `Content-Length`, if it is one number.
+  /// The value of `Content-Length`, if it is one number and no transfer coding overrides it.
   private(set) var contentLength: Int64?
 
   /// Whether `Content-Length` is there, but isn't one number.
@@ -50,6 +50,7 @@ struct ResponseFacts: Sendable {
     var hasAge = false
     var tags = 0
     var dates = 0
+    var hasTransferCoding = false
     for field in fields {
       let name = field.name.canonicalName
       switch name.utf8.count {
@@ -75,13 +76,14 @@ struct ResponseFacts: Sendable {
         let length = CacheControl.deltaSeconds(Array(field.bytes.trimmed))
         if length == nil || (contentLength != nil && contentLength != length) { hasInvalidLength = true }
         contentLength = length
+      case 17 where name == "transfer-encoding": hasTransferCoding = true
       default: break
       }
     }
     if let date, let modified = validator.lastModified {
       validator.hasStrongDate = modified.seconds <= date.seconds - 60
     }
-    if hasInvalidLength { contentLength = nil }
+    if hasInvalidLength || hasTransferCoding { contentLength = nil }
     if let names = vary, names.count > 1 { vary = Array(Set(names)).sorted() }
   }
 

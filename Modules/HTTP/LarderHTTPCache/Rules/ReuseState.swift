@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPTypes
 
 /// The age and the freshness of a stored response at one time.
 struct ReuseState {
@@ -46,7 +47,9 @@ extension HTTPCacheRules {
     if state.isFresh { return .reuse(refreshes: false) }
     if forbidsStale(control) { return .validate(.stale) }
     if ignoresAge { return .reuse(refreshes: false) }
-    if let seconds = control.staleWhileRevalidate, state.staleness <= Double(seconds) { return .reuse(refreshes: true) }
+    if let seconds = control.staleWhileRevalidate, state.staleness <= Double(seconds), acceptsStale(request) {
+      return .reuse(refreshes: true)
+    }
     if let seconds = request.cacheControl.maxStale, state.staleness <= Double(seconds) {
       return .reuse(refreshes: false)
     }
@@ -64,6 +67,11 @@ extension HTTPCacheRules {
     }
     if let seconds = request.cacheControl.minFresh, state.lifetime - state.age < Double(seconds) { return false }
     return true
+  }
+
+  /// Returns whether the client accepts a stale response: one that sends `max-age` doesn't without `max-stale`.
+  private func acceptsStale(_ request: RequestFacts) -> Bool {
+    request.cacheControl.maxAge == nil || request.cacheControl.maxStale != nil
   }
 
   /// The cause for serving a stale response.
@@ -85,7 +93,7 @@ extension HTTPCacheRules {
       return false
     }
     if policy == .standard {
-      guard acceptsAge(of: state, request) else { return false }
+      guard acceptsAge(of: state, request), state.isFresh || acceptsStale(request) else { return false }
       if let seconds = request.cacheControl.maxStale, state.staleness > Double(seconds) { return false }
     }
     switch failure {
@@ -94,6 +102,45 @@ extension HTTPCacheRules {
       let seconds = [control.staleIfError, request.cacheControl.staleIfError].compactMap { $0 }.max()
       return seconds.map { state.staleness <= Double($0) } ?? false
     }
+  }
+}
+
+/// The decision on a request to which the origin gave no response.
+enum FailureDecision: Sendable {
+  /// A stored response answers the request.
+  case answer(Reuse)
+
+  /// The request is answered by 504, because the stored response forbids its reuse without the origin.
+  case refuse(head: HTTPResponse, status: CacheStatus)
+
+  /// The client gets the error.
+  case fail
+}
+
+extension HTTPCacheRules {
+  /// Decides on a request to which the origin gave no response (RFC 9111, section 4.2.4).
+  ///
+  /// - Parameters:
+  ///   - exchange: The request that was forwarded.
+  ///   - now: The present time.
+  func decide(failureOf exchange: Exchange, now: Date) -> FailureDecision {
+    let request = exchange.request
+    guard request.method == .get || request.method == .head else { return .fail }
+    let facts = RequestFacts(request.headerFields, now: now.timeIntervalSince1970)
+    let selection = Selection(
+      exchange.stored, request: facts, fields: request.headerFields, isHead: request.method == .head, self)
+    guard let (position, answer) = selection.chosen, !facts.hasBody, !facts.hasOriginCondition else { return .fail }
+    let stored = exchange.stored[position]
+    let state = ReuseState(stored, at: now, self)
+    var status = CacheStatus(forward: exchange.reason)
+    status.detail = "disconnected"
+    if mayServe(state, after: .disconnected, request: facts, policy: exchange.policy) {
+      return .answer(reuse(stored, at: position, as: answer, state, status))
+    }
+    guard forbidsStale(state.directives.control) else { return .fail }
+    var head = HTTPResponse(status: .gatewayTimeout, headerFields: [.contentLength: "0"])
+    head.add(status, name: name)
+    return .refuse(head: head, status: status)
   }
 }
 #endif

@@ -83,8 +83,10 @@ extension ResponseStorage {
           count += 1
           continue
         }
-        var footprint = Int(clamping: UInt64(bigEndianBytes: stored))
-        if stored.count != 8 { footprint = try await measuredFootprint(of: retired.body) }
+        let footprint =
+          if let known = layout.footprint(ofRetired: stored) { known } else {
+            try await measuredFootprint(of: retired.body)
+          }
         let limit = Self.sliceLength - chunkCount
         let chunks = try await base.keys(in: layout.chunks(of: retired.body), limit: limit + 1, order: .ascending)
         let isRest = chunks.count <= limit

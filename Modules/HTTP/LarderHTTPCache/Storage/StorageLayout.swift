@@ -145,7 +145,13 @@ struct StorageLayout: Sendable {
     Int(length) + (Int(length) + Self.chunkLength - 1) / Self.chunkLength * chunkKeyLength
   }
 
-  /// A length that no body has, so that sums cannot overflow if a record is damaged.
+  /// Reads the value of a retired body, or returns `nil` if it is damaged.
+  func footprint(ofRetired value: [UInt8]) -> Int? {
+    let footprint = Int(clamping: UInt64(bigEndianBytes: value))
+    return value.count == 8 && footprint <= self.footprint(ofBody: Self.maximumBodyLength) ? footprint : nil
+  }
+
+  /// The greatest length of a body, so that sums cannot overflow if a record is damaged.
   static let maximumBodyLength: Int64 = 1 << 44
 
   // MARK: Invalidations
