@@ -12,6 +12,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import UnixSignals
 
 @main
 struct CachingProxyCommand: AsyncParsableCommand {
@@ -39,6 +40,9 @@ struct CachingProxyCommand: AsyncParsableCommand {
   @Option(help: "The maximum size of the stored responses in bytes.")
   var capacity = 100_000_000
 
+  @Option(help: "The kind of cache: shared by many users, or private to one.")
+  var mode = HTTPCacheMode.shared.rawValue
+
   @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
   var targeted: [String] = []
 
@@ -49,22 +53,27 @@ struct CachingProxyCommand: AsyncParsableCommand {
     guard capacity >= 1 else { throw ValidationError("--capacity must be at least 1") }
     guard memory >= 0 else { throw ValidationError("--memory must be at least 0") }
     guard timeout >= 1 else { throw ValidationError("--timeout must be at least 1") }
-    _ = try (makeOrigin(), address(), targetedFields())
+    _ = try (makeOrigin(), address(), cacheMode(), targetedFields())
   }
 
   func run() async throws {
     let store = try await openStore()
-    var configuration = HTTPCacheConfiguration.shared
+    var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
     let proxy = Proxy(origin: try makeOrigin(), cache: cache)
     let (host, port) = try address()
-    let logger = Logger(label: "CachingProxy")
+    var logger = Logger(label: "CachingProxy")
+    // The status line would be torn by others.
+    logger.logLevel = .warning
     let server = ClientChannel(responder: proxy.respond, idleTimeout: .seconds(timeout))
       .server(
         configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
+        onServerRunning: { [origin] channel in
+          print("listening on \(host):\(channel.localAddress?.port ?? port), in front of \(origin)")
+        },
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
     try await withThrowingDiscardingTaskGroup { group in
       group.addTask { await cache.run() }
@@ -101,6 +110,11 @@ struct CachingProxyCommand: AsyncParsableCommand {
     }
     let host = colon.map { listen[..<$0].trimmingCharacters(in: CharacterSet(charactersIn: "[]")) }
     return (host ?? "127.0.0.1", Int(port))
+  }
+
+  private func cacheMode() throws -> HTTPCacheMode {
+    guard let mode = HTTPCacheMode(rawValue: mode) else { throw ValidationError("--mode must be shared or private") }
+    return mode
   }
 
   private func targetedFields() throws -> [HTTPField.Name] {

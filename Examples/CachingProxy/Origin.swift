@@ -86,11 +86,12 @@ final class Origin: Sendable {
     interim: @Sendable (HTTPResponse) -> Void
   ) async throws -> OriginResponse {
     do {
-      try await connection.send(.head(request))
       if let upload {
+        try await connection.send(.head(request))
         upload.start(over: connection)
       } else {
-        try await connection.send(.end(nil))
+        // Together, because the origin may answer and close the connection as soon as it has the head.
+        try await connection.send(.head(request), .end(nil))
       }
       while true {
         guard case .head(let head) = try await connection.nextPart(), head.status != .switchingProtocols else {

@@ -48,16 +48,21 @@ final class OriginConnection: Sendable {
     channel.close(promise: nil)
   }
 
-  /// Sends a part of a request, and waits until the socket has taken it.
-  func send(_ part: HTTPRequestPart) async throws {
-    let part: HTTPClientRequestPart =
+  /// Sends parts of a request together, and waits until the socket has taken them.
+  ///
+  /// - Throws: ``OriginError/closed``; the error of converting the head.
+  func send(_ parts: HTTPRequestPart...) async throws {
+    let parts: [HTTPClientRequestPart] = try parts.map { part in
       switch part {
       case .head(let head): .head(try HTTPRequestHead(head))
       case .body(let buffer): .body(.byteBuffer(buffer))
       case .end: .end(nil)
       }
+    }
+    guard let last = parts.last else { return }
+    for part in parts.dropLast() { channel.write(part, promise: nil) }
     do {
-      try await channel.writeAndFlush(part).get()
+      try await channel.writeAndFlush(last).get()
     } catch {
       throw OriginError.closed
     }

@@ -145,6 +145,22 @@ struct CachingTests {
     await origin.stop()
   }
 
+  @Test("The response to POST answers later GETs if it says that it is the representation of its URL")
+  func postResponse() async throws {
+    let origin = try await TestOrigin { request, wire in
+      let fields = "Cache-Control: max-age=60\r\nContent-Location: \(request.target)\r\n"
+      try await wire.send(Self.response(fields, body: request.method))
+      return .keep
+    }
+    try await TestProxy.run(originPort: origin.port) { proxy async throws in
+      #expect(try await proxy.exchange("GET /").body == "GET")
+      #expect(try await proxy.exchange("POST /", body: "text").body == "POST")
+      #expect(try await proxy.exchange("GET /").body == "POST")
+    }
+    #expect(origin.requests.map(\.method) == ["GET", "POST"])
+    await origin.stop()
+  }
+
   @Test("A store that fails never fails a request")
   func failingStore() async throws {
     let store = MemoryStore<[UInt8]>()

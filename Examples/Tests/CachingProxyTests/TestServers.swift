@@ -5,6 +5,7 @@ import LarderHTTPCache
 import Logging
 import NIOCore
 import NIOPosix
+import ServiceLifecycle
 import Synchronization
 
 @testable import CachingProxy
