@@ -34,6 +34,7 @@ let package = Package(
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),
@@ -74,7 +75,9 @@ let package = Package(
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderFiles", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]

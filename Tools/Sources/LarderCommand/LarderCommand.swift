@@ -71,9 +71,11 @@ struct LarderCommand: AsyncParsableCommand {
   /// The names of the verbs.
   static var verbs: [String] { names(of: configuration.subcommands) }
 
-  /// Returns the names of the verbs in a group, or an empty array if there is no such group.
-  static func verbs(of group: String) -> [String] {
-    verb(in: [group]).map { names(of: $0.verb.configuration.subcommands) } ?? []
+  /// Returns the names of the verbs in a group, or an empty array if the words name no group.
+  ///
+  /// - Parameter words: The words of the group, such as `["queue", "dead"]`.
+  static func verbs(of words: [String]) -> [String] {
+    verb(in: words).map { names(of: $0.verb.configuration.subcommands) } ?? []
   }
 
   /// Returns the verb that a command line names, with the names of the groups around it.

@@ -73,7 +73,7 @@ import Testing
     #expect(failure("frob")?.line == "larder: Unexpected argument 'frob'. See `larder --help`.")
     #expect(failure("import", "memory:", "--batch", "0")?.status == 64)
     // A verb of a group can have the name of another verb.
-    #expect(failure("queue", "purge")?.line?.contains("See `larder queue purge --help`.") == true)
+    #expect(failure("queue", "dead", "purge")?.line?.contains("See `larder queue dead purge --help`.") == true)
     #expect(failure("get", "stat")?.line?.contains("See `larder get --help`.") == true)
   }
 

@@ -50,7 +50,7 @@ struct CommandFailure: Error, Equatable {
     case .notFound:
       (
         .noInput,
-        "Check the URL. Only set, import, copy, salvage, bench and queue enqueue create a store, and none creates its parent folder."
+        "Check the URL. Only set, import, copy, salvage, bench, queue enqueue and queue move create a store, and none creates its parent folder."
       )
     case .corrupted: (.badData, "`larder verify` lists the damage.")
     case .undecodable: (.badData, nil)

@@ -1,7 +1,6 @@
 import Larder
 import LarderExpiry
 import LarderMetrics
-import LarderQueue
 
 /// Functions that open a store for a verb and close it at the end.
 enum StoreSession {
@@ -57,27 +56,69 @@ enum StoreSession {
   /// Opens a queue, calls a closure, and closes the queue, also after an error.
   ///
   /// - Parameters:
-  ///   - queue: The queue, with the options for opening it.
+  ///   - target: The queue. Its meter measures all later operations.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
   ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - operation: The operation as which `body` is measured.
   ///   - body: Receives the queue.
   ///   - print: Receives the result of `body` and the output, which is flushed afterwards.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runQueue<Result>(
-    _ queue: QueueArgument, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
-    operation: StoreOperation, _ body: (QueueStore<JSONText>) async throws -> Result,
-    print: (Result, ByteOutput) throws -> Void
+    _ target: QueueTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
+    _ body: (any DurableQueue<JSONText>) async throws -> Result, print: (Result, ByteOutput) throws -> Void
   ) async throws {
-    let target = queue.target
-    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
-    try await use(target) {
-      try await Stores.openQueue(target, options: options)
-    } body: { queue, output in
-      try print(try await measure(operation, by: target.meter) { try await body(queue) }, output)
-    } close: { queue in
-      try await measure(.close, by: target.meter) { try await queue.close() }
+    try await useQueue(target, createsIfMissing: createsIfMissing, access: access) { opened, output in
+      try print(try await body(opened.queue), output)
     }
+  }
+
+  /// Opens a queue, calls a closure, and closes the queue, also after an error.
+  ///
+  /// - Parameters:
+  ///   - target: The queue. Its meter measures all later operations.
+  ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
+  ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
+  ///   - body: Receives the queue, and the output, which is flushed afterwards.
+  /// - Returns: The result of `body`.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
+  static func useQueue<Result>(
+    _ target: QueueTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
+    _ body: (OpenedQueue, ByteOutput) async throws -> Result
+  ) async throws -> Result {
+    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    return try await use(target.store) {
+      try await OpenedQueue(target, options: options)
+    } body: {
+      try await body($0, $1)
+    } close: {
+      try await $0.queue.close()
+    }
+  }
+
+  /// Calls a closure that can look at the statistics of a queue several times.
+  ///
+  /// The queue is open only during each look, so that other programs can use it in between.
+  ///
+  /// - Parameters:
+  ///   - target: The queue.
+  ///   - access: Whether the queue may write to its files.
+  ///   - body: Receives a closure that returns the statistics, and the output.
+  /// - Throws: The errors of `body`; those of opening and closing from the closure that `body` receives.
+  static func watchQueue(
+    _ target: QueueTarget, access: StoreAccess,
+    _ body: (_ look: () async throws -> QueueStatistics, ByteOutput) async throws -> Void
+  ) async throws {
+    defer { report(target.store) }
+    let options = StoreOptions(createsIfMissing: false, access: access)
+    try await body(
+      {
+        try await open(target.store) {
+          try await OpenedQueue(target, options: options)
+        } body: { opened, _ in
+          try await opened.queue.queueStatistics()
+        } close: {
+          try await $0.queue.close()
+        }
+      }, ByteOutput())
   }
 
   /// Opens an LMDB environment or an SQLite database, calls a closure with the URLs of its stores, and closes it, also
@@ -106,10 +147,21 @@ enum StoreSession {
     _ target: StoreTarget, open: () async throws -> Opened,
     body: (Opened, ByteOutput) async throws -> Result, close: (Opened) async throws -> Void
   ) async throws -> Result {
-    defer {
-      // The report goes to standard error at the end, also after an error.
-      if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
-    }
+    // At the end, also after an error.
+    defer { report(target) }
+    return try await self.open(target, open, body: body, close: close)
+  }
+
+  /// Writes the report of the meter, if there is one, to standard error.
+  private static func report(_ target: StoreTarget) {
+    if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
+  }
+
+  /// Does what ``use(_:open:body:close:)`` does, without a report.
+  private static func open<Opened, Result>(
+    _ target: StoreTarget, _ open: () async throws -> Opened,
+    body: (Opened, ByteOutput) async throws -> Result, close: (Opened) async throws -> Void
+  ) async throws -> Result {
     let opened = try await measure(.open, by: target.meter) {
       try await LockWait(upTo: target.timeout).run(open)
     }

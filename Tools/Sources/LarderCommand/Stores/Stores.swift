@@ -17,7 +17,8 @@ enum Stores {
     queueProvider,
   ])
 
-  private static let queueProvider = ReportingQueueProvider()
+  /// The provider of the stores that are queues.
+  static let queueProvider = ReportingQueueProvider()
 
   /// Returns the provider of a store.
   ///
@@ -37,30 +38,6 @@ enum Stores {
     if let provider = registry.providers.first(where: { $0.scheme == url.scheme }) { return provider }
     let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
     throw CommandFailure(.usage, "unknown scheme \(url.scheme):", advice: "The schemes are \(known).")
-  }
-
-  /// Opens a queue as a queue of JSON values, whose deadlines are ignored.
-  ///
-  /// - Parameters:
-  ///   - target: The queue.
-  ///   - options: The options for opening the queue.
-  /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the queue.
-  static func openQueue(_ target: StoreTarget, options: StoreOptions) async throws -> QueueStore<JSONText> {
-    let url = try StoreURL(target.url)
-    guard url.scheme == queueProvider.scheme else {
-      throw CommandFailure(
-        .usage, "\(url) is not a queue", advice: "The scheme of queues is \(queueProvider.scheme):.")
-    }
-    let keys = try await target.encryption?.valueKeys()
-    let newName = CodecName(queueProvider.codecName)
-    let untyped = try await queueProvider.open(
-      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
-    let name = CodecName(untyped.codecName)
-    try checkEncryption(of: name, in: url, with: keys, options: options)
-    let codecs = try await codecs(for: name, of: url, with: keys)
-    let queue = try untyped.queue(codec: codecs.codec(named: untyped.codecName))
-    try await checkKeys(keys, fit: queue, options: options)
-    return queue
   }
 
   /// A file or folder that holds several stores, opened without its stores.
@@ -173,6 +150,18 @@ enum Stores {
     else { return false }
     let paths = try urls.map { URL(filePath: try path(of: $0)).resolvingSymlinksInPath().path }
     return paths[0] == paths[1]
+  }
+
+  /// Returns whether two URLs name one store in an LMDB environment or SQLite database.
+  static func areSameSharedStore(_ one: String, _ other: String) throws -> Bool {
+    guard try shareFiles(one, other) else { return false }
+    let names = try [one, other].map { text in
+      let url = try StoreURL(text)
+      let path = try path(of: url)
+      // The path has no name, or `#` and a name after it.
+      return url.location.utf8.count > path.utf8.count ? String(url.location.dropFirst(path.count + 1)) : "default"
+    }
+    return names[0] == names[1]
   }
 
   /// The kinds of store for the help, one in each line.

@@ -36,6 +36,15 @@ struct ValueCodecs {
     return wrap(Self.expiring(plain), in: parts.transforms[(place + 1)...])
   }
 
+  /// Returns the codec of a store of bytes, or `nil` if the name is not `raw` with any transforms but deadlines.
+  ///
+  /// - Parameter name: The name that the store recorded.
+  func bytesCodec(named name: String) -> (any Codec<[UInt8]>)? {
+    let parts = CodecName(name)
+    guard parts.base == RawCodec().name, !parts.isExpiring else { return nil }
+    return wrap(RawCodec(), in: parts.transforms)
+  }
+
   /// Returns the codec for the bytes that are encrypted, whatever they encode.
   ///
   /// It encrypts with AES-GCM.

@@ -160,6 +160,19 @@ import Testing
     #expect(removal.failed(65, "1 entry of"), "\(removal)")
   }
 
+  @Test func aQueueInAnEncryptedStoreIsEncrypted() async throws {
+    let url = StoreKind.lmdb.url("queues", in: folder)
+    let first = try await createRing()
+    #expect(try await larder("queue", "enqueue", url, "\"marked-value\"", "--prefix", "q/").status == 0)
+    #expect(try await larder("queue", "receive", url, "--prefix", "q/").output.contains("\"marked-value\""))
+    #expect(try await Tool.larder("queue", "receive", url, "--prefix", "q/").failed(77, "--key-ring"))
+    #expect(try await Tool.larder("stat", url).output.contains("raw+cose\n"))
+    let data = try Data(contentsOf: URL(fileURLWithPath: folder.file("queues.lmdb/data.mdb")))
+    #expect(data.firstRange(of: Data("marked-value".utf8)) == nil)
+    _ = try await Tool.larder("keyring", "rotate", ring)
+    #expect(try await Tool.larder("keyring", "remove", ring, first, url).failed(65, "entries of"))
+  }
+
   @Test func aPasswordComesFromAFileAndNeverFromAnArgument() async throws {
     let url = StoreKind.json.url(in: folder)
     let password = try folder.write("correct horse\n", to: "password")

@@ -81,9 +81,8 @@ import Testing
       let verb = heading.filter { $0 != "`" }
       let examples = text.split(separator: "\n").filter { $0.hasPrefix("$ ") }
       #expect(examples.contains { $0.contains(" larder \(verb) ") }, "\(verb)")
-      let inner = LarderCommand.verbs(of: verb)
-      for name in inner { #expect(text.contains("larder \(verb) \(name) "), "\(verb) \(name)") }
-      for words in inner.isEmpty ? [[verb]] : inner.map({ [verb, $0] }) {
+      for words in LarderCommand.leaves(of: [verb]) {
+        #expect(text.contains("larder \(words.joined(separator: " ")) "), "\(words)")
         let help = try await ToolRun.run(Tool.path, words + ["--help"]).output
         // The generator of the manual page drops other characters.
         let foreign = help.filter { !$0.isASCII }

@@ -16,7 +16,12 @@ import Testing
   }
 
   private func larder(_ verb: String, _ arguments: String..., input: String = "") async throws -> ToolRun {
-    try await ToolRun.run(Tool.path, ["queue", verb, queue] + arguments, input: input)
+    try await ToolRun.run(Tool.path, Self.words(of: verb) + [queue] + arguments, input: input)
+  }
+
+  /// Returns the words of a verb of the group, which can be in a group itself, such as `dead list`.
+  private static func words(of verb: String) -> [String] {
+    ["queue"] + verb.split(separator: " ").map(String.init)
   }
 
   private func enqueue(_ ids: String...) async throws {
@@ -162,7 +167,7 @@ import Testing
         #expect(attempt == 5 ? run.errors.wholeMatch(of: report) != nil : run.errors.isEmpty)
       }
     }
-    let dead = try await larder("dead")
+    let dead = try await larder("dead list")
     #expect(dead.status == 0)
     let dates = dead.output.replacing(/"date":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"/, with: "DATE")
     let expected = ["a", "b", "c"].enumerated().map { index, key in
@@ -174,27 +179,28 @@ import Testing
     #expect(dates == expected.joined())
     let lines = dead.output.split(separator: "\n").map { "\($0)\n" }
     #expect(
-      try await larder("dead", "--limit", "2") == ToolRun(status: 0, output: lines[0] + lines[1], errors: "next: 2\n"))
-    #expect(try await larder("dead", "--limit", "2", "--after", "2") == .done(lines[2]))
-    #expect(try await larder("dead", "--limit", "3") == .done(dead.output))
-    #expect(try await larder("dead", "--limit", "0").failed(64, "at least 1"))
+      try await larder("dead list", "--limit", "2")
+        == ToolRun(status: 0, output: lines[0] + lines[1], errors: "next: 2\n"))
+    #expect(try await larder("dead list", "--limit", "2", "--after", "2") == .done(lines[2]))
+    #expect(try await larder("dead list", "--limit", "3") == .done(dead.output))
+    #expect(try await larder("dead list", "--limit", "0").failed(64, "at least 1"))
     #expect(try await larder("receive") == .done())
-    #expect(try await larder("requeue", "b", "nobody") == .done("{\"requeued\":1}\n"))
+    #expect(try await larder("dead requeue", "b", "nobody") == .done("{\"requeued\":1}\n"))
     #expect(try await receive("--max", "9").map(\.key) == ["b"])
-    #expect(try await larder("purge", "c", "nobody") == .done("{\"purged\":1}\n"))
+    #expect(try await larder("dead purge", "c", "nobody") == .done("{\"purged\":1}\n"))
     // A dead letter cannot be requeued if a live item has its key.
     #expect(try await Tool.larder("set", queue, "a", "1") == .done())
-    #expect(try await larder("requeue", "a").failed(65, "Nothing was changed"))
-    #expect(try await larder("requeue", "--all") == .done("{\"requeued\":0}\n"))
+    #expect(try await larder("dead requeue", "a").failed(65, "Nothing was changed"))
+    #expect(try await larder("dead requeue", "--all") == .done("{\"requeued\":0}\n"))
     #expect(try await Tool.larder("remove", queue, "a") == .done())
-    #expect(try await larder("requeue", "--all") == .done("{\"requeued\":1}\n"))
-    #expect(try await larder("requeue", "--all", "a").failed(64, "either keys or --all"))
-    #expect(try await larder("requeue").failed(64, "either keys or --all"))
+    #expect(try await larder("dead requeue", "--all") == .done("{\"requeued\":1}\n"))
+    #expect(try await larder("dead requeue", "--all", "a").failed(64, "either keys or --all"))
+    #expect(try await larder("dead requeue").failed(64, "either keys or --all"))
     for _ in 0..<5 {
       for line in try await receive("--max", "3") { _ = try await larder("release", line.receipt) }
     }
-    #expect(try await larder("purge") == .done("{\"purged\":1}\n"))
-    #expect(try await larder("dead") == .done())
+    #expect(try await larder("dead purge") == .done("{\"purged\":1}\n"))
+    #expect(try await larder("dead list") == .done())
   }
 
   @Test func anUndecodableItemBlocksNoOther() async throws {
@@ -209,7 +215,7 @@ import Testing
     // The undecodable item is delivered again later.
     #expect(try await receive("--max", "2").map(\.key) == ["c"])
     #expect(try await larder("stat").output.contains(#""leased":1,"dead":1,"#))
-    let dead = try await larder("dead").output
+    let dead = try await larder("dead list").output
     #expect(dead.hasPrefix(#"{"key":"a","value":null,"attempts":1"#))
     #expect(dead.contains(#""message":"#))
   }
@@ -238,7 +244,7 @@ import Testing
     #expect(try await Tool.larder("set", queue, "a", "1", "--ttl", "1ms") == .done())
     #expect(try await Tool.larder("list", queue) == .done())
     #expect(try await receive().map(\.key) == ["a"])
-    #expect(try await Tool.larder("purge", queue).errors == "purged 1 entry\n")
+    #expect(try await Tool.larder("dead purge", queue).errors == "purged 1 entry\n")
     #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":0,"leased":0,"dead":0,"#))
   }
 
@@ -275,11 +281,11 @@ import Testing
   // MARK: Missing queues
 
   @Test func onlyEnqueueCreatesAQueue() async throws {
-    for verb in ["receive", "dead", "purge", "stat"] {
-      #expect(try await larder(verb).failed(66, "queue enqueue create a store"))
+    for verb in ["receive", "dead list", "dead purge", "stat", "watch"] {
+      #expect(try await larder(verb).failed(66, "queue enqueue and queue move create a store"))
     }
     for verb in ["acknowledge", "release"] { #expect(try await larder(verb, "1-1-1").status == 66) }
-    #expect(try await larder("requeue", "a").status == 66)
+    #expect(try await larder("dead requeue", "a").status == 66)
     #expect(try folder.names() == [])
     #expect(try await Tool.larder("queue", "receive", "json:x.json").failed(64, "is not a queue"))
     #expect(try await Tool.larder("queue", "frob").failed(64, "frob"))
@@ -329,15 +335,19 @@ import Testing
   /// The verbs of the group with arguments for a queue with one item, and the operation that they make.
   static let verbs: [(verb: String, arguments: [String], row: String)] = [
     ("enqueue", ["2"], "enqueue"), ("receive", [], "receive"), ("acknowledge", ["1-1-1"], "acknowledge"),
-    ("release", ["1-1-1"], "release"), ("extend", ["1-1-1", "--lease", "1s"], "extend"), ("dead", [], "deadLetters"),
-    ("requeue", ["a"], "requeue"), ("purge", [], "purgeDeadLetters"), ("stat", [], "statistics"),
+    ("release", ["1-1-1"], "release"), ("extend", ["1-1-1", "--lease", "1s"], "extend"),
+    ("dead list", [], "deadLetters"),
+    ("dead requeue", ["a"], "requeue"), ("dead expire", ["--older-than", "1d"], "deadLetters"),
+    ("dead purge", [], "purgeDeadLetters"), ("stat", [], "statistics"), ("watch", ["--count", "1"], "statistics"),
   ]
 
   @Test func everyVerbOfTheGroupReportsItsOperation() async throws {
-    #expect(Self.verbs.map(\.verb) == LarderCommand.verbs(of: "queue"))
+    // `move` has two queues, and tests of its own.
+    let verbs = LarderCommand.leaves(of: ["queue"]).map { $0.dropFirst().joined(separator: " ") }
+    #expect(Self.verbs.map(\.verb) == verbs.filter { $0 != "move" })
     try await enqueue("a")
     for (verb, arguments, row) in Self.verbs {
-      let run = try await ToolRun.run(Tool.path, ["queue", verb, queue] + arguments + ["--metrics"])
+      let run = try await ToolRun.run(Tool.path, Self.words(of: verb) + [queue] + arguments + ["--metrics"])
       #expect(run.status == (arguments.first == "1-1-1" ? 3 : 0), "\(verb)")
       let rows = run.errors.split(separator: "\n").map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
       for row in ["\(queue) count", "open 1", "\(row) 1", "close 1"] { #expect(rows.contains(row), "\(verb)") }

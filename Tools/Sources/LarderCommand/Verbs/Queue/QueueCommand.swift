@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import Larder
-import LarderQueue
 
 /// `larder queue`.
 struct QueueCommand: AsyncParsableCommand {
@@ -9,17 +8,21 @@ struct QueueCommand: AsyncParsableCommand {
     commandName: "queue",
     abstract: "Enqueue items in a queue, and process them.",
     discussion: """
+      A queue is a store of its own, such as queue:mail, or a part of a store of bytes, such as lmdb:shop#queues. The \
+      keys of such a part begin with a prefix, which --prefix names.
+
       Receipts that `receive` prints are valid in any process until the lease ends. While another program has the queue \
       open, each verb waits, for 5 seconds by default or for the time of --wait.
 
         larder queue enqueue queue:mail '{"to":"ada"}'
         larder queue receive queue:mail --max 10 --lease 1m
         larder queue acknowledge queue:mail 1-1-8c6f02d1e5a94b37
+        larder queue receive lmdb:shop#queues --prefix jobs/
       """,
     subcommands: [
       QueueEnqueueCommand.self, QueueReceiveCommand.self, QueueAcknowledgeCommand.self, QueueReleaseCommand.self,
-      QueueExtendCommand.self, QueueDeadCommand.self, QueueRequeueCommand.self, QueuePurgeCommand.self,
-      QueueStatCommand.self,
+      QueueExtendCommand.self, QueueDeadCommand.self, QueueMoveCommand.self, QueueStatCommand.self,
+      QueueWatchCommand.self,
     ])
 }
 
@@ -39,23 +42,39 @@ struct QueueStatCommand: AsyncParsableCommand {
   @OptionGroup var access: AccessOption
 
   func run() async throws {
-    try await StoreSession.runQueue(queue, access: access.storeAccess, operation: .statistics) { queue in
-      (counts: try await queue.counts(), age: try await queue.oldestAge())
-    } print: { state, output in
-      try output.writeLine { QueueLine.append(state.counts, oldestAge: state.age, to: &$0) }
+    try await StoreSession.runQueue(queue.target, access: access.storeAccess) { queue in
+      try await queue.queueStatistics()
+    } print: { statistics, output in
+      try output.writeLine("{\(QueueLine.members(of: statistics))}")
     }
   }
 }
 
 /// The queue that a verb works on.
 struct QueueArgument: ParsableArguments {
-  @Argument(help: "The queue, such as queue:outbox: the scheme, a colon and the path of its folder.")
+  @Argument(help: "The queue, such as queue:outbox, or the store that it is in, such as lmdb:shop#queues.")
   var url: String
+  @Option(help: "The prefix of the queue's keys in the store; omit it for the scheme queue:.") var prefix: String?
+  @Option(help: ArgumentHelp("The codec of the items in the store; defaults to json.", valueName: "name"))
+  var codec: QueueItemCodec?
   @OptionGroup var opening: OpeningOptions
 
+  func validate() throws {
+    try QueueArgument.check(prefix, of: "--prefix")
+  }
+
+  /// Checks that a prefix is not empty.
+  ///
+  /// - Throws: `ValidationError`.
+  static func check(_ prefix: String?, of option: String) throws {
+    guard prefix != "" else { throw ValidationError("\(option) is empty; give the prefix of the queue's keys") }
+  }
+
   /// The queue, with the options for opening it.
-  var target: StoreTarget { opening.target(url) }
+  var target: QueueTarget { QueueTarget(store: opening.target(url), prefix: prefix, itemCodec: codec) }
 }
+
+extension QueueItemCodec: ExpressibleByArgument {}
 
 /// The lines of JSON that the tool prints for a queue.
 enum QueueLine {
@@ -87,13 +106,16 @@ enum QueueLine {
     }
   }
 
-  /// Appends the line of the numbers of items by state, without its end.
-  static func append(_ counts: QueueCounts, oldestAge: Duration?, to bytes: inout [UInt8]) {
-    let age = oldestAge.map { String(format: "%.3f", $0 / .seconds(1)) } ?? "null"
-    let line = """
-      {"waiting":\(counts.waiting),"delayed":\(counts.delayed),"leased":\(counts.leased),"dead":\(counts.dead),\
-      "oldestAge":\(age)}
-      """
-    bytes.append(contentsOf: line.utf8)
+  /// Returns the members of an object for the numbers of items by state.
+  static func members(of counts: QueueCounts) -> String {
+    """
+    "waiting":\(counts.waiting),"delayed":\(counts.delayed),"leased":\(counts.leased),"dead":\(counts.dead)
+    """
+  }
+
+  /// Returns the members of an object for the statistics of a queue.
+  static func members(of statistics: QueueStatistics) -> String {
+    let age = statistics.oldestAge.map { String(format: "%.3f", $0 / .seconds(1)) } ?? "null"
+    return "\(members(of: statistics.counts)),\"oldestAge\":\(age)"
   }
 }

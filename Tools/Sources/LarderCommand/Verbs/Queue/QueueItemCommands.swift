@@ -1,6 +1,5 @@
 import ArgumentParser
 import Larder
-import LarderQueue
 
 /// `larder queue enqueue`.
 struct QueueEnqueueCommand: AsyncParsableCommand {
@@ -12,8 +11,12 @@ struct QueueEnqueueCommand: AsyncParsableCommand {
       With --id you can repeat the verb safely. While an item with that id is in the queue, and for 5 minutes after it \
       was acknowledged or became a dead letter, nothing is enqueued, and isDuplicate is true.
 
+      An item with a higher priority is received first. Items of a group are received one at a time, in the order of \
+      arrival. The scheme queue: has neither.
+
         larder queue enqueue queue:mail '{"to":"ada"}'
         larder queue enqueue queue:mail '{"to":"bob"}' --id welcome:7 --delay 10m
+        larder queue enqueue lmdb:shop#queues --prefix jobs/ '{"n":1}' --priority 5 --group customer:17
       """)
 
   @OptionGroup var queue: QueueArgument
@@ -22,13 +25,18 @@ struct QueueEnqueueCommand: AsyncParsableCommand {
   var id: String?
   @Option(help: ArgumentHelp("The time before the item can be received, such as 5s.", valueName: "time"))
   var delay = DurationArgument(.zero)
+  @Option(help: ArgumentHelp("The priority, from -10 to 10; higher ones come first.", valueName: "n"))
+  var priority = 0
+  @Option(help: "The group of the item; defaults to none.") var group: String?
   @OptionGroup var keys: KeyOptions
 
   func run() async throws {
+    let group = try group.map { try keys.key($0) }
     let id = try id.map { try keys.key($0) }
     let value = try value.json()
-    try await StoreSession.runQueue(queue, createsIfMissing: true, operation: .enqueue) { queue in
-      try await queue.enqueue(value, id: id, delay: delay.duration)
+    try await StoreSession.runQueue(queue.target, createsIfMissing: true) { queue in
+      try await queue.enqueue(
+        value, id: id, delay: delay.duration, priority: priority, group: group)
     } print: { item, output in
       try output.writeLine { QueueLine.append(item, to: &$0) }
     }
@@ -59,7 +67,7 @@ struct QueueReceiveCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await StoreSession.runQueue(queue, operation: .receive) { queue in
+    try await StoreSession.runQueue(queue.target) { queue in
       try await queue.receive(max: max, lease: lease.duration)
     } print: { deliveries, output in
       for delivery in deliveries {

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Larder
-import LarderQueue
 
 /// `larder queue acknowledge`.
 struct QueueAcknowledgeCommand: AsyncParsableCommand {
@@ -18,7 +17,7 @@ struct QueueAcknowledgeCommand: AsyncParsableCommand {
   @OptionGroup var receipts: ReceiptsArgument
 
   func run() async throws {
-    try await receipts.use(with: queue, operation: .acknowledge) { queue, receipts in
+    try await receipts.use(with: queue.target) { queue, receipts in
       try await queue.acknowledge(receipts)
     }
   }
@@ -43,7 +42,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
   var delay = DurationArgument(.zero)
 
   func run() async throws {
-    try await receipts.use(with: queue, operation: .release) { queue, receipts in
+    try await receipts.use(with: queue.target) { queue, receipts in
       try await queue.release(receipts, after: delay.duration)
     }
   }
@@ -71,7 +70,7 @@ struct QueueExtendCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await receipts.use(with: queue, operation: .extend) { queue, receipts in
+    try await receipts.use(with: queue.target) { queue, receipts in
       try await queue.extend(receipts, lease: lease.duration)
     }
   }
@@ -98,21 +97,20 @@ struct ReceiptsArgument: ParsableArguments {
     }
   }
 
-  /// Performs an operation on the deliveries, and prints a line for each stale receipt.
+  /// Performs an operation on deliveries, and prints a line for each stale receipt.
   ///
   /// - Parameters:
   ///   - queue: The queue.
-  ///   - operation: The operation.
-  ///   - body: Performs the operation, and returns the stale receipts.
+  ///   - body: Performs an operation, and returns the stale receipts.
   /// - Throws: The errors of opening and of `body`; ``CommandFailure`` if a receipt is stale.
   func use(
-    with queue: QueueArgument, operation: StoreOperation,
-    _ body: (QueueStore<JSONText>, [DeliveryReceipt]) async throws -> [DeliveryReceipt]
+    with queue: QueueTarget,
+    _ body: (any DurableQueue<JSONText>, [DeliveryReceipt]) async throws -> [DeliveryReceipt]
   ) async throws {
     let receipts = try receipts()
     var staleCount = 0
     do {
-      try await StoreSession.runQueue(queue, operation: operation) { queue in
+      try await StoreSession.runQueue(queue) { queue in
         try await body(queue, receipts)
       } print: { stale, output in
         staleCount = stale.count

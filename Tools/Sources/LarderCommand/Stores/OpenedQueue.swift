@@ -1,0 +1,129 @@
+import Larder
+import LarderMetrics
+import LarderQueue
+import LarderStoreQueue
+
+/// A queue to open.
+struct QueueTarget: Sendable {
+  /// The queue, or the store that it is in.
+  let store: StoreTarget
+  /// The prefix of its keys in that store; `nil` for a store that is a queue itself.
+  let prefix: String?
+  /// The codec of its items in that store; `nil` for JSON, or for a store that is a queue itself.
+  let itemCodec: QueueItemCodec?
+}
+
+/// A codec of the items of a queue in another store, which records none.
+enum QueueItemCodec: String, CaseIterable {
+  case json
+  case cbor
+}
+
+/// An open queue of JSON values, whose deadlines are ignored.
+struct OpenedQueue {
+  /// The queue.
+  let queue: any DurableQueue<JSONText>
+
+  /// The codec of the items.
+  let codec: any Codec<JSONText>
+
+  /// The observation that reports dead letters, or `nil` if the queue reports them itself.
+  private let deaths: StoreObservation?
+
+  /// Opens a queue, which is a store itself or in a store of bytes.
+  ///
+  /// - Parameters:
+  ///   - target: The queue. Its meter measures all later operations.
+  ///   - options: The options for opening the store.
+  /// - Throws: ``CommandFailure`` if a prefix is missing or not allowed, the store does not hold bytes, or there is no
+  ///   queue with the prefix; the errors of opening the store and the queue.
+  init(_ target: QueueTarget, options: StoreOptions) async throws {
+    let url = try StoreURL(target.store.url)
+    let keys = try await target.store.encryption?.valueKeys()
+    let opened: any DurableQueue<JSONText>
+    if url.scheme == Stores.queueProvider.scheme {
+      guard target.prefix == nil, target.itemCodec == nil else {
+        throw CommandFailure(
+          .usage, "\(url) is a queue itself, with a codec of its own", advice: "Omit the prefix and the codec.")
+      }
+      (opened, codec) = try await Self.queueStore(url, keys, options)
+      deaths = nil
+    } else {
+      guard let prefix = target.prefix else {
+        throw CommandFailure(
+          .usage, "\(url) is not a queue", advice: "Give the prefix of a queue in it, as in --prefix jobs/.")
+      }
+      codec = ValueCodecs().codec(named: (target.itemCodec ?? .json).rawValue)
+      let bytes = try await Self.bytes(in: url, target.store, keys, options)
+      try await Self.checkQueue(with: StoreKey(prefix), in: bytes, url, options)
+      opened = try await Self.queue(in: bytes, prefix: StoreKey(prefix), codec: codec)
+      deaths = opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }
+    }
+    queue = target.store.meter.map { Self.metered(opened, by: $0) } ?? opened
+  }
+
+  private static func queueStore(
+    _ url: StoreURL, _ keys: ValueKeys?, _ options: StoreOptions
+  ) async throws -> (any DurableQueue<JSONText>, any Codec<JSONText>) {
+    let newName = CodecName(Stores.queueProvider.codecName)
+    let untyped = try await Stores.queueProvider.open(
+      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
+    let name = CodecName(untyped.codecName)
+    try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
+    let codec = try await Stores.codecs(for: name, of: url, with: keys).codec(named: untyped.codecName)
+    let queue = try untyped.queue(codec: codec)
+    try await Stores.checkKeys(keys, fit: queue, options: options)
+    return (queue, codec)
+  }
+
+  /// Opens a store of bytes.
+  private static func bytes(
+    in url: StoreURL, _ target: StoreTarget, _ keys: ValueKeys?, _ options: StoreOptions
+  ) async throws -> AnyDataStore<[UInt8]> {
+    let newName = CodecName(RawCodec().name)
+    let untyped = try await Stores.provider(for: url).open(
+      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
+    let name = CodecName(untyped.codecName)
+    guard let codec = try await Stores.codecs(for: name, of: url, with: keys).bytesCodec(named: untyped.codecName)
+    else {
+      throw CommandFailure(
+        .badData, "\(url) was written with the codec \(name), but a queue in a store needs the codec \(newName)",
+        advice: "Give another store, which enqueue creates; this one was left unchanged.")
+    }
+    try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
+    let bytes = try await untyped.typed(codec: codec)
+    try await Stores.checkKeys(keys, fit: bytes, options: options)
+    return bytes
+  }
+
+  /// Checks that a queue with a prefix exists, or can be created without taking over other entries.
+  ///
+  /// - Throws: ``CommandFailure``; the errors of the store.
+  private static func checkQueue(
+    with prefix: StoreKey, in bytes: AnyDataStore<[UInt8]>, _ url: StoreURL, _ options: StoreOptions
+  ) async throws {
+    // Every queue has the record of its format; see the article "The format of StoreQueue".
+    guard try await bytes.value(forKey: StoreKey(bytes: prefix.bytes + Array("f".utf8))) == nil else { return }
+    guard try await bytes.keys(in: .prefix(prefix), limit: 1, order: .ascending).isEmpty else {
+      throw CommandFailure(
+        .usage, "the keys of \(url) that begin with \(prefix) are not those of a queue", advice: "Give another prefix.")
+    }
+    guard options.createsIfMissing else {
+      throw CommandFailure(
+        .noInput, "\(url) has no queue with the prefix \(prefix)",
+        advice: "Check the prefix. Only queue enqueue and queue move create a queue.")
+    }
+  }
+
+  private static func queue(
+    in bytes: AnyDataStore<[UInt8]>, prefix: StoreKey, codec: some Codec<JSONText>
+  ) async throws -> any DurableQueue<JSONText> {
+    try await bytes.queue(of: JSONText.self, prefix: prefix, codec: codec)
+  }
+
+  private static func metered(
+    _ queue: some DurableQueue<JSONText>, by meter: StoreMeter
+  ) -> any DurableQueue<JSONText> {
+    queue.metered(by: meter)
+  }
+}
