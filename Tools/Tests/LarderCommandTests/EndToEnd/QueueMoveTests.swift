@@ -1,10 +1,12 @@
 import Foundation
+import Larder
+import LarderQueue
 import LarderTesting
 import Testing
 
 /// Tests of `larder queue move`.
 @Suite struct QueueMoveTests {
-  private static let rounds = ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 3
+  private static let rounds = ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 8
 
   private let folder: TemporaryFolder
   private let queue: String
@@ -133,13 +135,16 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)
-    let count = 40
-    let lines = (0..<count).map { "larder queue enqueue \"$1\" \($0) > /dev/null || exit 1" }.joined(separator: "\n")
-    #expect(try await Tool.shell(lines, queue) == .done())
+    var count = 0
     for _ in 0..<Self.rounds {
+      // Enough items that the move is not done before it is killed.
+      let items = try await QueueStore(path: folder.file("queue"), codec: JSONTextCodec())
+      try await items.enqueue(try (count..<count + 40).map { QueueInput(try JSONText("\($0)")) })
+      try await items.close()
+      count += 40
       let process = Process()
       process.executableURL = URL(fileURLWithPath: Tool.path)
-      process.arguments = ["queue", "move", queue, other[0], "--to-prefix", "q/", "--batch", "4", "--lease", "300ms"]
+      process.arguments = ["queue", "move", queue, other[0], "--to-prefix", "q/", "--batch", "2", "--lease", "300ms"]
       process.environment = ["SWIFT_BACKTRACE": "enable=no"]
       process.standardOutput = FileHandle.nullDevice
       process.standardError = FileHandle.nullDevice
