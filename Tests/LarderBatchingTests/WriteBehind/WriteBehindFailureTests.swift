@@ -11,7 +11,8 @@ import Testing
   let base = PickyStore<Int>().faulty()
 
   @Test func retryableErrorsAreRetried() async throws {
-    let store = store(retries: RetryPolicy(attempts: 3, firstDelay: .milliseconds(10), maximumDelay: .milliseconds(15)))
+    let store = store(
+      retries: WriteBehindRetryPolicy(attempts: 3, firstDelay: .milliseconds(10), maximumDelay: .milliseconds(15)))
     picky.refuse { _, _ in StoreError(.full, during: .apply, message: "there is no room", isRetryable: true) }
     try await store.setValue(1, forKey: "a")
     let flushing = Task { try await store.flush() }
@@ -90,7 +91,7 @@ import Testing
         }
         return nil
       }
-      let store = picky.writeBehind(maximumAge: .seconds(1), retries: RetryPolicy(attempts: 0), clock: clock)
+      let store = picky.writeBehind(maximumAge: .seconds(1), retries: WriteBehindRetryPolicy(attempts: 0), clock: clock)
       let isBad = { (number: Int) in mask >> number & 1 == 1 }
       for number in 0..<7 { try await store.setValue(isBad(number) ? -1 : 1, forKey: StoreKey(integer: number)) }
       await expectStoreError(code) { try await store.flush() }
@@ -121,7 +122,7 @@ import Testing
   }
 
   @Test func aFailedSyncIsNotRetried() async throws {
-    let store = store(retries: RetryPolicy())
+    let store = store(retries: WriteBehindRetryPolicy())
     picky.refuse { _, _ in
       StoreError(.ioFailed, during: .apply, key: "a", message: "the sync failed", isRetryable: true, outcome: .unknown)
     }
@@ -176,7 +177,7 @@ import Testing
       plan.schedule(.yields(upTo: 2), probability: 1)
       let store = picky.faulty(plan: plan).writeBehind(
         bounds: BatchBounds(changes: 24), maximumAge: .microseconds(10),
-        retries: RetryPolicy(attempts: 1000, firstDelay: .zero))
+        retries: WriteBehindRetryPolicy(attempts: 1000, firstDelay: .zero))
       try await withThrowingDiscardingTaskGroup { group in
         for task in 0..<4 {
           group.addTask {

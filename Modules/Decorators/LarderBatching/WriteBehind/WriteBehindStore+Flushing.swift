@@ -123,7 +123,7 @@ final class FlushPause: Sendable {
 /// The number and the delays of a ``WriteBehindStore``'s retries of failed writes.
 ///
 /// Only an error that is both `isRetryable` and `nothingChanged` is retried.
-public struct RetryPolicy: Sendable, Hashable {
+public struct WriteBehindRetryPolicy: Sendable, Hashable {
   /// The maximum number of retries, or 0 for none.
   public let attempts: Int
 

@@ -23,7 +23,7 @@ import Synchronization
 /// larger than the bounds are written directly to the base after all earlier writes. When they return, they are as
 /// durable as the base makes them.
 ///
-/// **Failures.** Transient errors are retried as specified by ``RetryPolicy``. A batch that fails because of one of its
+/// **Failures.** Transient errors are retried as specified by ``WriteBehindRetryPolicy``. A batch that fails because of one of its
 /// changes is discarded alone. The batches before and after it are written, even if they change the same keys. For that
 /// reason, every accepted batch is kept until it is written. A full disk, or an error with an unknown code, may concern
 /// one batch or all of them, so every batch is tried, if necessary alone. After any other error, such as a failed sync,
@@ -46,7 +46,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// The time that changes wait before they are written, or longer if an earlier flush is still running.
   public let maximumAge: Duration
 
-  let retries: RetryPolicy
+  let retries: WriteBehindRetryPolicy
   let clock: any Clock<Duration>
   let onFailure: @Sendable (WriteBehindFailure<Value>) -> Void
   let pause: FlushPause
@@ -71,7 +71,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///     for a flush is resumed. It must not wait for this store. Defaults to a no-op.
   public init(
     _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
-    retries: RetryPolicy = RetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
+    retries: WriteBehindRetryPolicy = WriteBehindRetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
     onFailure: @escaping @Sendable (WriteBehindFailure<Value>) -> Void = { _ in }
   ) {
     self.base = base
@@ -268,7 +268,7 @@ extension DataStore {
   ///   - onFailure: A closure that receives discarded changes. Defaults to a no-op.
   public func writeBehind(
     bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
-    retries: RetryPolicy = RetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
+    retries: WriteBehindRetryPolicy = WriteBehindRetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
     onFailure: @escaping @Sendable (WriteBehindFailure<Value>) -> Void = { _ in }
   ) -> WriteBehindStore<Self> {
     WriteBehindStore(

@@ -49,8 +49,8 @@ struct ResponseRecord: Sendable, Equatable {
     bytes.append(contentsOf: place.bigEndianBytes)
     bytes.append(int64: used)
     bytes.append(uint16: response.status)
-    bytes.append(int64: response.requestTime.microseconds)
-    bytes.append(int64: response.responseTime.microseconds)
+    bytes.append(int64: response.requestTime.microsecondsInRecord)
+    bytes.append(int64: response.responseTime.microsecondsInRecord)
     bytes.append(int64: response.length ?? -1)
     bytes.append(block: Array(response.url.utf8))
     bytes.append(block: response.partition)
@@ -184,13 +184,8 @@ extension Date {
   fileprivate static let microsecondsInRecords = -(Int64(1) << 56)...(Int64(1) << 56)
 
   /// The time in microseconds since 1970, at most what a record can have.
-  var microseconds: Int64 {
-    let (microseconds, range) = ((timeIntervalSince1970 * 1_000_000).rounded(), Date.microsecondsInRecords)
-    return Int64(exactly: min(max(microseconds, Double(range.lowerBound)), Double(range.upperBound))) ?? 0
-  }
-
-  init(microseconds: Int64) {
-    self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000)
+  fileprivate var microsecondsInRecord: Int64 {
+    min(max(microseconds, Date.microsecondsInRecords.lowerBound), Date.microsecondsInRecords.upperBound)
   }
 }
 #endif
