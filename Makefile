@@ -28,7 +28,7 @@ TRAITS := --enable-all-traits
 
 # One build folder for the root and the nested packages, so that each module is compiled once. SwiftPM passes the traits to
 # the compiler in the order of a set, which must be the same in each build.
-SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --disable-index-store --scratch-path "$(CURDIR)/.build"
+SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDIR)/.build"
 
 # The folder below which `make install` puts the tool, and the folder in which that one is created, for packagers.
 PREFIX ?= /usr/local

@@ -61,7 +61,7 @@ import Testing
     let folder = try TemporaryFolder()
     let (path, log) = (folder.path("queue"), folder.path("log"))
     let count = Int(ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"] ?? "") ?? 0 >= 100 ? 10_000 : 1000
-    FileManager.default.createFile(atPath: log, contents: nil)
+    #expect(FileManager.default.createFile(atPath: log, contents: nil))
     do {
       let queue = try await Self.open(path)
       try await queue.enqueue((0..<count).map { QueueInput($0) })
