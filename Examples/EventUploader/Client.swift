@@ -70,7 +70,7 @@ struct Client<Target: Endpoint> {
       })
     async let uploads: Void = worker.run()
     try await record(eventCount, recorded)
-    // What was recorded and not uploaded yet stays in the outbox, whatever happens, and the next client uploads it.
+    // Events that were recorded and not uploaded yet stay in the outbox, whatever happens, and the next client uploads them.
     while try await outbox.count() > 0 { try await Task.sleep(for: .milliseconds(20)) }
     worker.shutDown()
     try await uploads

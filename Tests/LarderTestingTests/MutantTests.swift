@@ -44,7 +44,9 @@ import Testing
   }
 
   // `QueueMutantTests` has the faults of queues.
-  @Test(arguments: ConformanceGroup.allCases.filter { $0 != .queues }) func everyGroupFindsAFault(_ group: ConformanceGroup) async throws {
+  @Test(arguments: ConformanceGroup.allCases.filter { $0 != .queues }) func everyGroupFindsAFault(
+    _ group: ConformanceGroup
+  ) async throws {
     var found: [Fault] = []
     for fault in Fault.allCases where found.isEmpty {
       for conformanceCase in MutantTests.suite(of: fault).cases where conformanceCase.group == group {
