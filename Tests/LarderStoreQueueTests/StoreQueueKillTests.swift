@@ -92,8 +92,8 @@ import Testing
 
   // MARK: Producers and workers
 
-  /// Enqueues and works without end.
-  fileprivate static func work(_ path: String, _ logPath: String, round: Int) async throws {
+  /// Enqueues and works until it is killed, some time after it has enqueued an item, however busy the machine is.
+  fileprivate static func work(_ path: String, _ logPath: String, round: Int, killedAfter delay: UInt32) async throws {
     let queue = try await open(open(path), hours: round)
     let log = Log(logPath)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -105,6 +105,7 @@ import Testing
             let id: StoreKey? = index.isMultiple(of: 3) ? "id \(number)" : nil
             try await queue.enqueue(number, id: id, priority: index % 2, group: StoreKey("\(producer) \(index % 2)"))
             log.append("e", number)
+            if producer == 0, index == 0 { die(after: delay) }
           }
         }
       }
@@ -150,8 +151,7 @@ import Testing
         }
         await #expect(processExitsWith: .signal(SIGKILL)) {
           [path = path as String, logPath = logPath as String, delay = delay as UInt32, round = round as Int] in
-          StoreQueueKillTests.die(after: delay)
-          try await StoreQueueKillTests.work(path, logPath, round: round)
+          try await StoreQueueKillTests.work(path, logPath, round: round, killedAfter: delay)
         }
         run.isOver.store(true, ordering: .relaxed)
         try await group.waitForAll()

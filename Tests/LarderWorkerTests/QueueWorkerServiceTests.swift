@@ -11,7 +11,9 @@ import Testing
 @Suite struct QueueWorkerServiceTests {
   @Test func aGracefulShutdownLetsRunningClosuresEnd() async throws {
     let folder = try TemporaryFolder()
-    let queue = try await QueueStore<Int>(path: folder.path("queue"), codec: .cbor(), durability: .buffered)
+    let clock = ManualClock()
+    let queue = try await QueueStore<Int>(
+      path: folder.path("queue"), codec: .cbor(), durability: .buffered, clock: clock, now: { clock.date })
     try await queue.enqueue((0..<5).map { QueueInput($0) })
     let gate = ManualClock()
     let worker = QueueWorker([QueueHandler(queue) { _ in try await gate.sleep(for: .seconds(1)) }], concurrency: 2)

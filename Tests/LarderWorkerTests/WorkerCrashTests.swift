@@ -35,7 +35,7 @@ import Testing
     }
     let worker = QueueWorker(
       [
-        QueueHandler(queue) { delivery in
+        QueueHandler(queue, lease: .seconds(3600)) { delivery in
           switch delivery.value {
           case poison: kill(getpid(), SIGKILL)
           case let value where value % 10 == 3 && value > poison: throw Failure()

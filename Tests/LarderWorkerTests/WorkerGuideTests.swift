@@ -1,5 +1,6 @@
 import Larder
 import LarderStoreQueue
+import LarderTesting
 import LarderWorker
 import Synchronization
 import TestSupport
@@ -85,7 +86,9 @@ import UnixSignals
   }
 
   private func queue(_ items: [String]) async throws -> StoreQueue<MemoryStore<[UInt8]>, String> {
-    let queue = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "queue/", codec: .json())
+    let clock = ManualClock()
+    let queue = try await StoreQueue(
+      MemoryStore<[UInt8]>(), prefix: "queue/", codec: .json(String.self), clock: clock, now: { clock.date })
     try await queue.enqueue(items.map { QueueInput($0) })
     return queue
   }
