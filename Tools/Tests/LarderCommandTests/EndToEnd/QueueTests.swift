@@ -244,7 +244,7 @@ import Testing
     #expect(try await Tool.larder("set", queue, "a", "1", "--ttl", "1ms") == .done())
     #expect(try await Tool.larder("list", queue) == .done())
     #expect(try await receive().map(\.key) == ["a"])
-    #expect(try await Tool.larder("dead purge", queue).errors == "purged 1 entry\n")
+    #expect(try await Tool.larder("purge", queue).errors == "purged 1 entry\n")
     #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":0,"leased":0,"dead":0,"#))
   }
 
