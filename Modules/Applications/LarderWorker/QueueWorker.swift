@@ -323,7 +323,7 @@ public final class QueueWorker: Sendable {
       defer { group.cancelAll() }
       guard try await group.next() == false else { return }
       group.cancelAll()
-      // The closure may have succeeded at the same time.
+      // The closure may have succeeded at the same time. Its error is that of the cancellation, so the limit is reported.
       if let hasEnded = try? await group.next(), hasEnded { return }
       throw handler.timeLimitExceeded
     }
