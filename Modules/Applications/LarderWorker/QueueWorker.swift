@@ -21,8 +21,8 @@ import Synchronization
 /// ## Items that crash the process
 ///
 /// An item whose consumers may have crashed is processed alone: no other item runs, and none of its queue is leased
-/// at that time. If it crashes the process again, the delivery counts for no other item of the queue, so that it alone becomes
-/// a dead letter.
+/// at that time. If it crashes the process again, the delivery counts for no other item of the queue, so that it alone
+/// becomes a dead letter.
 ///
 /// ## Shutdown
 ///
@@ -99,7 +99,8 @@ public final class QueueWorker: Sendable {
   /// An error of a queue does not end the worker. It reports the error, waits, and tries again.
   ///
   /// - Throws: `StoreError` with `invalidArgument` if an argument of the worker or of a handler is not as described;
-  ///   `conflict` if the worker is running already; `CancellationError` if the task was cancelled, after the items of running closures were given back.
+  ///   `conflict` if the worker is running already; `CancellationError` if the task was cancelled, after the items of
+  ///   running closures were given back.
   public func run() async throws {
     try check()
     let isFirst = waits.withLock { waits in
