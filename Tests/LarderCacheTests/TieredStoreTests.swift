@@ -9,7 +9,7 @@ import Testing
 @testable import LarderCache
 
 /// A cache in another store, whose copies outlive the object.
-@Suite(.timeLimit(.minutes(5))) struct TieredStoreTests {
+@Suite(.timeLimit(.minutes(60))) struct TieredStoreTests {
   typealias Store = TieredStore<FaultyStore<Server>, FaultyStore<MemoryStore<[UInt8]>>>
 
   let memory = MemoryStore<Int>()

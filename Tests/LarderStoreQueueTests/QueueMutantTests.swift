@@ -34,7 +34,7 @@ import Testing
     QueueConformanceSuite(
       named: fault?.rawValue ?? "no fault", lacking: .persistence, rounds: 40,
       // Some faults make a case wait forever.
-      timeLimit: fault == nil ? ConformanceSuite.timeLimitOfProcess : .seconds(30)
+      timeLimit: fault == nil ? ConformanceSuite.timeLimitOfProcess : .seconds(fault == .losesWhenWaiting ? 2 : 30)
     ) { location in
       FaultyQueue(base: try await StoreQueueDeliveries.open(MemoryStore<[UInt8]>(), location), fault: fault)
     }
