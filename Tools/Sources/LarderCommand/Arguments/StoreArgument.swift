@@ -37,8 +37,25 @@ struct OpeningOptions: ParsableArguments {
       "How long to wait while another program has the store open, such as 500ms or 1m. 0s does not wait.",
       valueName: "time"))
   var wait = DurationArgument(.seconds(5))
-  @OptionGroup var encryption: EncryptionOptions
-  @OptionGroup var metrics: MetricsOption
+  @Option(
+    help: ArgumentHelp(
+      "The keys of encrypted values: \(KeyRingLocation.kinds). A new store is then encrypted.", valueName: "ring"))
+  var keyRing: KeyRingLocation?
+  @Option(help: ArgumentHelp("The purpose that the encrypted values are bound to.", valueName: "name"))
+  var purpose: String?
+  @Option(help: .passwordFile) var passwordFile: String?
+  @Flag(
+    name: .customLong("metrics"),
+    help: "Report the operations on the store on standard error, with their counts and latencies.")
+  var reportsMetrics = false
+
+  func validate() throws {
+    guard (keyRing == nil) == (purpose == nil) else {
+      throw ValidationError(
+        keyRing == nil ? "--purpose needs --key-ring" : "--key-ring needs --purpose, which the values are bound to")
+    }
+    guard passwordFile == nil || keyRing != nil else { throw ValidationError("--password-file needs --key-ring") }
+  }
 
   /// Returns a store with these options.
   ///
@@ -50,8 +67,14 @@ struct OpeningOptions: ParsableArguments {
     _ url: String, sharingKeysOf other: StoreTarget? = nil, layout: SQLiteTableLayout? = nil
   ) -> StoreTarget {
     StoreTarget(
-      url: url, timeout: wait.duration, encryption: other?.encryption ?? encryption.choice, layout: layout,
-      meter: metrics.meter(of: url))
+      url: url, timeout: wait.duration, encryption: other?.encryption ?? encryption, layout: layout,
+      meter: reportsMetrics ? StoreMeter(name: url, logger: nil) : nil)
+  }
+
+  /// The keys of the values, or `nil` if there is no key ring.
+  private var encryption: EncryptionChoice? {
+    guard let keyRing, let purpose else { return nil }
+    return EncryptionChoice(location: keyRing, passwordFile: passwordFile, purpose: purpose)
   }
 }
 
@@ -67,21 +90,6 @@ struct StoreTarget: Sendable {
   var layout: SQLiteTableLayout?
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
-}
-
-/// The option to report the store operations that a verb made.
-struct MetricsOption: ParsableArguments {
-  @Flag(
-    name: .customLong("metrics"),
-    help: "Report the operations on the store on standard error, with their counts and latencies.")
-  var isWanted = false
-
-  /// Returns a meter for a store, or `nil` if no report is wanted.
-  ///
-  /// - Parameter url: The URL of the store, which names the report.
-  func meter(of url: String) -> StoreMeter? {
-    isWanted ? StoreMeter(name: url, logger: nil) : nil
-  }
 }
 
 /// The access of a verb that only reads its store.

@@ -24,11 +24,11 @@ struct KeyRingCommand: AsyncParsableCommand {
 /// The key ring that a verb works on.
 struct KeyRingArgument: ParsableArguments {
   @Argument(help: "The key ring, such as file:keys.json: a kind, a colon and a place.") var ring: KeyRingLocation
-  @OptionGroup var password: PasswordOption
+  @Option(help: .passwordFile) var passwordFile: String?
 
   /// Opens the key ring.
   func open() async throws -> KeyRing {
-    try await ring.open(passwordFile: password.path)
+    try await ring.open(passwordFile: passwordFile)
   }
 }
 
@@ -47,7 +47,7 @@ struct KeyRingCreateCommand: AsyncParsableCommand {
   @OptionGroup var argument: KeyRingArgument
 
   func run() async throws {
-    let ring = try await argument.ring.create(passwordFile: argument.password.path)
+    let ring = try await argument.ring.create(passwordFile: argument.passwordFile)
     try KeyRingLine.write(["\(ring.primary)"])
   }
 }

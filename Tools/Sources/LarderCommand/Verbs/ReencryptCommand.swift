@@ -23,7 +23,7 @@ struct ReencryptCommand: AsyncParsableCommand {
   @OptionGroup var range: RangeOptions
 
   func validate() throws {
-    guard store.opening.encryption.keyRing != nil else {
+    guard store.opening.keyRing != nil else {
       throw ValidationError("--key-ring and --purpose are missing")
     }
   }

@@ -3,38 +3,12 @@ import Foundation
 import LarderCrypto
 import LarderKeychain
 
-/// The options of every verb that opens a store whose values may be encrypted.
-struct EncryptionOptions: ParsableArguments {
-  @Option(
-    help: ArgumentHelp(
-      "The keys of encrypted values: \(KeyRingLocation.kinds). A new store is then encrypted.", valueName: "ring"))
-  var keyRing: KeyRingLocation?
-  @Option(help: ArgumentHelp("The purpose that the encrypted values are bound to.", valueName: "name"))
-  var purpose: String?
-  @OptionGroup var password: PasswordOption
-
-  func validate() throws {
-    guard (keyRing == nil) == (purpose == nil) else {
-      throw ValidationError(
-        keyRing == nil ? "--purpose needs --key-ring" : "--key-ring needs --purpose, which the values are bound to")
-    }
-    guard password.path == nil || keyRing != nil else { throw ValidationError("--password-file needs --key-ring") }
+extension ArgumentHelp {
+  /// The help of the option for the password of a key ring.
+  static var passwordFile: ArgumentHelp {
+    ArgumentHelp(
+      "A file with the password of a password-file: ring. Defaults to asking on the terminal.", valueName: "path")
   }
-
-  /// The choice, or `nil` if there is no key ring.
-  var choice: EncryptionChoice? {
-    guard let keyRing, let purpose else { return nil }
-    return EncryptionChoice(location: keyRing, passwordFile: password.path, purpose: purpose)
-  }
-}
-
-/// The option for the password of a key ring.
-struct PasswordOption: ParsableArguments {
-  @Option(
-    name: .customLong("password-file"),
-    help: ArgumentHelp(
-      "A file with the password of a password-file: ring. Defaults to asking on the terminal.", valueName: "path"))
-  var path: String?
 }
 
 /// The keys of a store's values, as options name them.
