@@ -1,8 +1,10 @@
+import AsyncHTTPClient
 import Foundation
 import HTTPTestSupport
 import HummingbirdCore
 import Larder
 import LarderHTTPCache
+import LarderHTTPClient
 import Logging
 import NIOCore
 import NIOPosix
@@ -29,7 +31,32 @@ struct TestProxy: Sendable {
     var configuration = HTTPCacheConfiguration.shared
     configuration.now = now
     let cache = try await HTTPCache(store, configuration: configuration)
-    let proxy = Proxy(origin: Origin(host: "127.0.0.1", port: originPort, timeout: timeout), cache: cache)
+    let origin = Origin(host: "127.0.0.1", port: originPort, timeout: timeout)
+    try await run(Proxy(upstream: .connections(origin, cache)), body)
+  }
+
+  /// Runs a proxy with a private cache in a client in front of an origin.
+  ///
+  /// - Parameters:
+  ///   - originPort: The port of the origin.
+  ///   - body: A closure that sends requests.
+  static func runPrivate(originPort: Int, _ body: (TestProxy) async throws -> Void) async throws {
+    let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: .private)
+    let client = HTTPClient(
+      eventLoopGroupProvider: .singleton, configuration: ClientOrigin.configuration(timeout: .seconds(30)))
+    let http = CachedHTTPClient(client, cache: cache, redirects: .disallow)
+    let origin = ClientOrigin(authority: "127.0.0.1:\(originPort)", http: http)
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await run(Proxy(upstream: .client(origin)), body))
+    } catch {
+      result = .failure(error)
+    }
+    try await client.shutdown()
+    try result.get()
+  }
+
+  private static func run(_ proxy: Proxy, _ body: (TestProxy) async throws -> Void) async throws {
     let (ports, port) = AsyncStream<Int>.makeStream()
     let server = ClientChannel(responder: proxy.respond, idleTimeout: .seconds(30))
       .server(
