@@ -37,6 +37,7 @@ let package = Package(
     .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
+    .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -57,22 +58,30 @@ let package = Package(
       name: "HTTPCache",
       description: "The module LarderHTTPCache, which needs the packages of the types of HTTP and of structured fields."
     ),
+    .trait(
+      name: "HTTPClient",
+      description: "The module LarderHTTPClient, which needs the packages AsyncHTTPClient and swift-crypto.",
+      enabledTraits: ["HTTPCache"]),
   ],
   dependencies: [
-    // Resolved only with the trait `Metrics`.
+    // Resolved only with the trait `Metrics` or `HTTPClient`.
     .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    // Resolved only with the trait `Metrics`.
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     // Resolved only with the trait `ServiceLifecycle`.
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
-    // Resolved only with the trait `Crypto`.
+    // Resolved only with the trait `Crypto` or `HTTPClient`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     // Resolved only with the trait `HTTPCache`.
     .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
+    // Resolved only with the trait `HTTPClient`.
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
@@ -167,6 +176,19 @@ let package = Package(
           condition: .when(traits: ["HTTPCache"])),
       ],
       path: "Modules/HTTP/LarderHTTPCache"),
+    // Its tests are in the package of the examples, because that one builds AsyncHTTPClient anyway.
+    .target(
+      name: "LarderHTTPClient",
+      dependencies: [
+        "LarderHTTPCache",
+        .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["HTTPClient"])),
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HTTPClient"])),
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPClient"])),
+        .product(name: "Logging", package: "swift-log", condition: .when(traits: ["HTTPClient"])),
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HTTPClient"])),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["HTTPClient"])),
+      ],
+      path: "Modules/HTTP/LarderHTTPClient"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),

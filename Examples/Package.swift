@@ -8,15 +8,17 @@ let package = Package(
   dependencies: [
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPCache"]),
+      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     // For CachingProxy.
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.0.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
@@ -118,9 +120,12 @@ let package = Package(
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderHTTPClient", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
@@ -137,13 +142,40 @@ let package = Package(
       name: "CachingProxyTests",
       dependencies: [
         "CachingProxy",
+        "HTTPTestSupport",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderHTTPClient", package: "Larder"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ]),
+    // The server and the messages that the tests of HTTP share.
+    .target(
+      name: "HTTPTestSupport",
+      dependencies: [
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      path: "Tests/HTTPTestSupport"),
+    // Here and not in the package itself, because AsyncHTTPClient takes long to build.
+    .testTarget(
+      name: "LarderHTTPClientTests",
+      dependencies: [
+        "HTTPTestSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderHTTPClient", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
       ]),
     .testTarget(
       name: "OrdersTests",

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AsyncHTTPClient
 import Foundation
 import HTTPTypes
 import HummingbirdCore
@@ -6,6 +7,7 @@ import Larder
 import LarderCache
 import LarderCompressedFile
 import LarderHTTPCache
+import LarderHTTPClient
 import LarderJSON
 import LarderLMDB
 import Logging
@@ -40,7 +42,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
   @Option(help: "The maximum size of the stored responses in bytes.")
   var capacity = 100_000_000
 
-  @Option(help: "The kind of cache: shared by many users, or private to one.")
+  @Option(help: "The kind of cache: shared by many users, or private to one, in a client of AsyncHTTPClient.")
   var mode = HTTPCacheMode.shared.rawValue
 
   @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
@@ -58,12 +60,25 @@ struct CachingProxyCommand: AsyncParsableCommand {
 
   func run() async throws {
     let store = try await openStore()
+    let client = HTTPClient(
+      eventLoopGroupProvider: .singleton, configuration: ClientOrigin.configuration(timeout: .seconds(timeout)))
+    do {
+      try await serve(store, client)
+    } catch {
+      try await client.shutdown()
+      throw error
+    }
+    try await client.shutdown()
+    try await store.close()
+  }
+
+  private func serve(_ store: AnyDataStore<[UInt8]>, _ client: HTTPClient) async throws {
     var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
-    let proxy = Proxy(origin: try makeOrigin(), cache: cache)
+    let proxy = Proxy(upstream: upstream(cache, client, try makeOrigin()))
     let (host, port) = try address()
     var logger = Logger(label: "CachingProxy")
     // The status line would be torn by others.
@@ -81,7 +96,16 @@ struct CachingProxyCommand: AsyncParsableCommand {
       try await ServiceGroup(services: [server], gracefulShutdownSignals: [.sigint, .sigterm], logger: logger).run()
       group.cancelAll()
     }
-    try await store.close()
+  }
+
+  /// Returns the way to the origin: a private cache is in a client, as a program has it.
+  private func upstream(_ cache: HTTPCache, _ client: HTTPClient, _ origin: Origin) -> Proxy.Upstream {
+    switch cache.configuration.mode {
+    case .shared: .connections(origin, cache)
+    case .private:
+      .client(
+        ClientOrigin(authority: origin.authority, http: CachedHTTPClient(client, cache: cache, redirects: .disallow)))
+    }
   }
 
   private func openStore() async throws -> AnyDataStore<[UInt8]> {

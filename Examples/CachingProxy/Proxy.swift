@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import HTTPTypes
 import HummingbirdCore
 import LarderHTTPCache
@@ -7,8 +8,15 @@ import Synchronization
 
 /// Answers requests from a cache, and forwards the others to an origin.
 struct Proxy: Sendable {
-  let origin: Origin
-  let cache: HTTPCache
+  /// The way to the origin.
+  enum Upstream: Sendable {
+    /// Connections of the proxy's own, for a cache of many users.
+    case connections(Origin, HTTPCache)
+    /// A client of AsyncHTTPClient that has the cache, as a program uses it.
+    case client(ClientOrigin)
+  }
+
+  let upstream: Upstream
 
   /// Responds to a request.
   ///
@@ -22,26 +30,53 @@ struct Proxy: Sendable {
     guard let target = request.head.path, target.hasPrefix("/") || target == "*" else {
       return try await Self.refuse(.badRequest, "The proxy does not serve this request target.", to: request, writer)
     }
-    let upload =
-      request.head.hasBody
-      ? Upload(request.body, length: request.headers[.contentLength].flatMap { Int($0) }) : nil
-    do {
-      try await forward(request, upload: upload, writer: writer, channel: channel)
-    } catch {
+    let length = request.headers[.contentLength].flatMap { Int64($0) }
+    switch upstream {
+    case .client(let origin):
+      let upload = request.head.hasBody ? ClientUpload(request.body, length: length) : nil
+      do {
+        try await forward(request, to: origin, upload: upload, writer: writer)
+      } catch {
+        await upload?.stop()
+        throw error
+      }
       await upload?.stop()
-      throw error
+    case .connections(let origin, let cache):
+      let upload = request.head.hasBody ? Upload(request.body, length: length.map { Int($0) }) : nil
+      do {
+        try await forward(request, to: origin, cache, upload: upload, writer: writer, channel: channel)
+      } catch {
+        await upload?.stop()
+        throw error
+      }
+      await upload?.stop()
     }
-    await upload?.stop()
   }
 
   @concurrent
   private func forward(
-    _ request: Request, upload: Upload?, writer: consuming ResponseWriter, channel: any Channel
+    _ request: Request, to origin: ClientOrigin, upload: ClientUpload?, writer: consuming ResponseWriter
+  ) async throws {
+    let response: ClientOrigin.Response
+    do {
+      response = try await origin.send(request, upload: upload)
+    } catch {
+      let isTimeout = error as? HTTPClientError == .readTimeout || error as? HTTPClientError == .connectTimeout
+      return try await Self.refuse(
+        isTimeout ? .gatewayTimeout : .badGateway, "The origin did not answer.", to: request, writer)
+    }
+    try await Self.write(response.head, body: response.body, to: request, writer)
+  }
+
+  @concurrent
+  private func forward(
+    _ request: Request, to origin: Origin, _ cache: HTTPCache, upload: Upload?, writer: consuming ResponseWriter,
+    channel: any Channel
   ) async throws {
     let interim = InterimResponses(channel: channel)
     let response: HTTPCacheResponse
     do {
-      response = try await cache.response(to: forwarded(request.head)) { [origin] forwarded in
+      response = try await cache.response(to: Self.forwarded(request.head, to: origin)) { forwarded in
         var response = try await origin.send(forwarded, upload: upload, interim: interim.forward)
         response.head.headerFields.removeHopByHopFields()
         return HTTPForwardedResponse(head: response.head, body: response.body)
@@ -54,11 +89,11 @@ struct Proxy: Sendable {
       let status: HTTPResponse.Status = if case OriginError.timedOut = error { .gatewayTimeout } else { .badGateway }
       return try await Self.refuse(status, "The origin did not answer.", to: request, writer)
     }
-    try await Self.write(response.head, body: response.body, to: request, writer)
+    try await Self.write(response.head, body: response.body.map { ByteBuffer(bytes: $0) }, to: request, writer)
   }
 
   /// Returns a request as it is sent to the origin.
-  private func forwarded(_ request: HTTPRequest) -> HTTPRequest {
+  private static func forwarded(_ request: HTTPRequest, to origin: Origin) -> HTTPRequest {
     var forwarded = request
     forwarded.scheme = "http"
     forwarded.authority = origin.authority
@@ -72,14 +107,15 @@ struct Proxy: Sendable {
 
   @concurrent
   private static func write(
-    _ head: HTTPResponse, body: HTTPCacheBody, to request: Request, _ writer: consuming ResponseWriter
+    _ head: HTTPResponse, body: some AsyncSequence<ByteBuffer, any Error> & Sendable, to request: Request,
+    _ writer: consuming ResponseWriter
   ) async throws {
     var head = head
     let hasBody = head.hasBody(inResponseTo: request.method)
     if hasBody, !head.headerFields.contains(.contentLength) { head.headerFields[.transferEncoding] = "chunked" }
     var bodyWriter = try await writer.writeHead(head)
     if hasBody {
-      for try await bytes in body { try await bodyWriter.write(ByteBuffer(bytes: bytes)) }
+      for try await buffer in body { try await bodyWriter.write(buffer) }
     }
     try await bodyWriter.finish(nil)
   }

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import NIOCore
 import Synchronization
 import Testing

@@ -12,7 +12,7 @@ extension HTTPCache {
 
   /// Returns the response to a request that needs the origin.
   func response(to exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) async throws -> Result {
-    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.partition)
+    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
     guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
       return try await lead(Fetch(), exchange, entries, forward)
     }
@@ -67,7 +67,7 @@ extension HTTPCache {
 
   /// Refreshes a stale response in the background, unless a fetch for it is under way.
   func refresh(_ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) {
-    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.partition)
+    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
     guard case .lead(let fetch) = state.withLock({ $0.flights.admit(key, at: elapsed) { Fetch(isBackground: true) } })
     else {
       return
@@ -164,7 +164,7 @@ extension HTTPCache {
   ) async {
     var decision = decided
     let (head, fetch, entries, exchange) = (forwarded.head, work.fetch, work.entries, work.exchange)
-    let writer = makeWriter(&decision, head, exchange, work.token)
+    let writer = makeWriter(&decision, forwarded, exchange, work.token)
     let hasBody = exchange.request.method != .head && ![204, 304].contains(head.status.code)
     let isDelivered: Bool
     var reader: CacheReader?
@@ -250,13 +250,14 @@ extension HTTPCache {
   ///
   /// If it must not be stored, the decision says why.
   private func makeWriter(
-    _ decision: inout ResponseDecision, _ head: HTTPResponse, _ exchange: Exchange, _ token: FetchToken?
+    _ decision: inout ResponseDecision, _ forwarded: HTTPForwardedResponse, _ exchange: Exchange, _ token: FetchToken?
   ) -> CacheWriter? {
     guard decision.storing != nil else {
       if let refusal = decision.refusal { count { $0.notStoredCounts[refusal.rawValue, default: 0] += 1 } }
       return nil
     }
-    switch configuration.willStore?(exchange.request, head) {
+    guard forwarded.isStorable else { return refuse("client", &decision) }
+    switch configuration.willStore?(exchange.request, forwarded.head) {
     case nil: break
     case .refuse: return refuse("refused", &decision)
     case .store(let userData):

@@ -104,6 +104,8 @@ public final class HTTPCache: Sendable {
   ///   - policy: The policy; defaults to `standard`.
   ///   - partition: The partition of the request; defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/partition``.
+  ///   - identity: The identity of the user of the request; defaults to `nil`, for the one of
+  ///     ``HTTPCacheConfiguration/identity``.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the URL and the method of
   ///     `request`, and may have other conditions or another range. The closure can be called after this method has
   ///     returned, to refresh a stale response in the background.
@@ -112,16 +114,17 @@ public final class HTTPCache: Sendable {
   ///   be used in its place.
   public func response(
     to request: HTTPRequest, policy: HTTPCachePolicy = .standard, partition: [UInt8]? = nil,
-    forward: @escaping Forward
+    identity: [UInt8]? = nil, forward: @escaping Forward
   ) async throws -> HTTPCacheResponse {
     let url = try HTTPCache.url(of: request)
-    let partition = partition ?? configuration.partition(request)
+    let scope = CacheScope(
+      partition: partition ?? configuration.partition(request), identity: identity ?? configuration.identity(request))
     count { $0.requestCount += 1 }
     try await settle(url)
-    var entries = try await entries(url: url, partition: partition)
+    var entries = try await entries(url: url, scope)
     while true {
       let decision = rules.decide(
-        request: request, url: url, partition: partition, policy: policy, stored: entries.map(\.response), now: now)
+        request: request, url: url, scope: scope, policy: policy, stored: entries.map(\.response), now: now)
       let result: Result
       switch decision {
       case .answer(let reuse):
@@ -170,14 +173,19 @@ public final class HTTPCache: Sendable {
     }
   }
 
-  /// Reads the stored responses for a URL.
+  /// Reads the stored responses for a URL: those of a user, and the public ones of all.
   ///
   /// There is none if the store fails.
-  private func entries(url: String, partition: [UInt8]) async throws -> [StoredEntry] {
+  private func entries(url: String, _ scope: CacheScope) async throws -> [StoredEntry] {
     do {
       try await repeatInvalidations()
       guard !isInvalidated(url) else { return [] }
-      return try await calls { [storage] in try await storage.entries(url: url, partition: partition) }
+      return try await calls { [storage, rules] in
+        let own = try await storage.entries(url: url, partition: scope.own)
+        guard scope.hasIdentity else { return own }
+        return own
+          + (try await storage.entries(url: url, partition: scope.common)).filter { rules.isPublic($0.response) }
+      }
     } catch let error as CancellationError {
       throw error
     } catch {

@@ -83,6 +83,15 @@ public struct HTTPCacheConfiguration: Sendable {
   /// `Vary`, such as the account. The store contains the partition.
   public var partition: @Sendable (_ request: HTTPRequest) -> [UInt8] = { _ in [] }
 
+  /// A closure that returns the identity of the user of a request.
+  ///
+  /// Defaults to one that returns an empty identity for all.
+  ///
+  /// A private cache can serve several users. It reuses the response to a request with an identity only for requests with
+  /// the same identity, unless the response has `public`. Return a keyed hash of the credentials, such as HMAC-SHA256 of
+  /// `Authorization`, because the store contains the identity. `CachedHTTPClient` of LarderHTTPClient does this.
+  public var identity: @Sendable (_ request: HTTPRequest) -> [UInt8] = { _ in [] }
+
   /// A closure that decides whether a response is stored, like `willCacheResponse` of `URLSession`.
   ///
   /// Defaults to `nil`, for every response that may be stored.

@@ -18,6 +18,12 @@ public struct HTTPForwardedResponse: Sendable {
   /// The head.
   public var head: HTTPResponse
 
+  /// Whether the response may be stored.
+  ///
+  /// Defaults to `true`. Set it to `false` if your client has changed the response in a way that the head does not
+  /// describe. `Cache-Status` then has the detail `not-stored-client`.
+  public var isStorable = true
+
   /// Passes the chunks of the body to a closure, until the body ends or the closure throws.
   let forEachChunk: @Sendable (_ body: ([UInt8]) async throws -> Void) async throws -> Void
 

@@ -59,6 +59,31 @@ public struct CacheStatus: Sendable, Hashable {
 }
 
 extension CacheStatus {
+  /// Reads the last member of a field `Cache-Status`, which is the one of the cache that is next to the client.
+  ///
+  /// - Parameter fieldValue: The value of the field.
+  /// - Returns: The status, or `nil` if the value has no member or is no structured field.
+  public init?(fieldValue: String) {
+    var parser = StructuredFieldValueParser(Array(fieldValue.utf8))
+    // Anyone may have written the field, so a value that cannot be parsed is no error.
+    guard case .item(let item) = (try? parser.parseListFieldValue())?.last else { return nil }
+    for (key, value) in item.rfc9651Parameters {
+      switch (key, value) {
+      case ("hit", .bool(let isHit)): self.isHit = isHit
+      case ("fwd", .token(let reason)): forward = ForwardReason(rawValue: reason)
+      case ("fwd-status", .integer(let code)): forwardStatus = Int(code)
+      case ("ttl", .integer(let seconds)): timeToLive = Int(seconds)
+      case ("stored", .bool(let isStored)): self.isStored = isStored
+      case ("collapsed", .bool(let isCollapsed)): self.isCollapsed = isCollapsed
+      case ("detail", .token(let detail)), ("detail", .string(let detail)): self.detail = detail
+      default: break
+      }
+    }
+    // Only a stored response has a time to live.
+    isValidated = forwardStatus == 304 && timeToLive != nil
+    isStale = !isValidated && timeToLive ?? 0 < 0
+  }
+
   /// Returns the value of `Cache-Status` for a cache with a name.
   ///
   /// - Parameter name: The name of the cache.

@@ -25,8 +25,8 @@ struct Exchange: Sendable {
   /// The URL of the request, as ``RequestURL`` writes it.
   var url: String
 
-  /// The partition of the request.
-  var partition: [UInt8]
+  /// The scope of the request.
+  var scope: CacheScope
 
   /// The policy of the request.
   var policy: HTTPCachePolicy

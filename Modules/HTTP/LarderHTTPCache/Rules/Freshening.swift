@@ -156,6 +156,9 @@ extension HTTPCacheRules {
   func use(of response: StoredResponse, _ arrival: Arrival) -> FreshenedUse {
     let directives = directives(of: response.fields, response.facts)
     if refusal(for: response, request: nil, directives) != nil { return .remove }
+    // The response was stored for all users, and is no longer public for this one.
+    let scope = arrival.exchange.scope
+    if scope.hasIdentity, response.partition == scope.common, !directives.control.isPublic { return .remove }
     return refusal(for: response, request: arrival.request, directives) == nil ? .store : .ignore
   }
 }

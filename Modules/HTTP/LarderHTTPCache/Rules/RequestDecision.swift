@@ -20,17 +20,18 @@ extension HTTPCacheRules {
   /// - Parameters:
   ///   - request: The request of the client.
   ///   - url: The URL of the request, as ``RequestURL`` writes it.
-  ///   - partition: The partition of the request; defaults to none.
+  ///   - scope: The scope of the request; defaults to that of all requests.
   ///   - policy: The policy of the request.
   ///   - stored: The stored responses for this URL and partition.
   ///   - now: The present time.
   func decide(
-    request: HTTPRequest, url: String, partition: [UInt8] = [], policy: HTTPCachePolicy, stored: [StoredResponse],
+    request: HTTPRequest, url: String, scope: CacheScope = CacheScope(), policy: HTTPCachePolicy,
+    stored: [StoredResponse],
     now: Date
   ) -> RequestDecision {
     let facts = RequestFacts(request.headerFields, now: now.timeIntervalSince1970)
     let exchange = Exchange(
-      request: request, forwarded: request, url: url, partition: partition, policy: policy, stored: stored,
+      request: request, forwarded: request, url: url, scope: scope, policy: policy, stored: stored,
       purpose: .forward, reason: .uriMiss)
     let isHead = request.method == .head
     guard isHead || request.method == .get else { return forward(exchange, facts, because: .method) }

@@ -245,13 +245,14 @@ struct Arrival {
     selection = Selection(
       exchange.stored, request: request, fields: fields, isHead: exchange.request.method == .head, rules)
     var candidate = StoredResponse(
-      url: exchange.url, partition: exchange.partition, status: response.status.code, fields: response.headerFields,
+      url: exchange.url, partition: exchange.scope.own, status: response.status.code, fields: response.headerFields,
       selecting: SelectingFields(sets: []), requestTime: requestTime, responseTime: responseTime, length: nil)
     candidate.length = candidate.facts.contentLength
     var values = RequestValues(fields)
     candidate.selecting = SelectingFields(names: candidate.facts.vary ?? [], in: &values)
-    self.candidate = candidate
     directives = rules.directives(of: response.headerFields, candidate.facts)
+    if directives.control.isPublic { candidate.partition = exchange.scope.common }
+    self.candidate = candidate
     name = rules.name
   }
 

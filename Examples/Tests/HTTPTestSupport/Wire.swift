@@ -1,29 +1,29 @@
 import Foundation
-import NIOCore
+package import NIOCore
 import NIOPosix
 
 /// A message of HTTP/1.1 as it was received: each byte is one character of the texts.
-struct Message: Sendable {
+package struct Message: Sendable {
   /// The number of the request's connection, from 0.
-  var connection = 0
+  package var connection = 0
 
   /// The start line and the fields.
-  var head: String
-  var body = ""
+  package var head: String
+  package var body = ""
 
   /// Whether the body was received to its end.
-  var isComplete = true
+  package var isComplete = true
 
   /// The interim responses before this response.
-  var interim: [Message] = []
+  package var interim: [Message] = []
 
-  var startLine: String { head.components(separatedBy: "\r\n")[0] }
-  var method: String { startLine.components(separatedBy: " ")[0] }
-  var target: String { startLine.components(separatedBy: " ")[1] }
-  var status: Int { Int(startLine.components(separatedBy: " ")[1]) ?? 0 }
+  package var startLine: String { head.components(separatedBy: "\r\n")[0] }
+  package var method: String { startLine.components(separatedBy: " ")[0] }
+  package var target: String { startLine.components(separatedBy: " ")[1] }
+  package var status: Int { Int(startLine.components(separatedBy: " ")[1]) ?? 0 }
 
   /// Returns the values of a field, in order.
-  subscript(name: String) -> [String] {
+  package subscript(name: String) -> [String] {
     head.components(separatedBy: "\r\n").dropFirst().compactMap { line in
       guard let colon = line.firstIndex(of: ":"), line[..<colon].lowercased() == name.lowercased() else { return nil }
       return String(line[line.index(after: colon)...].drop { $0 == " " })
@@ -32,18 +32,20 @@ struct Message: Sendable {
 }
 
 /// The two directions of a connection whose bytes a test reads and writes itself.
-struct Wire {
+package struct Wire {
   private var parts: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
   private let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
   private var received = ""
 
-  init(_ inbound: NIOAsyncChannelInboundStream<ByteBuffer>, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>) {
+  package init(
+    _ inbound: NIOAsyncChannelInboundStream<ByteBuffer>, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+  ) {
     parts = inbound.makeAsyncIterator()
     self.outbound = outbound
   }
 
   /// Connects to a port of this computer, and closes the connection when a closure returns.
-  static func connect<Result: Sendable>(
+  package static func connect<Result: Sendable>(
     to port: Int, _ body: (inout Wire) async throws -> Result
   ) async throws -> Result {
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -59,12 +61,12 @@ struct Wire {
   }
 
   /// Sends text, each of whose characters is one byte.
-  func send(_ text: String) async throws {
+  package func send(_ text: String) async throws {
     try await outbound.write(ByteBuffer(bytes: text.unicodeScalars.map { UInt8($0.value) }))
   }
 
   /// Returns the next request; `nil` at the end of the connection.
-  mutating func readRequest(readsBody: Bool = true) async throws -> Message? {
+  package mutating func readRequest(readsBody: Bool = true) async throws -> Message? {
     guard let head = try await readHead() else { return nil }
     var request = Message(head: head)
     if readsBody, request["Transfer-Encoding"] == ["chunked"] || !request["Content-Length"].isEmpty {
@@ -76,7 +78,7 @@ struct Wire {
   /// Returns the next final response, with its body as far as it came.
   ///
   /// - Parameter hasBody: Whether a body follows the head; not for a response to HEAD.
-  mutating func readResponse(hasBody: Bool = true) async throws -> Message? {
+  package mutating func readResponse(hasBody: Bool = true) async throws -> Message? {
     var interim: [Message] = []
     while let head = try await readHead() {
       var response = Message(head: head, interim: interim)
@@ -91,7 +93,7 @@ struct Wire {
   }
 
   /// Returns the next bytes, or `nil` at the end of the connection.
-  mutating func readSome() async throws -> String? {
+  package mutating func readSome() async throws -> String? {
     if received.isEmpty, try await !receive() { return nil }
     defer { received = "" }
     return received

@@ -1,0 +1,91 @@
+import AsyncHTTPClient
+import Foundation
+import HTTPTestSupport
+import Larder
+import LarderHTTPCache
+import LarderHTTPClient
+import LarderLMDB
+import Logging
+import NIOCore
+import NIOHTTP1
+import Synchronization
+import Testing
+
+/// The code of the pages of LarderHTTPClient.
+@Suite("Guide of LarderHTTPClient", .timeLimit(.minutes(1)))
+final class GuideTests: Sendable {
+  private let received = Mutex("")
+
+  private func consume(_ buffer: ByteBuffer) {
+    received.withLock { $0 += String(buffer: buffer) }
+  }
+
+  private func get(_ request: HTTPClientRequest, in folder: String) async throws {
+    let store = try await LMDBStore(path: folder + "/http", codec: .raw)
+    let cache = try await HTTPCache(store, configuration: .private)
+    let http = CachedHTTPClient(HTTPClient.shared, cache: cache)
+    let response = try await http.execute(request, deadline: .now() + .seconds(10))
+    for try await buffer in response.body { consume(buffer) }
+    try await store.close()
+  }
+
+  private func isHit(_ response: HTTPClientResponse, _ logger: Logger) -> Bool {
+    if let status = response.cacheStatus, status.isHit {
+      logger.info("from the store", metadata: ["ttl": "\(status.timeToLive ?? 0)"])
+    }
+    return response.cacheStatus?.isHit == true
+  }
+
+  private func withoutRedirects(_ cache: HTTPCache) -> CachedHTTPClient {
+    let http = CachedHTTPClient(HTTPClient.shared, cache: cache, redirects: .disallow)
+    return http
+  }
+
+  private func withKey(_ cache: HTTPCache, _ key: [UInt8]) -> CachedHTTPClient {
+    let http = CachedHTTPClient(HTTPClient.shared, cache: cache, credentialsKey: key)
+    return http
+  }
+
+  private func get(
+    _ request: HTTPClientRequest, _ http: CachedHTTPClient, account: String
+  ) async throws -> HTTPClientResponse {
+    let response = try await http.execute(request, deadline: .now() + .seconds(10), partition: Array(account.utf8))
+    return response
+  }
+
+  @Test("A response outlives the program in a file")
+  func file() async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await Setting.run { _, wire in
+      try await wire.send(response("Cache-Control: max-age=60"))
+      return .keep
+    } _: { setting async throws in
+      for _ in 1...2 { try await get(setting.request("/"), in: folder.path) }
+      #expect(received.withLock { $0 } == "texttext" && setting.origin.requests.count == 1)
+    }
+  }
+
+  @Test("The status is read from the response, and each argument has its effect")
+  func arguments() async throws {
+    try await Setting.run { _, wire in
+      try await wire.send(response(status: "302 Found", "Location: /b", "Cache-Control: max-age=60"))
+      return .keep
+    } _: { setting async throws in
+      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      for http in [withoutRedirects(setting.cache), withoutRedirects(setting.cache)] {
+        for (account, isNew) in [("a", true), ("a", false), ("b", true)] {
+          let response = try await get(setting.request("/"), http, account: account)
+          _ = try await response.body.collect(upTo: 100)
+          #expect(response.status == .found)
+          #expect(isHit(response, logger) == !isNew)
+        }
+        try await setting.cache.removeAll()
+      }
+      await #expect(throws: HTTPClientError.redirectCycleDetected) {
+        try await setting.send(setting.request("/"), by: withKey(setting.cache, [UInt8](repeating: 1, count: 32)))
+      }
+    }
+  }
+}

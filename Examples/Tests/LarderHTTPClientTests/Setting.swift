@@ -1,0 +1,101 @@
+import AsyncHTTPClient
+import Foundation
+import HTTPTestSupport
+import Larder
+import LarderHTTPCache
+import LarderHTTPClient
+import LarderTesting
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// A client with a cache in front of a server on loopback.
+struct Setting: Sendable {
+  let origin: TestOrigin
+  let cache: HTTPCache
+  let http: CachedHTTPClient
+
+  /// The clock of the cache: for freshness, and for the deadlines of callers.
+  let clock: ManualClock
+
+  /// Runs a closure with a new cache.
+  ///
+  /// - Parameters:
+  ///   - client: The configuration of the client; defaults to one that follows redirects and does not decode bodies.
+  ///   - mode: The kind of the cache; defaults to a private one.
+  ///   - redirects: The handling of redirects; defaults to that of the client.
+  ///   - answer: A closure that answers a request.
+  ///   - body: A closure that sends requests.
+  static func run(
+    client configuration: HTTPClient.Configuration = .init(), mode: HTTPCacheMode = .private,
+    redirects: CachedHTTPClient.Redirects = .follow(),
+    answer: @escaping @Sendable (Message, Wire) async throws -> TestOrigin.Ending,
+    _ body: (Setting) async throws -> Void
+  ) async throws {
+    let clock = ManualClock()
+    var settings = HTTPCacheConfiguration(mode: mode)
+    settings.now = { clock.date }
+    settings.clock = clock
+    let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: settings)
+    let origin = try await TestOrigin(answer: answer)
+    let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    let http = CachedHTTPClient(client, cache: cache, redirects: redirects)
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await body(Setting(origin: origin, cache: cache, http: http, clock: clock)))
+    } catch {
+      result = .failure(error)
+    }
+    try await client.shutdown()
+    await origin.stop()
+    try result.get()
+  }
+
+  /// Returns a request to the server.
+  ///
+  /// - Parameters:
+  ///   - path: The path and the query.
+  ///   - method: The method; defaults to `GET`.
+  ///   - fields: The fields; defaults to none.
+  ///   - body: The body; defaults to none.
+  func request(
+    _ path: String, _ method: HTTPMethodName = .get, fields: [(String, String)] = [],
+    body: HTTPClientRequest.Body? = nil
+  ) -> HTTPClientRequest {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(origin.port)\(path)")
+    request.method = .init(rawValue: method.rawValue)
+    for (name, value) in fields { request.headers.add(name: name, value: value) }
+    request.body = body
+    return request
+  }
+
+  /// The methods that the tests use.
+  enum HTTPMethodName: String {
+    case get = "GET"
+    case head = "HEAD"
+    case post = "POST"
+    case put = "PUT"
+  }
+
+  /// Sends a request, and returns the response with its whole body.
+  func send(_ request: HTTPClientRequest, by http: CachedHTTPClient? = nil) async throws -> Received {
+    let response = try await (http ?? self.http).execute(request, timeout: .seconds(60))
+    let body = try await response.body.collect(upTo: 1 << 20)
+    return Received(response: response, body: String(buffer: body))
+  }
+
+  /// A response with its whole body.
+  struct Received {
+    let response: HTTPClientResponse
+    let body: String
+
+    subscript(name: String) -> [String] { response.headers[name] }
+    var isHit: Bool { response.cacheStatus?.isHit == true }
+  }
+}
+
+/// Returns a response in the form in which it is sent.
+func response(status: String = "200 OK", _ fields: String..., body: String = "text") -> String {
+  let lines = fields.map { "\($0)\r\n" }.joined()
+  return "HTTP/1.1 \(status)\r\n\(lines)Content-Length: \(body.unicodeScalars.count)\r\n\r\n\(body)"
+}
