@@ -23,8 +23,8 @@ STORE ?=
 # The words that select the lines of `make bench-ratios` by their names. If empty, all lines.
 ONLY ?=
 
-# All traits, so that the modules that need other packages or C libraries are tested too.
-TRAITS := --enable-all-traits
+# Evaluated where it is used, because it needs Swift and jq.
+TRAITS = $$(Scripts/tested-traits)
 
 # One build folder for the root and the nested packages, so that each module is compiled once. SwiftPM passes the traits to
 # the compiler in the order of a set, which must be the same in each build.
