@@ -16,12 +16,13 @@ extension HTTPCacheInspector {
   /// Reads every entry of the cache and checks it.
   ///
   /// It checks that each record can be read and is at its place in the order of use, that each body is complete and
-  /// belongs to exactly one response, mark or retired body, and that the totals are those of the entries. Bytes of a body
-  /// or of a field that were changed in place are found only if the codec of the store checks its values, such as
+  /// belongs to exactly one response, mark or retired body, and that the totals are those of the entries. Bytes of a
+  /// body or of a field that were changed in place are found only if the codec of the store checks its values, such as
   /// `.raw.checksummed()`.
   ///
   /// - Returns: The result.
-  /// - Throws: `StoreError` with `versionMismatch`; the errors of the store, except for those that report a damaged entry.
+  /// - Throws: `StoreError` with `versionMismatch`; the errors of the store, except for those that report a damaged
+  ///   entry.
   public func verify() async throws -> Verification {
     var (verification, common): (Verification, Set<VerificationReport.Finding>?) = (Verification(), nil)
     for _ in 0..<3 {
@@ -100,7 +101,8 @@ private struct VerificationWalk {
     bytes += entry.key.count + entry.value.count
   }
 
-  /// Reads all entries: first the owners of bodies, in the order in which a body changes its owner, and then the chunks.
+  /// Reads all entries: first the owners of bodies, in the order in which a body changes its owner, and then the
+  /// chunks.
   mutating func run(_ inspector: HTTPCacheInspector) async throws {
     try await inspector.forEachEntry(in: layout.marks) { readMark($0) }
     try await inspector.forEachEntry(in: layout.responses) { try await readResponse($0) }

@@ -65,7 +65,8 @@ public struct HTTPCacheInspector: Sendable {
   ///
   /// - Parameters:
   ///   - store: The store of bytes.
-  ///   - configuration: The settings of the cache. Its mode, its targeted fields and its heuristics decide on freshness.
+  ///   - configuration: The settings of the cache. Its mode, its targeted fields and its heuristics decide on
+  ///     freshness.
   /// - Throws: ``HTTPCacheError`` with `invalidConfiguration`; `StoreError` with `invalidArgument`.
   public init(_ store: some DataStore<[UInt8]>, configuration: HTTPCacheConfiguration) throws {
     try configuration.check()
@@ -149,8 +150,8 @@ public struct HTTPCacheInspector: Sendable {
   /// - Parameters:
   ///   - response: The response. It must be complete.
   ///   - receive: A closure that receives the bytes in their order, at most 65,408 at a time.
-  /// - Throws: `StoreError` with `notFound` if the response is gone, or `corrupted` if a part of the body is missing; the
-  ///   errors of `receive` and of the store.
+  /// - Throws: `StoreError` with `notFound` if the response is gone, or `corrupted` if a part of the body is missing;
+  ///   the errors of `receive` and of the store.
   public func readBody(
     of response: HTTPStoredResponse, _ receive: (ArraySlice<UInt8>) throws -> Void
   ) async throws {

@@ -38,7 +38,9 @@ public struct HTTPStoredResponse: Sendable {
   /// The partition that the response belongs to, or an empty array if the cache has no partitions.
   public let partition: [UInt8]
 
-  /// The status code. A stored part of a representation has 200.
+  /// The status code.
+  ///
+  /// A stored part of a representation has 200.
   public let status: Int
 
   /// The fields of the head that are stored, in the order in which they came.

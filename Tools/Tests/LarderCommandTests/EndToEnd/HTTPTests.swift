@@ -44,7 +44,8 @@ import Testing
     }
     for try await _ in response.body {}
     // The next request for the URL waits until the response is stored.
-    #expect(try await cache.response(to: request, policy: .cacheOnly) { _ in throw CancellationError() }.cacheStatus.isHit)
+    let again = try await cache.response(to: request, policy: .cacheOnly) { _ in throw CancellationError() }
+    #expect(again.cacheStatus.isHit)
   }
 
   /// Stores a fresh response, a stale one, one with several chunks, and two variants.
@@ -127,7 +128,8 @@ import Testing
     #expect(personal.map(\.freshness).last == "stale")
     let table = try await larder("list", "--prefix", "https://API.example/users/", kind: kind).output
     let rows = table.split(separator: "\n")
-    #expect(rows.count == 3 && rows[0].hasPrefix("STATUS  FRESHNESS") && rows[1].hasSuffix("https://api.example/users/7"))
+    #expect(rows.count == 3 && rows[0].hasPrefix("STATUS  FRESHNESS"))
+    #expect(rows[1].hasSuffix("https://api.example/users/7"))
     #expect(try self.lines(try await larder("list", "--json", "--limit", "2", kind: kind)).count == 2)
   }
 
@@ -243,7 +245,7 @@ import Testing
         case .otherURL: .set(record.key, record.value.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "!") : $0 })
         case .missingPlace: .remove(place.key)
         case .brokenPlace: .set(place.key, Array(place.value.reversed()))
-        case .orphanedChunk: .set(StoreKey(bytes: Array("http/b".utf8) + [UInt8](repeating: 1, count: 16) + [UInt8](repeating: 0, count: 8)), [1])
+        case .orphanedChunk: .set(StoreKey("http/b\(String(repeating: "1", count: 16))\(String(repeating: "\0", count: 8))"), [1])
         case .missingTotals: .remove(totals.key)
         case .otherTotals: .set(totals.key, totals.value.enumerated().map { $0 == 8 ? $1 ^ 1 : $1 })
         case .unknownEntry: .set("http/z", [])

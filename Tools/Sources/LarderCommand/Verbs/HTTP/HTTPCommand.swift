@@ -114,10 +114,10 @@ struct HTTPVerifyCommand: AsyncParsableCommand {
     commandName: "verify",
     abstract: "Read and check a whole HTTP cache, and list the damage.",
     discussion: """
-      Checks that every record can be read, that every body is complete and belongs to one response, and that the totals \
-      of the cache are right. Prints a line {"key":...,"place":...,"message":...} for each finding, and exits with 2 if \
-      there is any. Bytes that were changed within a body or a field are found only if the codec of the store checks its \
-      values, as raw+checksum does.
+      Checks that every record can be read, that every body is complete and belongs to one response, and that the \
+      totals of the cache are right. Prints a line {"key":...,"place":...,"message":...} for each finding, and exits \
+      with 2 if there is any. Bytes that were changed within a body or a field are found only if the codec of the \
+      store checks its values, as raw+checksum does.
 
         larder http verify lmdb:proxy
       """)
@@ -136,8 +136,8 @@ struct HTTPVerifyCommand: AsyncParsableCommand {
     }
     guard let verification else { throw ExitStatus.internalFailure }
     let summary = VerifyCommand.summary(of: verification.report)
-    Diagnostics.writeLine(
-      verification.isComplete ? summary : "\(summary); a program kept changing the cache, so the totals were not checked")
+    let limit = verification.isComplete ? "" : "; a program kept changing the cache, so the totals were not checked"
+    Diagnostics.writeLine(summary + limit)
     if !verification.report.findings.isEmpty { throw ExitStatus.damaged }
   }
 }

@@ -10,9 +10,9 @@ struct HTTPListCommand: AsyncParsableCommand {
     commandName: "list",
     abstract: "Print the stored responses in the order of their URLs.",
     discussion: """
-      Prints a table, or with --json a line for each response with url, method, status, vary, freshness (fresh, stale or \
-      validated, for one with no-cache), freshUntil, age in seconds, bytes in the store, length of the body (null if it is \
-      not known), isComplete, and stored, the time at which it was received or last confirmed.
+      Prints a table, or with --json a line for each response with url, method, status, vary, freshness (fresh, stale \
+      or validated, for one with no-cache), freshUntil, age in seconds, bytes in the store, length of the body (null \
+      if it is not known), isComplete, and stored, the time at which it was received or last confirmed.
 
         larder http list lmdb:proxy
         larder http list lmdb:proxy --prefix https://api.example/ --limit 20
@@ -58,8 +58,8 @@ struct HTTPShowCommand: AsyncParsableCommand {
     abstract: "Print the stored responses for a URL with their fields, or a body.",
     discussion: """
       Prints each response for the URL, the newest first, or with --json a line for each that has the members of `http \
-      list --json`, and fields and selecting, the request fields of which one set must match. With --body it prints the \
-      body of the newest complete response instead. Exits with 1 if there is none.
+      list --json`, and fields and selecting, the request fields of which one set must match. With --body it prints \
+      the body of the newest complete response instead. Exits with 1 if there is none.
 
         larder http show lmdb:proxy https://api.example/users/7
         larder http show lmdb:proxy https://api.example/users/7 --json | jq .fields
@@ -106,8 +106,8 @@ struct HTTPPurgeCommand: AsyncParsableCommand {
     discussion: """
       Removes the responses for the URLs, for all URLs that begin with --prefix, or all responses. A response whose \
       request was forwarded before is not stored afterwards, in no program. Prints {"purged":...} with the number of \
-      responses. Their bodies are retired: the program that uses the cache removes them a minute later, or when it opens \
-      the cache.
+      responses. Their bodies are retired: the program that uses the cache removes them a minute later, or when it \
+      opens the cache.
 
         larder http purge lmdb:proxy https://api.example/users/7
         larder http purge lmdb:proxy --prefix https://api.example/users/
