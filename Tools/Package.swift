@@ -12,9 +12,12 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything. The traits are those of Examples, in the same
-    // order, so that both packages use the same compiled modules. The tool needs all but GRDB, which it does not build.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto"]),
+    // order, so that both packages use the same compiled modules. The tool needs all but GRDB and HTTPClient, which it does not build.
+    .package(
+      name: "Larder", path: "..",
+      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
   ],
   targets: [
     // Not "larder": on a disk that does not tell case apart, such a module would collide with `Larder`.
@@ -35,7 +38,9 @@ let package = Package(
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
       ]
     ),
     // A program that the tests kill.
@@ -75,11 +80,14 @@ let package = Package(
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderFiles", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
       ]
     ),
   ],

@@ -79,6 +79,34 @@ import Testing
     await running.value
   }
 
+  @Test func partitionsKeepUsersApart() async throws {
+    let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: .private)
+    for account in ["ada", "bob"] {
+      let response = try await cache.response(to: request, partition: Array(account.utf8), forward: forward)
+      for try await _ in response.body {}
+      #expect(!response.cacheStatus.isHit)
+    }
+    #expect(client.count.withLock { $0 } == 2)
+  }
+
+  @Test func anInspectorListsResponses() async throws {
+    let store = MemoryStore<[UInt8]>()
+    let cache = try await HTTPCache(store, configuration: .private)
+    for _ in 0..<2 {
+      for try await _ in try await cache.response(to: request, forward: forward).body {}
+    }
+    let inspector = try HTTPCacheInspector(store, configuration: .private)
+    for response in try await inspector.responses(prefix: "https://api.example/").responses {
+      print(response.status, response.freshness, response.url)
+    }
+    let listed = try await inspector.responses(to: "https://API.example:443/users/7#name")
+    #expect(listed.map(\.url) == ["https://api.example/users/7"] && listed[0].freshness == .fresh)
+    #expect(listed[0].length == 5 && listed[0].isComplete && listed[0].fields[.contentType] == "text/plain")
+    #expect(try await inspector.responses(prefix: "https://other.example").responses.isEmpty)
+    #expect(try await inspector.usage().responseCount == 1)
+    #expect(try await inspector.verify().report.findings == [])
+  }
+
   @Test func thePagesHaveNoOtherCode() throws {
     for page in ["HTTPCaching", "LarderHTTPCache"] {
       let path = "Modules/HTTP/LarderHTTPCache/LarderHTTPCache.docc/\(page).md"

@@ -38,7 +38,7 @@ struct LarderCommand: AsyncParsableCommand {
       ImportCommand.self, ExportCommand.self, CopyCommand.self, DiffCommand.self, StatCommand.self, VerifyCommand.self,
       SalvageCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self, PurgeCommand.self,
       BenchCommand.self,
-      KeyRingCommand.self, ReencryptCommand.self, QueueCommand.self,
+      KeyRingCommand.self, ReencryptCommand.self, QueueCommand.self, HTTPCommand.self,
     ])
 
   private static var statusListing: String {

@@ -66,17 +66,8 @@ public final class HTTPCache: Sendable {
   public init(_ store: some DataStore<[UInt8]>, configuration: HTTPCacheConfiguration) async throws {
     try configuration.check()
     self.configuration = configuration
-    var rules = HTTPCacheRules(mode: configuration.mode)
-    rules.heuristicFraction = configuration.heuristicFraction
-    rules.targetedFields = configuration.targetedFields
-    rules.refusesSetCookie = configuration.refusesSetCookie
-    rules.name = configuration.name
-    self.rules = rules
-    var options = StorageOptions(capacity: configuration.capacity, largestBody: configuration.largestBody)
-    options.prefix = configuration.prefix
-    options.retention = configuration.retention
-    options.now = configuration.now
-    storage = try await CacheStorage(AnyDataStore(store), options: options)
+    rules = HTTPCacheRules(configuration)
+    storage = try await CacheStorage(AnyDataStore(store), options: StorageOptions(configuration))
     let clock = configuration.clock
     calls = StoreCalls(of: store.information.name, limit: configuration.storeTimeLimit, clock: clock)
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)

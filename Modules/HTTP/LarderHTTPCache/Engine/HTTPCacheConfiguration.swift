@@ -184,4 +184,23 @@ public struct HTTPCacheConfiguration: Sendable {
     HTTPField.Name(text) != nil && text.utf8.first.map { UInt8(ascii: "A")...UInt8(ascii: "z") ~= $0 } == true
   }
 }
+
+extension HTTPCacheRules {
+  init(_ configuration: HTTPCacheConfiguration) {
+    self.init(mode: configuration.mode)
+    heuristicFraction = configuration.heuristicFraction
+    targetedFields = configuration.targetedFields
+    refusesSetCookie = configuration.refusesSetCookie
+    name = configuration.name
+  }
+}
+
+extension StorageOptions {
+  init(_ configuration: HTTPCacheConfiguration) {
+    self.init(capacity: configuration.capacity, largestBody: configuration.largestBody)
+    prefix = configuration.prefix
+    retention = configuration.retention
+    now = configuration.now
+  }
+}
 #endif

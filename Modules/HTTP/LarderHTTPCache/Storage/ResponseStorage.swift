@@ -134,11 +134,10 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   static var pageSize: Int { 64 }
   static var sliceLength: Int { 32 }
 
-  /// Opens the storage, sweeps abandoned and retired bodies, and evicts if there is more than the capacity.
+  /// Creates the storage without reading or changing anything.
   ///
-  /// - Throws: `StoreError` with `invalidArgument` if a setting is invalid; `versionMismatch` if a newer version of
-  ///   Larder wrote the entries; `corrupted` if the totals are missing or damaged; the errors of the store.
-  init(_ base: Base, options: StorageOptions) async throws {
+  /// - Throws: `StoreError` with `invalidArgument` if a setting is invalid.
+  init(unopened base: Base, options: StorageOptions) throws {
     func refuse(_ message: String) -> StoreError {
       StoreError(.invalidArgument, during: .open, store: base.information.name, message: message)
     }
@@ -163,6 +162,14 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     self.options = options
     self.layout = layout
     uses = Mutex(ResponseUses(interval: options.useInterval))
+  }
+
+  /// Opens the storage, sweeps abandoned and retired bodies, and evicts if there is more than the capacity.
+  ///
+  /// - Throws: `StoreError` with `invalidArgument` if a setting is invalid; `versionMismatch` if a newer version of
+  ///   Larder wrote the entries; `corrupted` if the totals are missing or damaged; the errors of the store.
+  convenience init(_ base: Base, options: StorageOptions) async throws {
+    try self.init(unopened: base, options: options)
     if try await base.value(forKey: layout.totalsKey) == nil,
       let key = try await base.keys(in: layout.everything, limit: 1, order: .ascending).first
     {

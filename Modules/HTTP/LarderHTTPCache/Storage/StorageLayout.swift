@@ -29,6 +29,8 @@ struct StorageLayout: Sendable {
   let uses: KeyRange
   let marks: KeyRange
   let retired: KeyRange
+  let bodies: KeyRange
+  let invalidations: KeyRange
 
   /// The maximum length of the part of a response's key that is the URL.
   let urlLimit: Int
@@ -44,6 +46,8 @@ struct StorageLayout: Sendable {
     uses = .prefix(prefix + "o")
     marks = .prefix(prefix + "m")
     retired = .prefix(prefix + "x")
+    bodies = .prefix(prefix + "b")
+    invalidations = .prefix(prefix + "i")
     urlLimit = maximumKeyLength - prefix.count - 2 - Self.partitionLength - Self.identifierLength
     if urlLimit < Self.shortestURLLimit { return nil }
   }
@@ -131,6 +135,16 @@ struct StorageLayout: Sendable {
   func chunkKey(of body: BodyIdentifier, at offset: Int64) -> StoreKey {
     StoreKey(
       bytes: prefix.bytes + [UInt8(ascii: "b")] + body.bytes + UInt64(bitPattern: offset).bigEndianBytes)
+  }
+
+  /// Returns the body of a chunk and the place of its first byte, or `nil` if the key is none of a chunk.
+  func chunk(_ key: StoreKey) -> (body: BodyIdentifier, offset: Int64)? {
+    let bytes = key.bytes.dropFirst(prefix.count + 1)
+    let offset = UInt64(bigEndianBytes: bytes.dropFirst(BodyIdentifier.length))
+    guard key.count == chunkKeyLength, offset < Self.maximumBodyLength,
+      let body = BodyIdentifier(bytes.prefix(BodyIdentifier.length))
+    else { return nil }
+    return (body, Int64(offset))
   }
 
   private var chunkKeyLength: Int { prefix.count + 1 + BodyIdentifier.length + 8 }

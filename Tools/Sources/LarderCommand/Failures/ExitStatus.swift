@@ -4,9 +4,9 @@
 enum ExitStatus: Int32, Error, CaseIterable {
   /// Success.
   case done = 0
-  /// `get` found no such key. No other verb uses it.
+  /// `get` found no such key, or `http show` no such response. No other verb uses it.
   case missing = 1
-  /// `verify` or `restore` found damage, or `salvage` could not read everything. No other verb uses it.
+  /// `verify`, `http verify` or `restore` found damage, or `salvage` could not read everything. No other verb uses it.
   case damaged = 2
   /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale. No other verb uses it.
   case staleReceipt = 3
@@ -33,7 +33,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
   var summary: String {
     switch self {
     case .done: "success"
-    case .missing: "get: a key is missing"
+    case .missing: "get, http show: there is no such entry"
     case .damaged: "verify, restore, salvage: the store is damaged"
     case .staleReceipt: "queue: a receipt is stale"
     case .declined: "clear: the answer was not yes"

@@ -19,4 +19,7 @@ extension String {
   var inOneLine: String {
     String(UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
   }
+
+  /// Returns the text with spaces after it, up to a width, or followed by one space if it is longer.
+  func padding(to width: Int) -> String { self + String(repeating: " ", count: max(1, width - count)) }
 }

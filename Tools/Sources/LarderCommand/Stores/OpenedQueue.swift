@@ -54,7 +54,7 @@ struct OpenedQueue {
           .usage, "\(url) is not a queue", advice: "Give the prefix of a queue in it, as in --prefix jobs/.")
       }
       codec = ValueCodecs().codec(named: (target.itemCodec ?? .json).rawValue)
-      let bytes = try await Self.bytes(in: url, target.store, keys, options)
+      let bytes = try await Stores.bytes(in: url, for: "a queue in a store", with: keys, options: options)
       try await Self.checkQueue(with: StoreKey(prefix), in: bytes, url, options)
       opened = try await Self.queue(in: bytes, prefix: StoreKey(prefix), codec: codec)
       deaths = opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }
@@ -74,26 +74,6 @@ struct OpenedQueue {
     let queue = try untyped.queue(codec: codec)
     try await Stores.checkKeys(keys, fit: queue, options: options)
     return (queue, codec)
-  }
-
-  /// Opens a store of bytes.
-  private static func bytes(
-    in url: StoreURL, _ target: StoreTarget, _ keys: ValueKeys?, _ options: StoreOptions
-  ) async throws -> AnyDataStore<[UInt8]> {
-    let newName = CodecName(RawCodec().name)
-    let untyped = try await Stores.provider(for: url).open(
-      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
-    let name = CodecName(untyped.codecName)
-    guard let codec = try await Stores.codecs(for: name, of: url, with: keys).bytesCodec(named: untyped.codecName)
-    else {
-      throw CommandFailure(
-        .badData, "\(url) was written with the codec \(name), but a queue in a store needs the codec \(newName)",
-        advice: "Give another store, which enqueue creates; this one was left unchanged.")
-    }
-    try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
-    let bytes = try await untyped.typed(codec: codec)
-    try await Stores.checkKeys(keys, fit: bytes, options: options)
-    return bytes
   }
 
   /// Checks that a queue with a prefix exists, or can be created without taking over other entries.

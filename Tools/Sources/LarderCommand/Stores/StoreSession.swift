@@ -53,6 +53,31 @@ enum StoreSession {
     }
   }
 
+  /// Opens an existing store of bytes, calls a closure, and closes the store, also after an error.
+  ///
+  /// - Parameters:
+  ///   - target: The store. Its meter measures all later operations.
+  ///   - user: The kind of thing that is in the store, for errors, such as "an HTTP cache".
+  ///   - access: Whether the store may write to its files.
+  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of
+  ///   ``Stores/bytes(in:for:with:options:)``.
+  static func runBytes(
+    _ target: StoreTarget, for user: String, access: StoreAccess,
+    _ body: (AnyDataStore<[UInt8]>, ByteOutput) async throws -> Void
+  ) async throws {
+    let options = StoreOptions(createsIfMissing: false, access: access)
+    try await use(target) {
+      let keys = try await target.encryption?.valueKeys()
+      let bytes = try await Stores.bytes(in: try StoreURL(target.url), for: user, with: keys, options: options)
+      return target.meter.map { AnyDataStore(bytes.metered(by: $0)) } ?? bytes
+    } body: {
+      try await body($0, $1)
+    } close: {
+      try await $0.close()
+    }
+  }
+
   /// Opens a queue, calls a closure, and closes the queue, also after an error.
   ///
   /// - Parameters:

@@ -128,6 +128,34 @@ enum Stores {
     if let failure { throw failure }
   }
 
+  /// Opens a store of bytes, in which a queue or an HTTP cache has its entries.
+  ///
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - user: The kind of thing that is in the store, for errors, such as "a queue in a store".
+  ///   - keys: The keys of encrypted values; `nil` for none.
+  ///   - options: The options for opening the store.
+  /// - Throws: ``CommandFailure`` if the store has values of another kind, or is to be written without encryption although
+  ///   there are keys; the errors of opening the store.
+  static func bytes(
+    in url: StoreURL, for user: String, with keys: ValueKeys?, options: StoreOptions
+  ) async throws -> AnyDataStore<[UInt8]> {
+    let newName = CodecName(RawCodec().name)
+    let untyped = try await provider(for: url).open(
+      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
+    let name = CodecName(untyped.codecName)
+    guard let codec = try await codecs(for: name, of: url, with: keys).bytesCodec(named: untyped.codecName)
+    else {
+      throw CommandFailure(
+        .badData, "\(url) was written with the codec \(name), but \(user) needs the codec \(newName)",
+        advice: "Give another store; this one was left unchanged.")
+    }
+    try checkEncryption(of: name, in: url, with: keys, options: options)
+    let bytes = try await untyped.typed(codec: codec)
+    try await checkKeys(keys, fit: bytes, options: options)
+    return bytes
+  }
+
   /// Returns the path of a store's file or folder.
   ///
   /// - Throws: `StoreError` if the URL is one of an LMDB or SQLite store, and its path is ambiguous.

@@ -26,6 +26,7 @@ import Testing
     let examples = ConsoleExample.examples(in: try page(path))
     #expect(!examples.isEmpty)
     let folder = try TemporaryFolder()
+    try await HTTPTests.writeCache(at: folder.file("proxy"))
     let home = URL(fileURLWithPath: folder.path).resolvingSymlinksInPath().path
     for example in examples {
       let run = try await Tool.shell("cd \"$1\"; { \(example.command); } 2>&1", folder.path)

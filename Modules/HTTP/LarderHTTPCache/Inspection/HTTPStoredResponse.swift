@@ -1,0 +1,107 @@
+#if HTTPCache
+public import HTTPTypes
+public import Larder
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A response in the store of an HTTP cache, as an ``HTTPCacheInspector`` found it.
+public struct HTTPStoredResponse: Sendable {
+  /// The use that a cache can make of a stored response without the origin.
+  public enum Freshness: String, Sendable, Hashable, CaseIterable {
+    /// The response is younger than its freshness lifetime, and is reused.
+    case fresh
+    /// The response is older than its freshness lifetime.
+    case stale
+    /// The response has `no-cache`, and is validated at any age.
+    case validated
+  }
+
+  /// A request field that the response was selected by.
+  public struct SelectingField: Sendable, Hashable {
+    /// The name in lower case.
+    public let name: String
+
+    /// The value in the form in which values are compared, or `nil` if the request did not have the field.
+    public let value: [UInt8]?
+  }
+
+  /// The key of the record in the store.
+  public let key: StoreKey
+
+  /// The whole URL that was forwarded.
+  public let url: String
+
+  /// The partition that the response belongs to, or an empty array if the cache has no partitions.
+  public let partition: [UInt8]
+
+  /// The status code.
+  ///
+  /// A stored part of a representation has 200.
+  public let status: Int
+
+  /// The fields of the head that are stored, in the order in which they came.
+  public let fields: HTTPFields
+
+  /// The sets of request fields, of which a request must match one to get this response.
+  ///
+  /// A set without fields matches every request.
+  public let selectingFields: [[SelectingField]]
+
+  /// The length in bytes of the whole representation, or `nil` if it is not known.
+  public let length: Int64?
+
+  /// The number of bytes of the representation that are stored.
+  public let storedLength: Int64
+
+  /// Whether every byte of the representation is stored.
+  public let isComplete: Bool
+
+  /// The number of bytes of the keys and values that the response takes up in the store.
+  public let footprint: Int
+
+  /// The time when the response was received, or the last one that freshened it.
+  public let received: Date
+
+  /// The time when the response got its place in the order of use, which a use renews at most every ten minutes.
+  public let used: Date
+
+  /// The age in seconds at the time of the inspection (RFC 9111, section 4.2.3).
+  public let age: Double
+
+  /// The freshness lifetime in seconds (RFC 9111, section 4.2.1), negative if `Expires` is before `Date`.
+  public let lifetime: Double
+
+  /// The use that a cache can make of the response at the time of the inspection.
+  public let freshness: Freshness
+
+  /// The time at which the response becomes or became stale.
+  public let freshUntil: Date
+
+  /// The data that ``HTTPCacheConfiguration/willStore`` added.
+  public let userData: [UInt8]
+
+  init(_ key: StoreKey, _ stored: StoredRecord, layout: StorageLayout, rules: HTTPCacheRules, now: Date) {
+    let response = stored.record.response
+    let state = ReuseState(response, at: now, rules)
+    self.key = key
+    (url, partition, status) = (response.url, response.partition, response.status)
+    (fields, userData) = (response.fields, response.userData)
+    selectingFields = response.selecting.sets.map { $0.map { SelectingField(name: $0.name, value: $0.value) } }
+    storedLength = response.parts.reduce(0) { $0 + Int64($1.range.count) }
+    (length, isComplete) = (response.length, response.isComplete)
+    let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)
+    footprint =
+      key.count + stored.bytes.count + layout.useKey(of: key, at: stored.record.place).count
+      + use.bytes(layout: layout).count
+      + stored.record.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
+    (received, used) = (response.responseTime, Date(microseconds: stored.record.used))
+    (age, lifetime) = (state.age, state.lifetime)
+    freshness = state.directives.control.noCache ? .validated : state.isFresh ? .fresh : .stale
+    freshUntil = now.addingTimeInterval(state.lifetime - state.age)
+  }
+}
+#endif
