@@ -12,7 +12,8 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything. The traits are those of Examples, in the same
-    // order, so that both packages use the same compiled modules. The tool needs all but GRDB and HTTPClient, which it does not build.
+    // order, so that both packages use the same compiled modules. The tool needs all but GRDB and HTTPClient, whose modules
+    // it does not build.
     .package(
       name: "Larder", path: "..",
       traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),

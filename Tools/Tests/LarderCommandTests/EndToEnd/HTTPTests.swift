@@ -245,7 +245,8 @@ import Testing
         case .otherURL: .set(record.key, record.value.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "!") : $0 })
         case .missingPlace: .remove(place.key)
         case .brokenPlace: .set(place.key, Array(place.value.reversed()))
-        case .orphanedChunk: .set(StoreKey("http/b\(String(repeating: "1", count: 16))\(String(repeating: "\0", count: 8))"), [1])
+        case .orphanedChunk:
+          .set(StoreKey("http/b\(String(repeating: "1", count: 16))\(String(repeating: "\0", count: 8))"), [1])
         case .missingTotals: .remove(totals.key)
         case .otherTotals: .set(totals.key, totals.value.enumerated().map { $0 == 8 ? $1 ^ 1 : $1 })
         case .unknownEntry: .set("http/z", [])
