@@ -9,13 +9,17 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository can have any name.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto"]),
+    .package(
+      name: "Larder", path: "..",
+      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPCache"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-protobuf", exact: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
+    .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
   ],
   targets: [
     .executableTarget(
@@ -70,6 +74,7 @@ let package = Package(
       name: "Workloads",
       dependencies: [
         "ForwardingStore",
+        "HTTPCacheRules",
         "RawLMDB",
         "RawSQLite",
         "RawZlib",
@@ -86,6 +91,7 @@ let package = Package(
         .product(name: "LarderBounded", package: "Larder"),
         .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderObservation", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"), .product(name: "LarderStoreQueue", package: "Larder"),
@@ -93,9 +99,18 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
         .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
       ],
       exclude: ["Codecs/UserMessage.proto"]
     ),
+    // The folder Rules is a link to that of the module LarderHTTPCache, whose rules are internal.
+    .target(
+      name: "HTTPCacheRules",
+      dependencies: [
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+      ],
+      swiftSettings: [.define("HTTPCache")]),
     // Written in C, because Swift is part of the measured cost. LarderLMDB knows how to find LMDB.
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],

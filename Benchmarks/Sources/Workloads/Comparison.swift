@@ -46,7 +46,7 @@ public struct Comparison: Sendable {
     + Keys.comparisons + LMDBStores.comparisons + SQLiteStores.comparisons + GRDBStores.comparisons
     + BatchedPuts.comparisons + Queues.comparisons + Codecs.comparisons
     + TypedStores.comparisons + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
-    + CompressedFiles.comparisons + Observation.comparisons + BoundedStores.comparisons
+    + CompressedFiles.comparisons + Observation.comparisons + BoundedStores.comparisons + HTTPCaches.comparisons
     + Peers.comparisons
 
   /// The workloads of all comparisons, without duplicates.

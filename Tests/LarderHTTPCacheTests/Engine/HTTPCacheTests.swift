@@ -290,6 +290,7 @@ import Testing
     await expectInvalid { $0.heuristicFraction = 1.5 }
     await expectInvalid { $0.heuristicFraction = .nan }
     await expectInvalid { $0.name = "two words" }
+    await expectInvalid { $0.name = "^cache" }
     await expectInvalid { $0.storeTimeLimit = .zero }
     await expectInvalid { $0.waitLimit = .seconds(-1) }
   }

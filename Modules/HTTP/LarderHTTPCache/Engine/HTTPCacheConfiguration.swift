@@ -167,7 +167,9 @@ public struct HTTPCacheConfiguration: Sendable {
     try check(
       heuristicFraction >= 0 && heuristicFraction <= 1,
       "heuristicFraction must be from 0 to 1, not \(heuristicFraction)")
-    try check(name.map(isToken) ?? true, "name must be a token, which has letters, digits and hyphens")
+    try check(
+      name.map(isToken) ?? true,
+      "name must be a token of letters, digits and hyphens that begins with a letter, such as ExampleCache")
     for (value, label) in [
       (waitLimit, "waitLimit"), (coolDown, "coolDown"), (retention, "retention"),
     ] {
@@ -181,7 +183,8 @@ public struct HTTPCacheConfiguration: Sendable {
   }
 
   private func isToken(_ text: String) -> Bool {
-    HTTPField.Name(text) != nil && text.utf8.first.map { UInt8(ascii: "A")...UInt8(ascii: "z") ~= $0 } == true
+    let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+    return HTTPField.Name(text) != nil && text.utf8.first.map { letters ~= $0.lowercased } == true
   }
 }
 

@@ -110,7 +110,7 @@ extension UInt8 {
 
 extension Collection<UInt8> {
   /// The bytes as text, letters in lower case.
-  var lowercasedText: String { String(decoding: lazy.map(\.lowercased), as: UTF8.self) }
+  var lowercasedText: String { String(decoding: map(\.lowercased), as: UTF8.self) }
 }
 
 extension BidirectionalCollection<UInt8> {

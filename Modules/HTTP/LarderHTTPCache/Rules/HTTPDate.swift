@@ -21,21 +21,21 @@ struct HTTPDate: Sendable, Hashable, Comparable {
     let text = Array(bytes)
     switch text.count {
     case 24:  // Sun Nov  6 08:49:37 1994
-      guard Self.days.contains(Self.name(text[0..<3])), text[3] == 0x20, text[7] == 0x20, text[10] == 0x20,
+      guard Self.isName(text[0..<3], in: Self.days), text[3] == 0x20, text[7] == 0x20, text[10] == 0x20,
         text[19] == 0x20, let month = Self.month(text[4..<7]),
         let day = text[8] == 0x20 ? Self.number(text[9..<10]) : Self.number(text[8..<10]),
         let year = Self.number(text[20..<24])
       else { return nil }
       self.init(year: year, month: month, day: day, time: text[11..<19])
     case 29:  // Sun, 06 Nov 1994 08:49:37 GMT
-      guard Self.days.contains(Self.name(text[0..<3])), text[3] == UInt8(ascii: ","), text[4] == 0x20, text[7] == 0x20,
+      guard Self.isName(text[0..<3], in: Self.days), text[3] == UInt8(ascii: ","), text[4] == 0x20, text[7] == 0x20,
         text[11] == 0x20, text[16] == 0x20, let day = Self.number(text[5..<7]), let month = Self.month(text[8..<11]),
         let year = Self.number(text[12..<16]), Self.isZone(text[25..<29])
       else { return nil }
       self.init(year: year, month: month, day: day, time: text[17..<25])
     case 30...33:  // Sunday, 06-Nov-94 08:49:37 GMT
       let comma = text.count - 24
-      guard Self.longDays.contains(Self.name(text[0..<comma])), text[comma] == UInt8(ascii: ","),
+      guard Self.isName(text[0..<comma], in: Self.longDays), text[comma] == UInt8(ascii: ","),
         text[comma + 1] == 0x20, text[comma + 4] == UInt8(ascii: "-"), text[comma + 8] == UInt8(ascii: "-"),
         text[comma + 11] == 0x20, let day = Self.number(text[(comma + 2)..<(comma + 4)]),
         let month = Self.month(text[(comma + 5)..<(comma + 8)]),
@@ -97,13 +97,19 @@ struct HTTPDate: Sendable, Hashable, Comparable {
     seconds = min(Self.day(year: year, month: month, day: day) * 86_400 + time, Self.last)
   }
 
-  private static func name(_ bytes: ArraySlice<UInt8>) -> String { bytes.lowercasedText }
-
-  private static func month(_ bytes: ArraySlice<UInt8>) -> Int? {
-    months.firstIndex(of: name(bytes)).map { $0 + 1 }
+  private static func isName(_ bytes: ArraySlice<UInt8>, in names: [String]) -> Bool {
+    names.contains { isName(bytes, $0) }
   }
 
-  private static func isZone(_ bytes: ArraySlice<UInt8>) -> Bool { name(bytes) == " gmt" }
+  private static func isName(_ bytes: ArraySlice<UInt8>, _ name: String) -> Bool {
+    name.utf8.elementsEqual(bytes.lazy.map(\.lowercased))
+  }
+
+  private static func month(_ bytes: ArraySlice<UInt8>) -> Int? {
+    months.firstIndex { isName(bytes, $0) }.map { $0 + 1 }
+  }
+
+  private static func isZone(_ bytes: ArraySlice<UInt8>) -> Bool { isName(bytes, " gmt") }
 
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int? {
     var value = 0

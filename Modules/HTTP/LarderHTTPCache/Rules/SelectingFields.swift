@@ -53,7 +53,8 @@ struct SelectingFields: Sendable, Equatable {
 /// The normalized values of the fields of one request, each computed once.
 struct RequestValues {
   private let fields: HTTPFields
-  private var known: [String: [UInt8]?] = [:]
+  // There are few, so that searching them takes less time than hashing names.
+  private var known: [(name: String, value: [UInt8]?)] = []
 
   init(_ fields: HTTPFields) {
     self.fields = fields
@@ -62,52 +63,58 @@ struct RequestValues {
   /// The normalized value of the field with a name in lower case, or `nil` if the request doesn't have it.
   subscript(name: String) -> [UInt8]? {
     mutating get {
-      if let value = known[name] { return value }
-      let lines = fields.lazy.filter { $0.name.canonicalName == name }.map(\.bytes)
-      let value = lines.isEmpty ? nil : Self.normalized(Array(lines), of: name)
-      known[name] = .some(value)
+      if let entry = known.first(where: { $0.name == name }) { return entry.value }
+      var lines: [[UInt8]] = []
+      for field in fields where field.name.canonicalName == name { lines.append(field.bytes) }
+      let value = lines.isEmpty ? nil : Self.normalized(lines, of: name)
+      known.append((name, value))
       return value
     }
   }
 
-  /// The fields that aren't lists, so that a comma is an ordinary byte of their value.
-  private static let singletons: Set = [
-    "authorization", "cookie", "from", "host", "if-modified-since", "if-unmodified-since", "max-forwards", "origin",
-    "proxy-authorization", "referer", "user-agent",
-  ]
-
-  /// The fields whose members have no order and no case.
-  private static let preferences: Set = ["accept", "accept-encoding", "accept-language"]
-
   /// Returns the lines of a field in the form in which they are compared.
   static func normalized(_ lines: [[UInt8]], of name: String) -> [UInt8] {
-    if singletons.contains(name) {
-      let separator: [UInt8] = name == "cookie" ? Array("; ".utf8) : [UInt8(ascii: ",")]
-      return Array(lines.map { Array($0.trimmed) }.joined(separator: separator))
+    switch name {
+    case "cookie": joined(lines.map(\.trimmed), by: Array("; ".utf8))
+    // They aren't lists, so that a comma is an ordinary byte of their value.
+    case "authorization", "from", "host", "if-modified-since", "if-unmodified-since", "max-forwards", "origin",
+      "proxy-authorization", "referer", "user-agent":
+      joined(lines.map(\.trimmed), by: [UInt8(ascii: ",")])
+    // Their members have no order and no case.
+    case "accept", "accept-encoding", "accept-language":
+      joined(
+        lines.flatMap(members).map(comparable).sorted { $0.lexicographicallyPrecedes($1) }, by: [UInt8(ascii: ",")])
+    default: joined(lines.flatMap(members), by: [UInt8(ascii: ",")])
     }
-    var members = lines.flatMap { Self.members(of: $0) }
-    if preferences.contains(name) {
-      members = members.map(Self.comparable).sorted { $0.lexicographicallyPrecedes($1) }
+  }
+
+  private static func joined(_ parts: [some Collection<UInt8>], by separator: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = []
+    result.reserveCapacity(parts.reduce(0) { $0 + $1.count + separator.count })
+    for (index, part) in parts.enumerated() {
+      if index > 0 { result += separator }
+      result += part
     }
-    return Array(members.joined(separator: [UInt8(ascii: ",")]))
+    return result
   }
 
   /// Returns the members of a list without the whitespace around them and without empty ones.
-  private static func members(of line: [UInt8]) -> [[UInt8]] {
+  private static func members(of line: [UInt8]) -> [ArraySlice<UInt8>] {
     var scanner = FieldScanner(line)
-    var members: [[UInt8]] = []
+    var members: [ArraySlice<UInt8>] = []
     while true {
       scanner.skipToMember()
       guard scanner.current != nil else { return members }
       let start = scanner.position
       _ = scanner.skipMember()
-      members.append(Array(line[start..<scanner.position].trimmed))
+      members.append(line[start..<scanner.position].trimmed)
     }
   }
 
   /// Returns a member of a preference without whitespace, in lower case except for the values of its parameters.
-  private static func comparable(_ member: [UInt8]) -> [UInt8] {
+  private static func comparable(_ member: ArraySlice<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
+    result.reserveCapacity(member.count)
     var isQuoted = false
     var isValue = false
     for byte in member {

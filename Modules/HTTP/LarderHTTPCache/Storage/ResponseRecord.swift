@@ -124,7 +124,12 @@ extension ByteReader {
     return bytes
   }
 
-  private mutating func text() -> String? { line().flatMap { String(validating: $0, as: UTF8.self) } }
+  private mutating func text() -> String? {
+    guard let line = line() else { return nil }
+    let text = String(decoding: line, as: UTF8.self)
+    // Bytes that are no text were replaced. This takes half the time of `String(validating:as:)`.
+    return text.utf8.elementsEqual(line) ? text : nil
+  }
 
   private mutating func selecting() -> SelectingFields? {
     guard let count = uint16(), count <= SelectingFields.largestSetCount else { return nil }

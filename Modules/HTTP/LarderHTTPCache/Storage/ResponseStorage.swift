@@ -221,7 +221,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
 
   func records(url: String, partition: [UInt8]) async throws -> [(key: StoreKey, stored: StoredRecord)] {
     // Another program may have written any number of them.
-    let limit = 2 * options.maximumVariants + Self.pageSize
+    let limit = 2 * options.maximumVariants
     let page = try await records(in: layout.variants(url: url, partition: partition), limit: limit)
     return page.records.filter {
       $0.stored.record.response.url == url && $0.stored.record.response.partition == partition

@@ -134,28 +134,42 @@ struct UseRecord: Sendable, Equatable {
 
 /// A reader of bytes that may be damaged, which never reads beyond their end.
 struct ByteReader {
-  private(set) var remaining: ArraySlice<UInt8>
+  private let all: [UInt8]
+  private var position = 0
 
   init(_ bytes: [UInt8]) {
-    remaining = bytes[...]
+    all = bytes
   }
+
+  /// The bytes that were not read yet.
+  var remaining: ArraySlice<UInt8> { all[position...] }
 
   /// Reads some bytes, or returns `nil` if there are not so many.
   mutating func bytes(_ count: Int) -> ArraySlice<UInt8>? {
-    guard count >= 0, count <= remaining.count else { return nil }
-    defer { remaining = remaining.dropFirst(count) }
-    return remaining.prefix(count)
+    guard count >= 0, count <= all.count - position else { return nil }
+    defer { position += count }
+    return all[position..<position + count]
   }
 
-  mutating func uint8() -> UInt8? { bytes(1)?.first }
+  /// Reads a number in big-endian order.
+  private mutating func number<Number: FixedWidthInteger>() -> Number? {
+    let length = Number.bitWidth / 8
+    guard length <= all.count - position else { return nil }
+    var number: Number = 0
+    for byte in all[position..<position + length] { number = number << 8 | Number(truncatingIfNeeded: byte) }
+    position += length
+    return number
+  }
 
-  mutating func uint16() -> UInt16? { bytes(2).map { $0.reduce(0) { $0 << 8 | UInt16($1) } } }
+  mutating func uint8() -> UInt8? { number() }
 
-  mutating func uint32() -> UInt32? { bytes(4).map { $0.reduce(0) { $0 << 8 | UInt32($1) } } }
+  mutating func uint16() -> UInt16? { number() }
 
-  mutating func uint64() -> UInt64? { bytes(8).map { UInt64(bigEndianBytes: $0) } }
+  mutating func uint32() -> UInt32? { number() }
 
-  mutating func int64() -> Int64? { uint64().map { Int64(bitPattern: $0) } }
+  mutating func uint64() -> UInt64? { number() }
+
+  mutating func int64() -> Int64? { number() }
 
   /// Reads bytes after their number.
   mutating func block() -> ArraySlice<UInt8>? { uint32().flatMap { bytes(Int($0)) } }
