@@ -74,7 +74,7 @@ import Testing
     #expect(origin.count == 2)
   }
 
-  @Test func aStatusIsReadFromItsField() throws {
+  @Test func aStatusIsReadFromItsField() {
     var status = CacheStatus(isHit: true)
     status.timeToLive = -7
     status.isStale = true
@@ -87,8 +87,8 @@ import Testing
     shared.isStored = true
     shared.detail = "not-stored-vary"
     for status in [status, validated, shared, CacheStatus()] {
-      let value = try #require(status.fieldValue(name: "Larder"))
-      #expect(CacheStatus(fieldValue: "Other; fwd=bypass, " + String(decoding: value, as: UTF8.self)) == status)
+      let value = status.fieldValue(name: "Larder")
+      #expect(CacheStatus(fieldValue: "Other; fwd=bypass, " + value) == status)
     }
     for text in ["", "a b", "(", "x;hit=", "\u{FFFD}"] { #expect(CacheStatus(fieldValue: text) == nil) }
   }
