@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders proxy tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -121,6 +121,11 @@ orders: set-up-build ## Take orders of a shop in an SQLite database; ARGUMENTS="
 proxy: set-up-build ## Run a caching proxy; ARGUMENTS="--origin http://127.0.0.1:8000 --listen 8080 --store lmdb:…".
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/CachingProxy" $(ARGUMENTS)
+
+http-cache: set-up-build ## Show how an HTTP cache answers requests: reused, validated, shared or stale, and why.
+	@$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy --quiet
+	@$(SWIFT_BUILD) --package-path Examples --configuration release --product HTTPCacheDemo --quiet
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/HTTPCacheDemo"
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder

@@ -15,6 +15,7 @@ let package = Package(
     // For CachingProxy.
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.0.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -138,6 +139,25 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       path: "CachingProxy"),
+    // It starts CachingProxy as a process.
+    .executableTarget(
+      name: "HTTPCacheDemo",
+      dependencies: [
+        "ExampleSupport",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "FlyingFox", package: "FlyingFox"),
+        .product(name: "FlyingSocks", package: "FlyingFox"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ],
+      path: "HTTPCacheDemo"),
+    .testTarget(
+      name: "HTTPCacheDemoTests",
+      dependencies: [
+        "CachingProxy", "HTTPCacheDemo",
+        .product(name: "NIOCore", package: "swift-nio"),
+      ]),
     .testTarget(
       name: "CachingProxyTests",
       dependencies: [

@@ -87,7 +87,9 @@ struct CachingProxyCommand: AsyncParsableCommand {
       .server(
         configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
         onServerRunning: { [origin] channel in
-          print("listening on \(host):\(channel.localAddress?.port ?? port), in front of \(origin)")
+          // Not `print`, which keeps the line back if the output is a pipe.
+          let line = "listening on \(host):\(channel.localAddress?.port ?? port), in front of \(origin)\n"
+          FileHandle.standardOutput.write(Data(line.utf8))
         },
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
     try await withThrowingDiscardingTaskGroup { group in
