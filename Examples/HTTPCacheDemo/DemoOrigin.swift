@@ -82,7 +82,8 @@ final class DemoOrigin: Sendable {
       try await Task.sleep(for: .milliseconds(400))
       return page(200_000, "max-age=60")
     case "/slow":
-      try await Task.sleep(for: .milliseconds(800))
+      // Long enough for all the requests that arrive together, also on a busy machine.
+      try await Task.sleep(for: .milliseconds(1_500))
       return page(100_000, "max-age=60")
     case "/prices":
       try await Task.sleep(for: .milliseconds(200))

@@ -47,8 +47,12 @@ struct Summary {
   }
 
   /// Returns whether everything was as expected, and the cache was of use.
+  ///
+  /// The server may have got at most one request for each that the cache did not answer alone. The time that was saved is
+  /// not checked, because other programs may have made the clients wait.
   func holds(_ load: DemoOrigin.Load) -> Bool {
-    failures.isEmpty && rescueCount > 0 && load.bytes < bytesWithout && duration < durationWithout
+    let largestLoad = requestCount - (outcomes[.reused] ?? 0) - (outcomes[.collapsed] ?? 0)
+    return failures.isEmpty && rescueCount > 0 && load.bytes < bytesWithout && load.requests <= largestLoad
   }
 
   private static func seconds(_ duration: Duration) -> String {
@@ -64,7 +68,7 @@ struct Summary {
     let result =
       holds(load)
       ? "Every answer was as RFC 9111 allows it, and \(rescueCount) requests got an answer without the server."
-      : "Not everything held: \((failures.isEmpty ? ["the cache saved nothing"] : failures).joined(separator: "; "))."
+      : "Not everything held: \((failures.isEmpty ? ["the server had to do too much"] : failures).joined(separator: "; "))."
     return """
       Of \(requestCount) requests, the cache answered \(count(.reused)) with fresh responses, \(count(.stale)) with \
       stale ones and \(count(.collapsed)) with the response to another request, and had \(count(.validated)) validated \

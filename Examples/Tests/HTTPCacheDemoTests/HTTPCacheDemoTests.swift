@@ -7,7 +7,7 @@ import Testing
 /// Tests of the demonstration of `make http-cache`.
 @Suite("The demonstration of the HTTP cache")
 struct HTTPCacheDemoTests {
-  @Test("The program shows every kind of answer, and everything is as expected", .timeLimit(.minutes(2)))
+  @Test("The program shows every kind of answer, and everything is as expected")
   func everythingHolds() async throws {
     let process = Process()
     process.executableURL = Bundle.main.bundleURL.appending(path: "HTTPCacheDemo")
@@ -28,14 +28,14 @@ struct HTTPCacheDemoTests {
     #expect(text.split(separator: "\n").suffix(3).allSatisfy { $0.hasSuffix(".") })
   }
 
-  private func exchange(_ status: String, code: Int = 200, seconds: Double = 0, body: String = "a") -> Exchange {
-    Exchange(status: code, body: ByteBuffer(string: body), duration: .seconds(seconds), cacheStatus: status)
+  private func exchange(_ status: String, code: Int = 200, body: String = "a") -> Exchange {
+    Exchange(status: code, body: ByteBuffer(string: body), duration: .zero, cacheStatus: status)
   }
 
   @Test("A wrong answer, status or body is found")
   func wrongAnswers() {
     let step = Step(title: "a page", path: "/", expected: [.reused])
-    let server = exchange("", seconds: 1)
+    let server = exchange("")
     var load = DemoOrigin.Load()
     func holds(_ exchange: Exchange) -> Bool {
       var summary = Summary()
@@ -50,8 +50,9 @@ struct HTTPCacheDemoTests {
     #expect(!holds(exchange("fwd=uri-miss; fwd-status=200; stored")))
     #expect(!holds(exchange("hit; ttl=5", code: 500)))
     #expect(!holds(exchange("hit; ttl=5", body: "b")))
-    #expect(!holds(exchange("hit; ttl=5", seconds: 2)))
     load.bytes = 9
+    #expect(!holds(exchange("hit; ttl=5")))
+    load = DemoOrigin.Load(requests: 1)
     #expect(!holds(exchange("hit; ttl=5")))
   }
 
