@@ -88,8 +88,9 @@ final class DemoOrigin: Sendable {
     case "/prices":
       try await Task.sleep(for: .milliseconds(200))
       let tag = "\"prices-1\""
+      let headers: HTTPHeaders = [HTTPHeader("ETag"): tag]
       guard request.headers[HTTPHeader("If-None-Match")] != tag else {
-        return HTTPResponse(statusCode: .notModified, headers: [HTTPHeader("ETag"): tag])
+        return HTTPResponse(statusCode: .notModified, headers: headers)
       }
       return page(300_000, "max-age=1", ["ETag": tag])
     case "/news":
