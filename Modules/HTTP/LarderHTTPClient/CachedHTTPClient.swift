@@ -103,20 +103,9 @@ public struct CachedHTTPClient: Sendable {
     _ request: HTTPClientRequest, deadline: NIODeadline, logger: Logger? = nil, policy: HTTPCachePolicy = .standard,
     partition: [UInt8]? = nil
   ) async throws -> HTTPClientResponse {
+    guard NIODeadline.now() < deadline else { throw HTTPClientError.deadlineExceeded }
     let call = Call(deadline: deadline, logger: logger, policy: policy, partition: partition)
-    guard deadline < .distantFuture else { return try await followingRedirects(request, call) }
-    return try await withThrowingTaskGroup { group in
-      defer { group.cancelAll() }
-      group.addTask { try await followingRedirects(request, call) }
-      group.addTask {
-        // The client has this deadline too. This one is for a caller that waits for the request of another one.
-        let remaining = deadline - .now()
-        try await cache.configuration.clock.sleep(for: .nanoseconds(remaining.nanoseconds))
-        throw HTTPClientError.deadlineExceeded
-      }
-      guard let response = try await group.next() else { throw CancellationError() }
-      return response
-    }
+    return try await followingRedirects(request, call)
   }
 
   /// Returns the response to a request, from the store or from the origin.
@@ -142,6 +131,13 @@ public struct CachedHTTPClient: Sendable {
     let logger: Logger?
     let policy: HTTPCachePolicy
     let partition: [UInt8]?
+
+    /// The time for which the request may wait for that of another caller.
+    ///
+    /// After it, its own request exceeds the deadline.
+    var remaining: Duration? {
+      deadline == .distantFuture ? nil : .nanoseconds((deadline - .now()).nanoseconds)
+    }
   }
 
   // MARK: Redirects
@@ -205,7 +201,7 @@ public struct CachedHTTPClient: Sendable {
     while true {
       do {
         return try await cache.response(
-          to: head, policy: call.policy, partition: partition, identity: identity(of: head)
+          to: head, policy: call.policy, partition: partition, identity: identity(of: head), waitLimit: call.remaining
         ) { [client] forwarded in
           try await Self.send(forwarded, of: request, by: client, call, received)
         }
@@ -247,6 +243,8 @@ public struct CachedHTTPClient: Sendable {
       return try await OriginResponse.forwarded(
         response, to: forwarded, isComplete: received.nextRequest == nil)
     }
+    // The client would still connect.
+    guard NIODeadline.now() < call.deadline else { throw HTTPClientError.deadlineExceeded }
     if request.body == nil {
       // The client follows a redirect only if it can send the body again, which it takes a stream not to allow. The cache
       // must see each response, and the conditions that it adds are for one URL.

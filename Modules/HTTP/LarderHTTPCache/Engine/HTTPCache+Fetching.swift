@@ -11,7 +11,9 @@ extension HTTPCache {
   // MARK: Collapsing
 
   /// Returns the response to a request that needs the origin.
-  func response(to exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) async throws -> Result {
+  func response(
+    to exchange: Exchange, _ entries: [StoredEntry], _ limit: Duration?, _ forward: @escaping Forward
+  ) async throws -> Result {
     let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
     guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
       return try await lead(Fetch(), exchange, entries, forward)
@@ -26,7 +28,7 @@ extension HTTPCache {
           state.withLock { $0.flights.end(key, fetch) }
           continue
         }
-        if let response = try await share(fetch, exchange, entries) {
+        if let response = try await share(fetch, exchange, entries, waitLimit(limit)) {
           count { $0.collapsedCount += 1 }
           return .response(response)
         }
@@ -52,11 +54,12 @@ extension HTTPCache {
   /// Waits for the fetch of another request.
   ///
   /// - Returns: The response, or `nil` if the request must be forwarded itself.
-  private func share(_ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry]) async throws -> HTTPCacheResponse?
-  {
+  private func share(
+    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limit: TimeLimit
+  ) async throws -> HTTPCacheResponse? {
     defer { fetch.leave() }
     do {
-      switch try await fetch.outcome.value(within: waitLimit) {
+      switch try await fetch.outcome.value(within: limit) {
       case .response(let received): return try await sharedResponse(from: fetch, received, to: exchange, entries)
       case .failure(let error): return try await response(afterFailure: error, of: exchange, entries)
       }

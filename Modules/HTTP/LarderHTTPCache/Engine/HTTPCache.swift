@@ -97,6 +97,8 @@ public final class HTTPCache: Sendable {
   ///     ``HTTPCacheConfiguration/partition``.
   ///   - identity: The identity of the user of the request; defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/identity``.
+  ///   - waitLimit: The time for which the request waits for the response to another one before it is forwarded itself;
+  ///     defaults to `nil`, for ``HTTPCacheConfiguration/waitLimit``, which is also the longest time.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the URL and the method of
   ///     `request`, and may have other conditions or another range. The closure can be called after this method has
   ///     returned, to refresh a stale response in the background.
@@ -105,13 +107,13 @@ public final class HTTPCache: Sendable {
   ///   be used in its place.
   public func response(
     to request: HTTPRequest, policy: HTTPCachePolicy = .standard, partition: [UInt8]? = nil,
-    identity: [UInt8]? = nil, forward: @escaping Forward
+    identity: [UInt8]? = nil, waitLimit: Duration? = nil, forward: @escaping Forward
   ) async throws -> HTTPCacheResponse {
     let url = try HTTPCache.url(of: request)
     let scope = CacheScope(
       partition: partition ?? configuration.partition(request), identity: identity ?? configuration.identity(request))
     count { $0.requestCount += 1 }
-    try await settle(url)
+    try await settle(url, waitLimit)
     var entries = try await entries(url: url, scope)
     while true {
       let decision = rules.decide(
@@ -128,7 +130,7 @@ public final class HTTPCache: Sendable {
       case .refuse(let head, let status):
         result = .response(refusal(head, status))
       case .forward(let exchange):
-        result = try await response(to: exchange, entries, forward)
+        result = try await response(to: exchange, entries, waitLimit, forward)
       }
       switch result {
       case .response(let response): return response
@@ -154,14 +156,20 @@ public final class HTTPCache: Sendable {
 
   /// Waits until earlier fetches have stored their responses, so that a caller that has read the whole of a response finds
   /// it in the cache.
-  private func settle(_ url: String) async throws {
+  private func settle(_ url: String, _ limit: Duration?) async throws {
     for fetch in state.withLock({ $0.settling.isEmpty ? [] : $0.settling[url] ?? [] }) {
       do {
-        try await fetch.settlement.value(within: waitLimit)
+        try await fetch.settlement.value(within: waitLimit(limit))
       } catch is SharedResult<Void>.TimedOut {
         return
       }
     }
+  }
+
+  /// Returns the time limit of a request for waiting.
+  func waitLimit(_ limit: Duration?) -> TimeLimit {
+    guard let limit, limit < configuration.waitLimit else { return waitLimit }
+    return TimeLimit(max(limit, .zero), clock: configuration.clock)
   }
 
   /// Reads the stored responses for a URL: those of a user, and the public ones of all.
