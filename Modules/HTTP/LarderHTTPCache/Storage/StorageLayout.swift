@@ -129,8 +129,14 @@ struct StorageLayout: Sendable {
   ///
   /// - Parameter offset: The place of its first byte in the body, a multiple of ``chunkLength``.
   func chunkKey(of body: BodyIdentifier, at offset: Int64) -> StoreKey {
-    StoreKey(
-      bytes: prefix.bytes + [UInt8(ascii: "b")] + body.bytes + UInt64(bitPattern: offset).bigEndianBytes)
+    // Appending to one array, because a body of 1 GB has 16,000 chunks.
+    var bytes = prefix.bytes
+    bytes.reserveCapacity(chunkKeyLength)
+    bytes.append(UInt8(ascii: "b"))
+    for number in [body.high, body.low, UInt64(bitPattern: offset)] {
+      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    return StoreKey(bytes: bytes)
   }
 
   private var chunkKeyLength: Int { prefix.count + 1 + BodyIdentifier.length + 8 }
