@@ -88,7 +88,7 @@ final class BodyReading: Sendable {
     return nil
   }
 
-  /// Reads the next chunks from the store, in one call, because a call takes half as long as a chunk.
+  /// Reads the next chunks from the store, in one call, because each call has a cost of its own.
   private func read(_ reader: CacheReader, _ range: Range<Int64>) async throws -> [[UInt8]] {
     do {
       return try await calls.reading {

@@ -88,8 +88,8 @@ extension CacheStatus {
 
   /// Returns the value of `Cache-Status` for a cache with a name.
   ///
-  /// Tokens, integers and flags are written as they are (RFC 9651, section 4.1). A general serializer takes ten times as
-  /// long.
+  /// Tokens, integers and flags are written as they are (RFC 9651, section 4.1). A general serializer takes several times
+  /// as long.
   ///
   /// - Parameter name: The name of the cache, a token.
   func fieldValue(name: String) -> String {

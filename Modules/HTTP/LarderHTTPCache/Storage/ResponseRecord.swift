@@ -127,7 +127,7 @@ extension ByteReader {
   private mutating func text() -> String? {
     guard let line = line() else { return nil }
     let text = String(decoding: line, as: UTF8.self)
-    // Bytes that are no text were replaced. This takes half the time of `String(validating:as:)`.
+    // Bytes that are no text were replaced. This takes less time than `String(validating:as:)`.
     return text.utf8.elementsEqual(line) ? text : nil
   }
 

@@ -133,8 +133,14 @@ struct StorageLayout: Sendable {
   ///
   /// - Parameter offset: The place of its first byte in the body, a multiple of ``chunkLength``.
   func chunkKey(of body: BodyIdentifier, at offset: Int64) -> StoreKey {
-    StoreKey(
-      bytes: prefix.bytes + [UInt8(ascii: "b")] + body.bytes + UInt64(bitPattern: offset).bigEndianBytes)
+    // Appending to one array, because a body of 1 GB has 16,000 chunks.
+    var bytes = prefix.bytes
+    bytes.reserveCapacity(chunkKeyLength)
+    bytes.append(UInt8(ascii: "b"))
+    for number in [body.high, body.low, UInt64(bitPattern: offset)] {
+      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    return StoreKey(bytes: bytes)
   }
 
   /// Returns the body of a chunk and the place of its first byte, or `nil` if the key is none of a chunk.
