@@ -31,7 +31,7 @@ struct HTTPCacheDemoCommand: AsyncParsableCommand {
   static func run(_ steps: [Step], proxy: DemoClient, _ origin: DemoOrigin) async throws -> Bool {
     let server = DemoClient(url: origin.url)
     var summary = Summary()
-    print(line("Request", "Answer", "Time", "Without", "Cache-Status"))
+    print(line("Request", "Answer", "Time", "Without", "Saved so far", "Cache-Status"))
     for step in steps {
       switch step.event {
       case .wait(let duration):
@@ -49,7 +49,7 @@ struct HTTPCacheDemoCommand: AsyncParsableCommand {
       // A request that changes something is not repeated.
       let direct = step.method == .GET ? await send(step, to: server).map { try? $0.get() } : []
       summary.add(step, exchanges, direct: direct)
-      show(step, exchanges, direct)
+      show(step, exchanges, direct, saved: summary.saved(origin.load))
     }
     print("\n\(summary.conclusion(origin.load))")
     return summary.holds(origin.load)
@@ -72,23 +72,23 @@ struct HTTPCacheDemoCommand: AsyncParsableCommand {
   }
 
   /// Prints a line for the requests of a step that were answered in the same way.
-  private static func show(_ step: Step, _ exchanges: [Exchange], _ direct: [Exchange?]) {
+  private static func show(_ step: Step, _ exchanges: [Exchange], _ direct: [Exchange?], saved: String) {
     let slowestDirect = direct.compactMap { $0?.status == step.status ? $0?.duration : nil }.max()
     let without = direct.isEmpty ? "" : slowestDirect.map(TextFormat.duration) ?? "fails"
     let answers = Dictionary(grouping: exchanges) { $0.outcome?.rawValue ?? "no cache" }
     for (answer, exchanges) in answers.sorted(by: { $0.value.count < $1.value.count }) {
       let count = step.count > 1 ? "\(exchanges.count) x " : ""
       let slowest = exchanges.map(\.duration).max().map(TextFormat.duration) ?? ""
-      print(line(step.title, count + answer, slowest, without, exchanges[0].cacheStatus ?? ""))
+      print(line(step.title, count + answer, slowest, without, saved, exchanges[0].cacheStatus ?? ""))
     }
   }
 
   private static func line(_ cells: String...) -> String {
-    let widths = [30, 16, 9, 9]
+    let widths = [30, 14, 9, 9, 16]
     let padded = zip(cells, widths).enumerated().map { index, cell in
       let space = String(repeating: " ", count: max(0, cell.1 - cell.0.count))
       return index < 2 ? cell.0 + space : space + cell.0
     }
-    return (padded + [cells[4]]).joined(separator: "  ")
+    return (padded + [cells[5]]).joined(separator: "  ")
   }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// The example CachingProxy, in a process of its own.
@@ -13,6 +14,7 @@ struct ProxyProcess {
   let url: String
 
   private let process: Process
+  private let interruption: any DispatchSourceSignal
 
   /// Starts the proxy on a free port, and returns when it listens.
   ///
@@ -43,6 +45,15 @@ struct ProxyProcess {
       if handle.availableData.isEmpty { handle.readabilityHandler = nil }
     }
     self.process = process
+    // The proxy is not in the process group that the terminal interrupts.
+    signal(SIGINT, SIG_IGN)
+    let identifier = process.processIdentifier
+    interruption = DispatchSource.makeSignalSource(signal: SIGINT)
+    interruption.setEventHandler {
+      kill(identifier, SIGKILL)
+      exit(128 + SIGINT)
+    }
+    interruption.resume()
   }
 
   /// Ends the proxy and returns when it has ended.

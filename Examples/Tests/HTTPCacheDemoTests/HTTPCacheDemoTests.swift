@@ -50,9 +50,9 @@ struct HTTPCacheDemoTests {
     #expect(!holds(exchange("fwd=uri-miss; fwd-status=200; stored")))
     #expect(!holds(exchange("hit; ttl=5", code: 500)))
     #expect(!holds(exchange("hit; ttl=5", body: "b")))
-    load.bytes = 9
+    load.requests = 1
     #expect(!holds(exchange("hit; ttl=5")))
-    load = DemoOrigin.Load(requests: 1)
+    load = DemoOrigin.Load(bytes: 9)
     #expect(!holds(exchange("hit; ttl=5")))
   }
 

@@ -4,6 +4,7 @@ import Larder
 import LarderHTTPCache
 import LarderJSON
 import LarderLMDB
+import Synchronization
 import Testing
 
 @testable import LarderCommand
@@ -205,6 +206,34 @@ import Testing
     try await fill(kind)
     // Six responses with their places, and nine chunks.
     #expect(try await larder("verify", kind: kind) == ToolRun(status: 0, output: "", errors: "21 entries, no damage\n"))
+  }
+
+  @Test func aCacheThatIsBeingWrittenHasNoFindings() async throws {
+    try await withStore { store in
+      var configuration = HTTPCacheConfiguration.shared
+      (configuration.capacity, configuration.largestBody) = (9_000_000, 4_000_000)
+      configuration.retention = .zero
+      let cache = try await HTTPCache(store, configuration: configuration)
+      let body = String(repeating: "x", count: 2_000_000)
+      let isDone = Mutex(false)
+      async let written: Void = {
+        defer { isDone.withLock { $0 = true } }
+        for number in 0..<60 {
+          try await Self.get("/\(number)", cache, [.cacheControl: "max-age=86400"], number % 2 == 0 ? body : "short")
+        }
+      }()
+      let inspector = try HTTPCacheInspector(store, configuration: .shared)
+      var disturbed = 0
+      while !isDone.withLock({ $0 }) {
+        let verification = try await inspector.verify()
+        #expect(verification.report.findings == [])
+        if !verification.isComplete { disturbed += 1 }
+      }
+      try await written
+      print("\(disturbed) verifications were disturbed by the writer")
+      #expect(try await inspector.verify() == inspector.verify())
+      #expect(try await inspector.verify().isComplete)
+    }
   }
 
   /// Entries that a damaged store has lost or changed, and the finding for them.
