@@ -112,6 +112,14 @@ import Testing
 
   // MARK: Reading
 
+  @Test func metricsGoToStandardError() async throws {
+    try await fill()
+    let plain = try await larder("stat")
+    let metered = try await larder("stat", "--metrics")
+    #expect(plain.status == 0 && metered.status == 0 && metered.output == plain.output)
+    #expect(plain.errors.isEmpty && metered.errors.contains("open"))
+  }
+
   @Test(arguments: [StoreKind.lmdb, .json])
   func listPrintsTheFactsOfEachResponse(kind: StoreKind) async throws {
     try await fill(kind)
