@@ -209,7 +209,7 @@ public enum HTTPCaches {
     try await writeChunks(store)
     return {
       var sum = 0
-      for number in 0..<bodyLength / chunkLength { sum += try await store.value(forKey: chunkKey(number))?.count ?? 0 }
+      for number in 0..<bodyLength / chunkLength { sum += try store.value(forKey: chunkKey(number))?.count ?? 0 }
       consume(sum)
     }
   }
