@@ -143,6 +143,7 @@ let package = Package(
       name: "HTTPCacheDemo",
       dependencies: [
         "ExampleSupport",
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "FlyingFox", package: "FlyingFox"),

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import LarderHTTPCache
 import NIOCore
 import NIOHTTP1
 
@@ -8,11 +9,11 @@ struct Exchange: Sendable {
   var body: ByteBuffer
   var duration: Duration
 
-  /// The value of `Cache-Status` after the name of the cache; `nil` without a cache.
+  /// The last value of `Cache-Status`; `nil` without a cache.
   var cacheStatus: String?
 
   /// The way in which the cache answered.
-  var outcome: Outcome? { cacheStatus.map { Outcome(cacheStatus: $0) } }
+  var outcome: Outcome? { cacheStatus.flatMap { CacheStatus(fieldValue: $0) }.map { Outcome($0) } }
 }
 
 /// The way in which a cache answered a request, by its `Cache-Status`.
@@ -32,22 +33,19 @@ enum Outcome: String, CaseIterable {
   /// A stored part, with the bytes of the origin that were missing.
   case completed
 
-  init(cacheStatus: String) {
-    let parameters = cacheStatus.split(separator: ";").map { $0.filter { $0 != " " } }
-    let isStale = parameters.contains { $0.hasPrefix("ttl=-") }
-    let forward = parameters.first { $0.hasPrefix("fwd=") }
-    if parameters.contains("hit") {
-      self = isStale ? .stale : .reused
-    } else if parameters.contains("collapsed") {
+  init(_ status: CacheStatus) {
+    if status.isHit {
+      self = status.isStale ? .stale : .reused
+    } else if status.isCollapsed {
       self = .collapsed
-    } else if parameters.contains("fwd-status=304") {
+    } else if status.isValidated {
       self = .validated
-    } else if isStale, forward == "fwd=stale" {
+    } else if status.isStale, status.forward == .stale {
       self = .stale
-    } else if forward == "fwd=partial" {
+    } else if status.forward == .partial {
       self = .completed
     } else {
-      self = parameters.contains("stored") ? .stored : .passedOn
+      self = status.isStored ? .stored : .passedOn
     }
   }
 }
@@ -68,10 +66,8 @@ struct DemoClient: Sendable {
     // If there is no server, the client tries to connect for all this time.
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(3))
     let body = try await response.body.collect(upTo: 10_000_000)
-    let status = response.headers[canonicalForm: "Cache-Status"].last.map { value in
-      String(value.drop { $0 != ";" }.drop { $0 == ";" || $0 == " " })
-    }
     return Exchange(
-      status: Int(response.status.code), body: body, duration: ContinuousClock.now - start, cacheStatus: status)
+      status: Int(response.status.code), body: body, duration: ContinuousClock.now - start,
+      cacheStatus: response.headers["Cache-Status"].last)
   }
 }
