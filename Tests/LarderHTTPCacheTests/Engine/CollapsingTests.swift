@@ -19,12 +19,12 @@ import Testing
     }
   }
 
-  /// An origin that answers after one second.
+  /// An origin that answers the first request when one gate opens, and the others when another one does.
   private func slowOrigin(
-    _ clock: ManualClock, _ answer: @escaping @Sendable (HTTPRequest) -> HTTPForwardedResponse
+    _ first: Gate, _ others: Gate = Gate(), _ answer: @escaping @Sendable (HTTPRequest) -> HTTPForwardedResponse
   ) -> Origin {
-    Origin { request, _ in
-      try await clock.sleep(for: .seconds(1))
+    Origin { request, number in
+      try await (number == 1 ? first : others).wait()
       return answer(request)
     }
   }
@@ -36,12 +36,13 @@ import Testing
 
   @Test func oneRequestReachesTheOriginForACacheableResponse() async throws {
     let test = try await CacheUnderTest()
-    let origin = slowOrigin(test.clock) { _ in
+    let gate = Gate()
+    let origin = slowOrigin(gate) { _ in
       HTTPForwardedResponse(head: head(.ok, [.cacheControl: "max-age=60"]), body: Array("body".utf8))
     }
     let callers = start(test, origin)
     try await waitForWaiters(test, origin)
-    test.clock.advance(by: .seconds(1))
+    gate.open()
     for caller in callers { #expect(try await caller.value == "body") }
     #expect(origin.count == 1)
     #expect(test.cache.statistics.collapsedCount == Self.callers - 1)
@@ -52,13 +53,14 @@ import Testing
     let fields: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\""]
     _ = try await test.get(from: Origin(head(.ok, fields)))
     test.clock.advance(by: .seconds(100))
-    let origin = slowOrigin(test.clock) { request in
+    let gate = Gate()
+    let origin = slowOrigin(gate) { request in
       #expect(request.headerFields[.ifNoneMatch] == "\"a\"")
       return HTTPForwardedResponse(head: head(.notModified, fields))
     }
     let callers = start(test, origin)
     try await waitForWaiters(test, origin)
-    test.clock.advance(by: .seconds(1))
+    gate.open()
     for caller in callers { #expect(try await caller.value == "body") }
     #expect(origin.count == 1)
   }
@@ -78,16 +80,18 @@ import Testing
   }
 
   @Test(arguments: Unshareable.allCases)
-  func everyCallerGetsItsOwnResponseInTwoSeconds(kind: Unshareable) async throws {
+  func everyCallerGetsItsOwnResponseInTwoRounds(kind: Unshareable) async throws {
     let test = try await CacheUnderTest(kind.configuration)
-    let origin = slowOrigin(test.clock) { request in
+    let (first, others) = (Gate(), Gate())
+    let origin = slowOrigin(first, others) { request in
       HTTPForwardedResponse(head: head(.ok, kind.fields), body: Array((request.headerFields[.userAgent] ?? "").utf8))
     }
     let callers = start(test, origin) { [.userAgent: "\($0)"] }
     try await waitForWaiters(test, origin)
-    test.clock.advance(by: .seconds(1))
-    try await waitUntil { origin.count >= Self.callers && test.clock.sleeperCount >= Self.callers - 1 }
-    test.clock.advance(by: .seconds(1))
+    first.open()
+    // All others are forwarded before one of them is answered.
+    try await waitUntil { origin.count >= Self.callers }
+    others.open()
     for (index, caller) in callers.enumerated() { #expect(try await caller.value == "\(index)") }
     #expect(origin.count == Self.callers)
     #expect(test.cache.statistics.collapsedCount == 0)
@@ -129,8 +133,7 @@ import Testing
     try await waitUntil { origin.count >= 1 }
     let waiter = Task { try await test.get(from: origin).body }
     try await waitUntil { test.cache.waitLimit.count >= 1 }
-    try await test.clock.waitForSleepers(1)
-    test.clock.advance(by: .seconds(10))
+    try await advance(test.clock, by: .seconds(10)) { origin.count >= 2 }
     #expect(try await waiter.value == "2")
     leader.cancel()
     await #expect(throws: CancellationError.self) { try await leader.value }

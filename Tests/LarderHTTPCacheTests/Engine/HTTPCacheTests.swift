@@ -299,12 +299,10 @@ import Testing
     let test = try await CacheUnderTest()
     let running = Task { await test.cache.run() }
     try await test.clock.waitForSleepers(1)
-    let before = test.store.operationCount
     test.store.schedule(.error(.ioFailed))
-    test.clock.advance(by: .seconds(60))
-    try await test.clock.waitForSleepers(1)
-    #expect(test.store.operationCount > before)
-    #expect(test.cache.statistics.storeFailureCount == 1, "an error does not end it")
+    try await advance(test.clock, by: .seconds(60)) { test.cache.statistics.storeFailureCount == 1 }
+    let before = test.store.operationCount
+    try await advance(test.clock, by: .seconds(60)) { test.store.operationCount > before }
     running.cancel()
     await running.value
   }

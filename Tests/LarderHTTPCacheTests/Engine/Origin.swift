@@ -111,6 +111,14 @@ func waitUntil(_ condition: () async throws -> Bool) async throws {
   while try await !condition() { try await Task.sleep(for: .milliseconds(1)) }
 }
 
+/// Advances a clock by one step after another until a condition holds, because a task that is to be woken may not sleep yet.
+func advance(_ clock: ManualClock, by step: Duration, until condition: () async throws -> Bool) async throws {
+  try await waitUntil {
+    clock.advance(by: step)
+    return try await condition()
+  }
+}
+
 /// A gate that a test opens.
 final class Gate: Sendable {
   private let opening = SharedResult<Void>()

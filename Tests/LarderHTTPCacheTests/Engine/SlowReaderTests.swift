@@ -109,8 +109,7 @@ import Testing
     try await test.store.waitForSuspended()
     let reading = Task { try await expectBody(response.body) }
     try await waitUntil { test.cache.stallLimit.count != 0 }
-    try await test.clock.waitForSleepers(2)
-    test.clock.advance(by: .seconds(1))
+    try await advance(test.clock, by: .milliseconds(100)) { test.cache.stallLimit.count == 0 }
     try await reading.value
     #expect(test.cache.statistics.storedCount == 0)
     test.store.resume()
