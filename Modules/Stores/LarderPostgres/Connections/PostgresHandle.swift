@@ -3,38 +3,300 @@ import Larder
 
 /// A handle with which one object uses the sessions of a database, until the handle is closed.
 ///
-/// A handle that depends on another is closed together with it. STUB: the lead is writing it.
+/// A handle that depends on another is closed together with it.
 final class PostgresHandle: Sendable {
   /// The information of the owner: a database, a store or a queue.
   let information: StoreInformation
 
-  /// The name of the schema, quoted for SQL, such as `"public"`.
-  let quotedSchema: String
+  let pool: SessionPool
+
+  private let root: PostgresHandle?
+
+  /// The running operations of the owner; a root also counts those of the handles that depend on it.
+  private let operations = RunningOperations()
+
+  /// Creates a handle.
+  ///
+  /// - Parameters:
+  ///   - pool: The sessions.
+  ///   - root: The handle that the new one depends on, or `nil` for a root.
+  ///   - information: The information of the owner.
+  init(_ pool: SessionPool, dependingOn root: PostgresHandle? = nil, information: StoreInformation) {
+    self.pool = pool
+    self.root = root
+    self.information = information
+  }
+
+  /// The name of the owner in errors.
+  var name: String { information.name }
+
+  /// The name of the schema for SQL.
+  var quotedSchema: String { pool.configuration.quotedSchema }
 
   /// The time limit of each operation.
-  let timeout: Duration
+  var timeout: Duration { pool.configuration.timeout }
+
+  /// Throws `closed` if the handle is closed.
+  func checkOpen(for operation: StoreOperation) throws {
+    guard !operations.isClosing, root?.operations.isClosing != true else {
+      throw information.closedError(for: operation)
+    }
+  }
 
   /// Runs an operation for which `close` waits.
-  func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result
+  ///
+  /// - Throws: ``StoreError`` with `closed`; the error that `body` throws.
+  func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard root?.operations.begin() ?? true else { throw information.closedError(for: operation) }
+    defer { root?.operations.end() }
+    guard operations.begin() else { throw information.closedError(for: operation) }
+    defer { operations.end() }
+    return try await body()
+  }
 
-  /// Runs a statement that only reads. It is repeated by itself if the connection is lost.
+  /// Waits for running operations, and ends the sessions if the handle is a root.
+  func close() async {
+    await operations.close()
+    if root == nil { pool.close() }
+  }
+
+  // MARK: Flights
+
+  /// Runs a statement that only reads. It is repeated if the connection is lost.
   ///
   /// - Throws: ``StoreError``; `CancellationError` if the task is cancelled before the statement is sent.
-  func read(_ statement: Statement, for operation: StoreOperation) async throws -> QueryResult
+  func read(_ statement: Statement, for operation: StoreOperation) async throws -> QueryResult {
+    try Task.checkCancellation()
+    return try await repeating(operation) {
+      let landing = await pool.read(Session.Flight(statements: [statement]))
+      switch landing.failure {
+      case nil: return .finished(landing.results[0])
+      case .refused(let error), .notSent(let error): return .failed(error)
+      case .lost(let error): return .mustRepeat(error)
+      case .timedOut: throw timeoutError(during: operation)
+      }
+    }
+  }
 
   /// Runs statements as one transaction in one round trip: all take effect or none.
   ///
-  /// Conflicts are repeated, and the outcome of a lost connection is found out, so that an error says `unknown` only if
-  /// the server does not answer. It is not possible to wait for the result of one statement before the next.
+  /// A transaction that meets a conflict is repeated. If the connection is lost during the commit, the server is asked what
+  /// became of the transaction.
   ///
-  /// - Returns: A result for each statement.
-  func write(_ statements: [Statement], for operation: StoreOperation) async throws -> [QueryResult]
+  /// - Parameters:
+  ///   - statements: The statements.
+  ///   - lock: A statement that locks a table before the others, or `nil`.
+  ///   - operation: The operation, for errors.
+  /// - Returns: The results, one for each statement.
+  /// - Throws: ``StoreError``, with the outcome `unknown` only if the server does not tell it; `CancellationError` if the
+  ///   task is cancelled before the statements are sent.
+  @discardableResult
+  func write(
+    _ statements: [Statement], locking lock: Statement? = nil, for operation: StoreOperation
+  ) async throws -> [QueryResult] {
+    var flight = Session.Flight(statements: statements + [TransactionStatus.assignedNumber], flushes: true)
+    if let lock {
+      // A table can be locked only in a transaction that was begun. If it fails, it must be rolled back, so no other
+      // flight may be behind it.
+      flight.statements.insert(contentsOf: [Statement("BEGIN"), lock], at: 0)
+      flight.ending = Statement("COMMIT")
+    }
+    return try await repeating(operation) {
+      try await session(for: lock == nil ? .write : .transaction, operation) { session in
+        let landing = await session.run(flight)
+        let results = Array(landing.results.dropFirst(lock == nil ? 0 : 2).prefix(statements.count))
+        switch landing.failure {
+        case nil: return .finished(results)
+        case .refused(let error):
+          if lock != nil { await rollBack(landing.backend, on: session) }
+          return .failed(error)
+        case .notSent(let error): return .failed(error)
+        case .timedOut: throw timeoutError(during: operation, outcome: .unknown)
+        case .lost(let error):
+          guard landing.results.count >= flight.statements.count else {
+            throw unknownOutcome(error, during: operation)
+          }
+          let number = landing.results[flight.statements.count - 1].text(0, 0)
+          return try await found(results, number, landing, error, on: session, during: operation)
+        }
+      }
+    }
+  }
 
-  /// Runs a closure in a transaction on a session of its own (several round trips). The closure may run again.
+  /// Runs a closure in a transaction on a session of its own.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - beginning: The statement that begins the transaction. Defaults to `BEGIN`.
+  ///   - first: The statements that are sent together with it.
+  ///   - body: A closure that receives the results of the first statements. It runs again if the transaction has to be
+  ///     repeated. It returns its result and the statements to send together with the commit.
+  /// - Throws: ``StoreError``; the error that `body` throws, with nothing changed; `CancellationError` if the task is
+  ///   cancelled before the transaction begins.
   func transaction<Result: Sendable>(
-    for operation: StoreOperation, first: [Statement] = [],
-    _ body: @Sendable (_ transaction: TransactionSession, _ firstResults: [QueryResult]) async throws -> Result
-  ) async throws -> Result
+    for operation: StoreOperation, beginning: String = "BEGIN", first: [Statement] = [],
+    _ body: (_ transaction: TransactionSession, _ results: [QueryResult]) async throws -> TransactionEnd<Result>
+  ) async throws -> Result {
+    try await repeating(operation) {
+      try await session(for: .transaction, operation) { session in
+        let begins = [Statement(beginning)] + first + [TransactionStatus.assignedNumber]
+        let landing = await session.run(Session.Flight(statements: begins))
+        switch landing.failure {
+        case nil: break
+        case .refused(let error):
+          await rollBack(landing.backend, on: session)
+          return .failed(error)
+        case .notSent(let error): return .failed(error)
+        case .lost(let error): return .mustRepeat(error)
+        case .timedOut: throw timeoutError(during: operation)
+        }
+        let transaction = TransactionSession(session, landing.backend)
+        let end: TransactionEnd<Result>
+        do {
+          end = try await body(transaction, Array(landing.results.dropFirst().dropLast()))
+        } catch {
+          await rollBack(landing.backend, on: session)
+          if let failure = transaction.end(), failure.mustRepeat { return .mustRepeat(failure.error) }
+          throw error
+        }
+        // A closure cannot continue after a failed statement, even if it caught the error.
+        if let failure = transaction.end() {
+          await rollBack(landing.backend, on: session)
+          return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
+        }
+        return try await finish(end, landing.backend, on: session, during: operation)
+      }
+    }
+  }
+
+  /// Commits a transaction, or rolls it back if it has nothing to commit.
+  private func finish<Result>(
+    _ end: TransactionEnd<Result>, _ backend: Connection.Backend?, on session: Session,
+    during operation: StoreOperation
+  ) async throws -> Attempt<Result> {
+    guard end.commits else {
+      await rollBack(backend, on: session)
+      return .finished(end.result)
+    }
+    let flight = Session.Flight(
+      statements: end.statements + [TransactionStatus.assignedNumber], ending: Statement("COMMIT"), flushes: true,
+      backend: backend)
+    let landing = await session.run(flight)
+    switch landing.failure {
+    case nil: return .finished(end.result)
+    case .refused(let error):
+      await rollBack(backend, on: session)
+      return .failed(error)
+    case .notSent(let error): return .mustRepeat(error)
+    case .timedOut: throw timeoutError(during: operation, outcome: .unknown)
+    case .lost(let error):
+      guard landing.results.count > end.statements.count else {
+        throw unknownOutcome(error, during: operation)
+      }
+      let number = landing.results[end.statements.count].text(0, 0)
+      return try await found(end.result, number, landing, error, on: session, during: operation)
+    }
+  }
+
+  private func rollBack(_ backend: Connection.Backend?, on session: Session) async {
+    // If this fails, the connection is lost, and the server rolls back.
+    _ = await session.run(Session.Flight(statements: [Statement("ROLLBACK")], backend: backend))
+  }
+
+  // MARK: Attempts
+
+  /// What became of one attempt.
+  private enum Attempt<Result> {
+    case finished(Result)
+    /// Nothing was changed.
+    case failed(PostgresError)
+    /// Nothing was changed, and the same attempt may succeed.
+    case mustRepeat(PostgresError)
+  }
+
+  /// The number of attempts before an operation gives up.
+  private static var attemptLimit: Int { 20 }
+
+  /// Repeats attempts that changed nothing because of others, or because the connection was lost.
+  private func repeating<Result>(
+    _ operation: StoreOperation, _ attempt: () async throws -> Attempt<Result>
+  ) async throws -> Result {
+    var number = 1
+    while true {
+      let failure: PostgresError
+      switch try await attempt() {
+      case .finished(let result): return result
+      case .failed(let error) where error.isConflict || error.concernsPreparation: failure = error
+      case .failed(let error):
+        throw StoreError(error, during: operation, store: name, message: "the server refused the operation")
+      case .mustRepeat(let error): failure = error
+      }
+      guard number < PostgresHandle.attemptLimit else {
+        throw StoreError(
+          failure.isConflict ? .conflict : .ioFailed, during: operation, store: name,
+          message: "the operation failed \(number) times, because of others or because the connection was lost",
+          underlying: failure, isRetryable: true)
+      }
+      // At random, so that those who met each other don't meet again.
+      try await Task.sleep(for: .microseconds(Int.random(in: 0...(1000 << min(number, 6)))))
+      number += 1
+    }
+  }
+
+  private func session<Result>(
+    for use: SessionPool.Use, _ operation: StoreOperation, _ body: (Session) async throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await pool.withSession(for: use, body)
+    } catch is SessionPool.PoolTimeout {
+      throw StoreError(
+        .timedOut, during: operation, store: name,
+        message: "no connection of the pool became free within \(timeout); allow more connections",
+        isRetryable: true)
+    }
+  }
+
+  private func timeoutError(
+    during operation: StoreOperation, outcome: StoreError.Outcome = .nothingChanged
+  ) -> StoreError {
+    StoreError(
+      .timedOut, during: operation, store: name, message: "the server did not answer within \(timeout)",
+      isRetryable: true, outcome: outcome)
+  }
+
+  private func unknownOutcome(_ error: PostgresError, during operation: StoreOperation) -> StoreError {
+    StoreError(
+      .ioFailed, during: operation, store: name, message: "the connection was lost during the commit",
+      underlying: error, isRetryable: true, outcome: .unknown)
+  }
+
+  /// Finds out what became of a transaction whose connection was lost during the commit.
+  ///
+  /// - Parameters:
+  ///   - result: The result of the attempt if the transaction was committed.
+  ///   - number: The number of the transaction, or `nil` if it had nothing to commit.
+  private func found<Result>(
+    _ result: Result, _ number: String?, _ landing: Session.Landing, _ error: PostgresError, on session: Session,
+    during operation: StoreOperation
+  ) async throws -> Attempt<Result> {
+    guard let number else { return .finished(result) }
+    guard let backend = landing.backend else { throw unknownOutcome(error, during: operation) }
+    switch await TransactionStatus.find(number, of: backend, on: session, within: timeout) {
+    case .committed: return .finished(result)
+    case .aborted: return .mustRepeat(error)
+    case .unknown: throw unknownOutcome(error, during: operation)
+    }
+  }
 }
 
-/// `transaction.run([Statement]) async throws -> [QueryResult]`
+/// How a transaction ends.
+struct TransactionEnd<Result: Sendable>: Sendable {
+  var result: Result
+
+  /// The statements that are sent together with the commit.
+  var statements: [Statement] = []
+
+  /// Whether anything is to be committed.
+  var commits = true
+}
+#endif

@@ -53,6 +53,11 @@ struct Parameter: Sendable {
 
   static func bytes(_ bytes: [UInt8]?) -> Parameter { Parameter(.bytes, bytes) }
   static func key(_ key: StoreKey) -> Parameter { Parameter(.bytes, key.bytes) }
+  /// A value as `bytea`, or as `json` if it is text.
+  static func value(_ value: ArraySlice<UInt8>?, isJSON: Bool) -> Parameter {
+    Parameter(isJSON ? .json : .bytes, value.map { Array($0) })
+  }
+
   static func text(_ text: String?) -> Parameter { Parameter(.text, text.map { Array($0.utf8) }) }
 
   static func integer(_ value: Int64?) -> Parameter {

@@ -1,0 +1,304 @@
+#if Postgres
+import CPostgres
+import Larder
+
+/// A connection to a server in pipeline mode, which only the thread of its session uses.
+///
+/// Nothing here waits, except that making a connection looks up names and sets up the session.
+final class Connection {
+  /// What one connection can be identified by, to find out later what became of its transactions.
+  struct Backend: Sendable, Equatable {
+    /// The process on the server.
+    var process: Int32
+    /// When that process started, as text of the server, because the numbers of processes are used again.
+    var start: String
+    /// The identity of the data: it changes when another server takes over, and when the server recovers from a crash,
+    /// because the numbers of lost transactions are then used again. It is empty if the server does not tell.
+    var dataIdentity: String
+  }
+
+  /// What a server says about itself.
+  struct Server: Sendable, Equatable {
+    /// Whether a commit survives power failure on the server.
+    var isSynced: Bool
+    /// Whether a commit waits for another server.
+    var isReplicated: Bool
+    var isInRecovery: Bool
+  }
+
+  /// The number of Larder's statements that a connection keeps prepared. The others are parsed each time.
+  private static let preparedLimit = 512
+
+  private let connection: OpaquePointer
+  let backend: Backend
+  let server: Server
+
+  /// The names of prepared statements by their SQL.
+  private var prepared: [String: String] = [:]
+
+  /// The number of the last name.
+  private var lastPrepared = 0
+
+  private init(
+    _ connection: OpaquePointer, backend: Backend, server: Server
+  ) {
+    self.connection = connection
+    self.backend = backend
+    self.server = server
+  }
+
+  deinit {
+    PQfinish(connection)
+  }
+
+  /// The database, as the server knows it.
+  var databaseName: String { String(cString: PQdb(connection)) }
+
+  var socket: Int32 { PQsocket(connection) }
+
+  // MARK: Connecting
+
+  /// Connects, and sets up the session.
+  ///
+  /// - Parameters:
+  ///   - configuration: The configuration.
+  ///   - wait: A closure that waits until a socket is ready, and returns whether it is before the deadline.
+  /// - Throws: ``PostgresError``.
+  static func connect(
+    _ configuration: SessionConfiguration, wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
+  ) throws(PostgresError) -> Connection {
+    // A later keyword replaces an earlier one, and `dbname` stands for all that the user's text contains.
+    let keywords = ["fallback_application_name", "dbname", "client_encoding"]
+    let values = ["larder", configuration.connection, "UTF8"]
+    let started = withCStrings(keywords) { keywords in
+      withCStrings(values) { PQconnectStartParams(keywords, $0, 1) }
+    }
+    guard let raw = started else { throw PostgresError(sqlState: "53200", message: "out of memory") }
+    // So that the code can be found in the message, which is all that the library keeps of a refused connection.
+    PQsetErrorVerbosity(raw, PQERRORS_VERBOSE)
+    var isReady = false
+    defer { if !isReady { PQfinish(raw) } }
+    guard PQstatus(raw) != CONNECTION_BAD else { throw connectError(raw) }
+    var status = PGRES_POLLING_WRITING
+    while status != PGRES_POLLING_OK {
+      guard wait(PQsocket(raw), status == PGRES_POLLING_WRITING) else {
+        throw PostgresError(sqlState: "", message: "the connection was not made within the time limit")
+      }
+      status = PQconnectPoll(raw)
+      if status == PGRES_POLLING_FAILED { throw connectError(raw) }
+    }
+    PQsetErrorVerbosity(raw, PQERRORS_DEFAULT)
+    // The messages that a server sends beside results would be printed to the standard error otherwise.
+    PQsetNoticeProcessor(raw, { _, _ in }, nil)
+    try run(configuration.setup, on: raw)
+    let facts = try run(Connection.factsQuery, on: raw)
+    // Other engines, and roles with few rights, cannot tell; the outcome of a lost commit is then unknown.
+    let identity = try? run(Connection.identityQuery, on: raw)
+    guard PQsetnonblocking(raw, 1) == 0, PQenterPipelineMode(raw) == 1 else { throw error(of: raw) }
+    isReady = true
+    return Connection(
+      raw,
+      backend: Backend(
+        process: PQbackendPID(raw), start: facts.text(0, 0) ?? "", dataIdentity: identity?.text(0, 0) ?? ""),
+      server: Server(
+        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t", isInRecovery: facts.text(0, 3) == "t"))
+  }
+
+  private static let factsQuery = """
+    SELECT (SELECT extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()),
+      current_setting('fsync', true) IS NOT DISTINCT FROM 'on'
+        AND current_setting('full_page_writes', true) IS NOT DISTINCT FROM 'on',
+      coalesce(current_setting('synchronous_standby_names', true), '') <> '',
+      pg_is_in_recovery()
+    """
+
+  /// The statistics are discarded when a server recovers from a crash, so that the time of their reset shows it.
+  static let identityQuery = """
+    SELECT concat_ws('/', pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
+      (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT stats_reset FROM pg_stat_bgwriter))
+    """
+
+  /// Runs a statement and waits for it, before the session is used.
+  @discardableResult
+  private static func run(_ sql: String, on connection: OpaquePointer) throws(PostgresError) -> QueryResult {
+    guard let result = PQexec(connection, sql) else { throw error(of: connection) }
+    let status = PQresultStatus(result)
+    guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {
+      defer { PQclear(result) }
+      throw error(of: result, on: connection)
+    }
+    return QueryResult(result)
+  }
+
+  private static func connectError(_ connection: OpaquePointer) -> PostgresError {
+    let message = String(cString: PQerrorMessage(connection))
+    // Such as "FATAL:  28P01: password authentication failed". With several hosts, the last one counts.
+    let state = message.matches(of: #/[A-Z]+: +([0-9A-Z]{5}): /#).last.map { String($0.output.1) }
+    return PostgresError(sqlState: state ?? "", message: firstLine(of: message))
+  }
+
+  private static func error(of connection: OpaquePointer) -> PostgresError {
+    PostgresError(sqlState: "", message: firstLine(of: String(cString: PQerrorMessage(connection))))
+  }
+
+  private static func error(of result: OpaquePointer, on connection: OpaquePointer) -> PostgresError {
+    guard let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))) else { return error(of: connection) }
+    let message = PQresultErrorField(result, Int32(UInt8(ascii: "M"))).map { String(cString: $0) } ?? ""
+    return PostgresError(sqlState: String(cString: state), message: firstLine(of: message))
+  }
+
+  private static func firstLine(of message: String) -> String {
+    message.split(separator: "\n").first.map { String($0) } ?? "the connection was lost"
+  }
+
+  // MARK: Sending
+
+  /// An answer that the server owes for what was sent.
+  enum Expected: Equatable {
+    /// That a statement was prepared.
+    case preparation(sql: String)
+    /// The rows of a statement.
+    case rows
+    /// The end of a flight.
+    case synchronization
+  }
+
+  /// Adds a flight to what is sent.
+  ///
+  /// - Returns: The answers that will come, or `nil` if the connection is unusable.
+  func send(_ flight: Session.Flight) -> [Expected]? {
+    var expected: [Expected] = []
+    for statement in flight.statements {
+      guard send(statement, &expected) else { return nil }
+    }
+    if flight.flushes, PQsendFlushRequest(connection) != 1 { return nil }
+    if let ending = flight.ending, !send(ending, &expected) { return nil }
+    guard PQpipelineSync(connection) == 1 else { return nil }
+    expected.append(.synchronization)
+    return expected
+  }
+
+  private func send(_ statement: Statement, _ expected: inout [Expected]) -> Bool {
+    let parameters = statement.parameters
+    let types = parameters.map { Oid($0.type) }
+    let isPrepared = statement.isPrepared && (prepared[statement.sql] != nil || prepared.count < Connection.preparedLimit)
+    var name = prepared[statement.sql]
+    if isPrepared, name == nil {
+      lastPrepared += 1
+      let new = "larder_\(lastPrepared)"
+      guard PQsendPrepare(connection, new, statement.sql, Int32(types.count), types) == 1 else { return false }
+      expected.append(.preparation(sql: statement.sql))
+      prepared[statement.sql] = new
+      name = new
+    }
+    let lengths = parameters.map { Int32(clamping: $0.bytes?.count ?? 0) }
+    let formats = parameters.map { $0.isText ? 0 : 1 as Int32 }
+    let resultFormat: Int32 = statement.isPrepared ? 1 : 0
+    let isSent = withPointers(to: parameters[...], []) { pointers in
+      if isPrepared, let name {
+        PQsendQueryPrepared(connection, name, Int32(types.count), pointers, lengths, formats, resultFormat)
+      } else {
+        PQsendQueryParams(
+          connection, statement.sql, Int32(types.count), types, pointers, lengths, formats, resultFormat)
+      }
+    }
+    expected.append(.rows)
+    return isSent == 1
+  }
+
+  /// Forgets that a statement was prepared, because the server refused it or has lost it.
+  func forget(_ sql: String) {
+    prepared[sql] = nil
+  }
+
+  /// Sends as much as the socket takes.
+  ///
+  /// - Returns: Whether more is left, or `nil` if the connection is lost.
+  func flush() -> Bool? {
+    switch PQflush(connection) {
+    case 0: false
+    case 1: true
+    default: nil
+    }
+  }
+
+  // MARK: Receiving
+
+  /// An answer of the server.
+  enum Answer {
+    case result(QueryResult)
+    case failure(PostgresError)
+    /// The statement was skipped, because an earlier one of the flight failed.
+    case skipped
+    /// The end of the answers to one statement.
+    case end
+    case synchronization
+  }
+
+  /// Reads what has arrived.
+  ///
+  /// - Throws: ``PostgresError`` if the connection is lost.
+  func readAvailable() throws(PostgresError) {
+    guard PQconsumeInput(connection) == 1 else { throw Connection.error(of: connection) }
+  }
+
+  /// Returns the next answer, or `nil` if it has not arrived yet.
+  func nextAnswer() -> Answer? {
+    guard PQisBusy(connection) == 0 else { return nil }
+    guard let result = PQgetResult(connection) else { return .end }
+    switch PQresultStatus(result) {
+    case PGRES_PIPELINE_SYNC:
+      PQclear(result)
+      return .synchronization
+    case PGRES_PIPELINE_ABORTED:
+      PQclear(result)
+      return .skipped
+    case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+      return .result(QueryResult(result))
+    default:
+      defer { PQclear(result) }
+      return .failure(Connection.error(of: result, on: connection))
+    }
+  }
+
+  /// Whether the library has noticed that the connection is lost.
+  var isLost: Bool { PQstatus(connection) == CONNECTION_BAD }
+
+  /// The error that the connection ended with.
+  var lossError: PostgresError { Connection.error(of: connection) }
+
+  /// Returns the next notification that has arrived, or `nil`.
+  func nextNotification() -> String? {
+    guard let notification = PQnotifies(connection) else { return nil }
+    defer { PQfreemem(notification) }
+    return String(cString: notification.pointee.relname)
+  }
+}
+
+/// Calls a closure with an array of C strings that ends with NULL.
+private func withCStrings<Result>(
+  _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
+) -> Result {
+  func next(_ rest: ArraySlice<String>, _ pointers: [UnsafePointer<CChar>?]) -> Result {
+    guard let first = rest.first else { return (pointers + [nil]).withUnsafeBufferPointer { body($0.baseAddress!) } }
+    return first.withCString { next(rest.dropFirst(), pointers + [$0]) }
+  }
+  return next(strings[...], [])
+}
+
+/// Calls a closure with pointers to the bytes of parameters.
+private func withPointers<Result>(
+  to parameters: ArraySlice<Parameter>, _ pointers: [UnsafePointer<CChar>?],
+  _ body: ([UnsafePointer<CChar>?]) -> Result
+) -> Result {
+  guard let first = parameters.first else { return body(pointers) }
+  guard let bytes = first.bytes else { return withPointers(to: parameters.dropFirst(), pointers + [nil], body) }
+  return bytes.withUnsafeBytes { buffer in
+    // An empty array may have no address, but NULL would be another value.
+    withUnsafePointer(to: 0 as CChar) { empty in
+      let pointer = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
+      return withPointers(to: parameters.dropFirst(), pointers + [pointer], body)
+    }
+  }
+}
+#endif

@@ -1,0 +1,318 @@
+#if Postgres
+import CPostgres
+import Foundation
+import Larder
+import Synchronization
+
+/// A session with a server: a connection, and the thread that sends and receives on it.
+///
+/// Flights are sent one behind another without waiting for answers, each with an end of its own, so that the failure of one
+/// does not concern the others. The connection is made when the first flight arrives, and made again after it was lost.
+final class Session: Sendable {
+  /// Statements that are sent together. They are one transaction, unless a statement begins or ends one.
+  struct Flight: Sendable {
+    var statements: [Statement]
+
+    /// A last statement, such as COMMIT.
+    var ending: Statement?
+
+    /// Whether the results of the statements are sent before the ending and the commit, so that they arrive even if the
+    /// connection is lost during the commit.
+    var flushes = false
+
+    /// The connection whose transaction the flight belongs to, or `nil` if any will do.
+    var backend: Connection.Backend?
+  }
+
+  /// What became of a flight.
+  struct Landing: Sendable {
+    /// The results that arrived, one for each statement if there is no failure.
+    var results: [QueryResult] = []
+    var failure: Failure?
+
+    /// The connection that the flight was sent on.
+    var backend: Connection.Backend?
+  }
+
+  enum Failure: Sendable {
+    /// The server refused a statement. The transaction was rolled back.
+    case refused(PostgresError)
+    /// Nothing was sent, because no connection could be made, or because that of the transaction was lost.
+    case notSent(PostgresError)
+    /// The connection was lost after something was sent.
+    case lost(PostgresError)
+    /// No answer came within the time limit. The connection was given up.
+    case timedOut
+
+    /// What it means for the flights behind the first one.
+    fileprivate var afterFirst: Failure {
+      guard case .timedOut = self else { return self }
+      return .lost(PostgresError(sqlState: "", message: "the connection was given up, because the server did not answer"))
+    }
+
+    /// Whether the server has refused the transaction, so that it stays rolled back even if the connection is lost then.
+    fileprivate var isRefusal: Bool {
+      guard case .refused(let error) = self else { return false }
+      // With these, the server announces the end of the connection, also after a commit.
+      return !["", "57", "08"].contains(error.sqlState.prefix(2))
+    }
+  }
+
+  /// What a caller waits for.
+  private struct Passenger: Sendable {
+    let flight: Flight
+    let continuation: CheckedContinuation<Landing, Never>
+  }
+
+  private struct Mailbox {
+    var passengers: [Passenger] = []
+    var hasThread = false
+    var isClosing = false
+
+    /// Whether the thread was told to look here and has not done so yet.
+    var isSignalled = false
+  }
+
+  private let configuration: SessionConfiguration
+  private let mailbox = Mutex(Mailbox())
+  private let wake: WakePipe
+
+  /// What the session calls with the channel of each notification.
+  private let onNotification: @Sendable (_ channel: String) -> Void
+
+  /// Facts about the server, from the latest connection.
+  private let facts = Mutex(Facts())
+
+  struct Facts: Sendable {
+    var server: Connection.Server?
+    var databaseName = ""
+  }
+
+  /// Creates a session without a connection.
+  ///
+  /// - Throws: ``PostgresError`` if the process has no file descriptors left.
+  init(
+    _ configuration: SessionConfiguration, onNotification: @escaping @Sendable (String) -> Void = { _ in }
+  ) throws(PostgresError) {
+    self.configuration = configuration
+    self.onNotification = onNotification
+    wake = try WakePipe()
+  }
+
+  /// What the server said about itself when the session connected last.
+  var knownFacts: Facts { facts.withLock { $0 } }
+
+  /// Sends a flight and waits for its answers.
+  func run(_ flight: Flight) async -> Landing {
+    await withCheckedContinuation { continuation in
+      let (startsThread, signals) = mailbox.withLock { mailbox in
+        mailbox.passengers.append(Passenger(flight: flight, continuation: continuation))
+        defer { (mailbox.hasThread, mailbox.isSignalled) = (true, true) }
+        return (!mailbox.hasThread, mailbox.hasThread && !mailbox.isSignalled)
+      }
+      if startsThread { Thread.detachNewThread { self.serve() } }
+      if signals { wake.signal() }
+    }
+  }
+
+  /// Ends the session once the flights that were sent have landed.
+  func close() {
+    let signals = mailbox.withLock { mailbox in
+      mailbox.isClosing = true
+      defer { mailbox.isSignalled = true }
+      return mailbox.hasThread && !mailbox.isSignalled
+    }
+    if signals { wake.signal() }
+  }
+
+  /// Takes what has arrived in the mailbox.
+  private func takeMail() -> (passengers: [Passenger], isClosing: Bool) {
+    mailbox.withLock { mailbox in
+      defer { (mailbox.passengers, mailbox.isSignalled) = ([], false) }
+      // Whoever comes later starts another thread.
+      if mailbox.isClosing, mailbox.passengers.isEmpty { mailbox.hasThread = false }
+      return (mailbox.passengers, mailbox.isClosing)
+    }
+  }
+
+  // MARK: The thread
+
+  /// A flight in the air.
+  private struct Sent {
+    let passenger: Passenger
+    var expected: ArraySlice<Connection.Expected>
+    var landing: Landing
+    let deadline: ContinuousClock.Instant
+  }
+
+  /// Serves the session until it is closed.
+  private func serve() {
+    var connection: Connection?
+    var sent: [Sent] = []
+    while true {
+      let (passengers, isClosing) = takeMail()
+      if isClosing, passengers.isEmpty, sent.isEmpty { return }
+      if !passengers.isEmpty, connection == nil {
+        do throws(PostgresError) {
+          connection = try connect()
+        } catch {
+          for passenger in passengers {
+            passenger.continuation.resume(returning: Landing(failure: .notSent(error)))
+          }
+          continue
+        }
+      }
+      for (index, passenger) in passengers.enumerated() {
+        let backend = connection?.backend
+        if let required = passenger.flight.backend, required != backend {
+          let error = PostgresError(sqlState: "", message: "the connection was lost during the transaction")
+          passenger.continuation.resume(returning: Landing(failure: .notSent(error)))
+          continue
+        }
+        guard let expected = connection?.send(passenger.flight) else {
+          // The loss is handled below; what was not sent has not happened.
+          for rest in passengers[index...] {
+            let error = connection?.lossError ?? PostgresError(sqlState: "", message: "the connection was lost")
+            rest.continuation.resume(returning: Landing(failure: .notSent(error), backend: backend))
+          }
+          break
+        }
+        sent.append(
+          Sent(
+            passenger: passenger, expected: expected[...], landing: Landing(backend: backend),
+            deadline: .now + configuration.timeout + Session.grace))
+      }
+      guard let failure = exchange(connection, &sent) else { continue }
+      for (index, flight) in sent.enumerated() {
+        var landing = flight.landing
+        if landing.failure?.isRefusal != true { landing.failure = index == 0 ? failure : failure.afterFirst }
+        flight.passenger.continuation.resume(returning: landing)
+      }
+      sent = []
+      connection = nil
+    }
+  }
+
+  /// The time by which the server is expected to end a statement by itself, before the connection is given up.
+  private static let grace = Duration.seconds(1)
+
+  private func connect() throws(PostgresError) -> Connection {
+    let deadline = ContinuousClock.now + configuration.timeout
+    let connection = try Connection.connect(configuration) { socket, forWriting in
+      wait(for: socket, forWriting ? Int16(POLLOUT) : Int16(POLLIN), deadline: deadline)
+    }
+    let new = Facts(server: connection.server, databaseName: connection.databaseName)
+    facts.withLock { $0 = new }
+    return connection
+  }
+
+  /// Waits for a socket alone.
+  ///
+  /// - Returns: Whether it is ready.
+  private func wait(for socket: Int32, _ events: Int16, deadline: ContinuousClock.Instant) -> Bool {
+    while true {
+      var descriptor = pollfd(fd: socket, events: events, revents: 0)
+      let ready = poll(&descriptor, 1, Session.milliseconds(until: deadline))
+      if ready > 0 { return true }
+      if ready == 0 || errno != EINTR { return false }
+    }
+  }
+
+  /// Sends and receives once, after waiting for the socket or the mailbox.
+  ///
+  /// - Returns: The failure that all flights meet if the connection is lost or given up, or `nil`.
+  private func exchange(_ connection: Connection?, _ sent: inout [Sent]) -> Failure? {
+    var descriptors = [pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0)]
+    if let connection {
+      guard let hasMore = connection.flush() else { return .lost(connection.lossError) }
+      let events = Int16(POLLIN) | (hasMore ? Int16(POLLOUT) : 0)
+      descriptors.append(pollfd(fd: connection.socket, events: events, revents: 0))
+    }
+    let limit = sent.first.map { Session.milliseconds(until: $0.deadline) } ?? -1
+    let ready = poll(&descriptors, nfds_t(descriptors.count), limit)
+    if ready > 0, descriptors[0].revents != 0 { wake.drain() }
+    guard let connection else { return nil }
+    if ready > 0, descriptors[1].revents != 0 {
+      do throws(PostgresError) {
+        try connection.readAvailable()
+      } catch {
+        // What arrived before the end of the connection still counts.
+        land(connection, &sent)
+        return .lost(error)
+      }
+    }
+    land(connection, &sent)
+    if connection.isLost { return .lost(connection.lossError) }
+    if let first = sent.first, first.deadline <= .now { return .timedOut }
+    return nil
+  }
+
+  /// Hands out the answers that have arrived.
+  private func land(_ connection: Connection, _ sent: inout [Sent]) {
+    var landedCount = 0
+    answers: while landedCount < sent.count, let answer = connection.nextAnswer() {
+      switch (sent[landedCount].expected.first, answer) {
+      case (.preparation, .result): break
+      case (.rows, .result(let result)): sent[landedCount].landing.results.append(result)
+      case (let expected, .failure(let error)):
+        if case .preparation(let sql) = expected { connection.forget(sql) }
+        if sent[landedCount].landing.failure == nil { sent[landedCount].landing.failure = .refused(error) }
+      case (.preparation(let sql), .skipped): connection.forget(sql)
+      case (_, .skipped): break
+      case (.rows, .end), (.preparation, .end):
+        sent[landedCount].expected.removeFirst()
+      case (_, .end):
+        // This follows an error of the commit, which the end of the flight follows, unless the connection is lost.
+        if connection.isLost { break answers }
+      case (_, .synchronization):
+        let flight = sent[landedCount]
+        landedCount += 1
+        flight.passenger.continuation.resume(returning: flight.landing)
+      case (nil, .result), (.synchronization, .result):
+        break
+      }
+    }
+    sent.removeFirst(landedCount)
+    while let channel = connection.nextNotification() { onNotification(channel) }
+  }
+
+  private static func milliseconds(until deadline: ContinuousClock.Instant) -> Int32 {
+    let remaining = ContinuousClock.now.duration(to: deadline)
+    return Int32(clamping: max(0, (remaining.microseconds + 999) / 1000))
+  }
+}
+
+/// A pipe with which other threads wake one that waits for a socket.
+private final class WakePipe: Sendable {
+  let reader: Int32
+  private let writer: Int32
+
+  init() throws(PostgresError) {
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else {
+      throw PostgresError(sqlState: "", message: "no pipe can be made: \(String(cString: strerror(errno)))")
+    }
+    (reader, writer) = (ends[0], ends[1])
+    for end in ends {
+      _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+    }
+  }
+
+  deinit {
+    close(reader)
+    close(writer)
+  }
+
+  func signal() {
+    // A pipe that is full wakes the reader as well.
+    _ = withUnsafeBytes(of: 0 as UInt8) { write(writer, $0.baseAddress, 1) }
+  }
+
+  func drain() {
+    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+      while read(reader, buffer.baseAddress, buffer.count) > 0 {}
+    }
+  }
+}
+#endif

@@ -1,0 +1,44 @@
+#if Postgres
+import Foundation
+import Larder
+
+/// What every session of a database has in common.
+struct SessionConfiguration: Sendable {
+  /// The keywords or the URI of the connection, which may hold a password.
+  let connection: String
+
+  /// The schema that holds the tables.
+  let schema: String
+
+  let durability: FileDurability
+  let isolation: PostgresIsolation
+  let access: StoreAccess
+
+  /// The time limit of a statement, of making a connection, and of waiting for a session.
+  let timeout: Duration
+
+  /// The name of the schema for SQL.
+  var quotedSchema: String { SessionConfiguration.quoted(schema) }
+
+  /// The statements that set up a session, so that it does not depend on the defaults of the role or of the database.
+  var setup: String {
+    let milliseconds = max(1, timeout.microseconds / 1000)
+    let isolation = isolation == .readCommitted ? "read committed" : "serializable"
+    return """
+      SET search_path = \(quotedSchema);
+      SET default_transaction_isolation = '\(isolation)';
+      SET default_transaction_deferrable = off;
+      SET default_transaction_read_only = \(access == .readWrite ? "off" : "on");
+      SET synchronous_commit = \(durability == .synced ? "on" : "off");
+      SET statement_timeout = \(milliseconds);
+      SET lock_timeout = 0;
+      SET idle_in_transaction_session_timeout = \(milliseconds);
+      """
+  }
+
+  /// Returns a name as an identifier for SQL.
+  static func quoted(_ name: String) -> String {
+    "\"" + name.replacingOccurrences(of: "\"", with: "\"\"") + "\""
+  }
+}
+#endif

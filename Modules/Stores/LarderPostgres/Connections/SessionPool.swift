@@ -1,0 +1,189 @@
+#if Postgres
+import Foundation
+import Larder
+import Synchronization
+
+/// The sessions of a database: one that only reads, so that a read never waits for a lock, and some that also write.
+final class SessionPool: Sendable {
+  /// What a caller wants a session for.
+  enum Use: Sendable {
+    /// A flight that may wait for the locks of others.
+    case write
+    /// A transaction of several flights.
+    case transaction
+  }
+
+  /// Which session serves whom; a plain value, tested by itself.
+  struct Allotment {
+    /// The flights and transactions of a session.
+    struct Load: Equatable {
+      var reads = 0
+      var writes = 0
+      var hasTransaction = false
+    }
+
+    private(set) var loads: [Load]
+
+    /// Creates the allotment of one session that only reads and of some that write.
+    init(writerCount: Int) {
+      loads = Array(repeating: Load(), count: writerCount + 1)
+    }
+
+    /// Returns the session for a flight that reads: the one with the fewest, of those where it waits for no lock.
+    mutating func takeForReading() -> Int {
+      var best = 0
+      for index in loads.indices.dropFirst() where loads[index].writes == 0 && !loads[index].hasTransaction {
+        if loads[index].reads < loads[best].reads { best = index }
+      }
+      loads[best].reads += 1
+      return best
+    }
+
+    /// Returns the session for a write or a transaction, or `nil` if all are taken.
+    ///
+    /// A flight may follow others. A transaction waits until a session has no write to do, because it would hold its own
+    /// locks no longer than necessary only then.
+    mutating func take(for use: Use) -> Int? {
+      var best: Int?
+      for index in loads.indices.dropFirst() where !loads[index].hasTransaction {
+        if use == .transaction, loads[index].writes > 0 { continue }
+        if let found = best, loads[found].writes <= loads[index].writes { continue }
+        best = index
+      }
+      guard let best else { return nil }
+      switch use {
+      case .write: loads[best].writes += 1
+      case .transaction: loads[best].hasTransaction = true
+      }
+      return best
+    }
+
+    mutating func endReading(_ index: Int) {
+      loads[index].reads -= 1
+    }
+
+    mutating func end(_ use: Use, _ index: Int) {
+      switch use {
+      case .write: loads[index].writes -= 1
+      case .transaction: loads[index].hasTransaction = false
+      }
+    }
+  }
+
+  private struct Waiter {
+    let number: Int
+    let use: Use
+    let continuation: CheckedContinuation<Result<Int, any Error>, Never>
+  }
+
+  private struct State {
+    var allotment: Allotment
+    /// Those who wait for a session, the first first.
+    var waiters: [Waiter] = []
+    var lastNumber = 0
+  }
+
+  let configuration: SessionConfiguration
+  private let sessions: [Session]
+  private let state: Mutex<State>
+
+  /// Creates sessions, none of which is connected yet.
+  ///
+  /// - Throws: ``PostgresError``.
+  init(_ configuration: SessionConfiguration, writerCount: Int) throws(PostgresError) {
+    self.configuration = configuration
+    var sessions: [Session] = []
+    for _ in 0...writerCount { sessions.append(try Session(configuration)) }
+    self.sessions = sessions
+    state = Mutex(State(allotment: Allotment(writerCount: writerCount)))
+  }
+
+  deinit {
+    close()
+  }
+
+  /// What the server said about itself when the first session connected.
+  var knownFacts: Session.Facts { sessions[0].knownFacts }
+
+  /// Ends the sessions once their flights have landed.
+  func close() {
+    for session in sessions { session.close() }
+  }
+
+  /// Sends a flight that only reads.
+  func read(_ flight: Session.Flight) async -> Session.Landing {
+    let index = state.withLock { $0.allotment.takeForReading() }
+    defer { give { $0.endReading(index) } }
+    return await sessions[index].run(flight)
+  }
+
+  /// Calls a closure with a session for a write or a transaction, after waiting for one.
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; the error that `body` throws.
+  func withSession<Result>(for use: Use, _ body: (Session) async throws -> Result) async throws -> Result {
+    let index = try await take(for: use)
+    defer { give { $0.end(use, index) } }
+    return try await body(sessions[index])
+  }
+
+  /// No session became free within the time limit.
+  struct PoolTimeout: Error {}
+
+  private func take(for use: Use) async throws -> Int {
+    try Task.checkCancellation()
+    let (index, number) = state.withLock { state in
+      // Nobody overtakes those who wait, or transactions would never get a session.
+      if state.waiters.isEmpty, let index = state.allotment.take(for: use) { return (index as Int?, 0) }
+      state.lastNumber += 1
+      return (nil, state.lastNumber)
+    }
+    if let index { return index }
+    let timer = Task { [configuration, weak self] in
+      // Cancelled when the session was found.
+      guard (try? await Task.sleep(for: configuration.timeout)) != nil else { return }
+      self?.giveUp(number, PoolTimeout())
+    }
+    defer { timer.cancel() }
+    return try await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        wait(Waiter(number: number, use: use, continuation: continuation))
+      }
+    } onCancel: {
+      giveUp(number, CancellationError())
+    }.get()
+  }
+
+  private func wait(_ waiter: Waiter) {
+    let found = state.withLock { state -> Result<Int, any Error>? in
+      // If the task was cancelled before it waits here, nobody would end its wait.
+      if Task.isCancelled { return .failure(CancellationError()) }
+      if state.waiters.isEmpty, let index = state.allotment.take(for: waiter.use) { return .success(index) }
+      state.waiters.append(waiter)
+      return nil
+    }
+    if let found { waiter.continuation.resume(returning: found) }
+  }
+
+  private func giveUp(_ number: Int, _ error: any Error) {
+    let waiter = state.withLock { state in
+      state.waiters.firstIndex { $0.number == number }.map { state.waiters.remove(at: $0) }
+    }
+    waiter?.continuation.resume(returning: .failure(error))
+    // Those behind it may be able to use what it could not.
+    give { _ in }
+  }
+
+  /// Changes the allotment, and hands sessions to those who wait.
+  private func give(_ change: (inout Allotment) -> Void) {
+    let served = state.withLock { state in
+      change(&state.allotment)
+      var served: [(Waiter, Int)] = []
+      while let first = state.waiters.first, let index = state.allotment.take(for: first.use) {
+        served.append((state.waiters.removeFirst(), index))
+      }
+      return served
+    }
+    for (waiter, index) in served { waiter.continuation.resume(returning: .success(index)) }
+  }
+}
+#endif

@@ -1,0 +1,68 @@
+#if Postgres
+import Larder
+
+/// What became of a transaction whose connection was lost during the commit.
+enum TransactionStatus: Sendable, Equatable {
+  case committed
+  case aborted
+  case unknown
+
+  /// A statement for the number of the running transaction, which is NULL if it has written nothing.
+  static let assignedNumber = Statement("SELECT pg_current_xact_id_if_assigned()::text")
+
+  private static let identity = Statement(Connection.identityQuery)
+
+  /// Makes the next commit wait for the server that the data is replicated to, and so for all earlier ones.
+  static let replicatedMessage = Statement("SELECT pg_logical_emit_message(true, 'larder', '')::text")
+
+  private static let pause = Duration.milliseconds(20)
+
+  /// Asks the server.
+  ///
+  /// A process of the server may still commit after the connection was lost, so it is ended first.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the transaction.
+  ///   - backend: The connection.
+  ///   - session: The session of the connection, which connects again.
+  ///   - limit: The time after which the outcome is unknown.
+  static func find(
+    _ number: String, of backend: Connection.Backend, on session: Session, within limit: Duration
+  ) async -> TransactionStatus {
+    let deadline = ContinuousClock.now + limit
+    // Larder's rows are binary, so numbers are passed and returned as text.
+    let end = Statement(
+      """
+      SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+      WHERE pid = $1::int8 AND extract(epoch FROM backend_start)::text = $2
+      """, .integer(Int64(backend.process)), .text(backend.start))
+    let status = Statement("SELECT pg_xact_status($1::text::xid8)", .text(number))
+    repeat {
+      let landing = await session.run(Session.Flight(statements: [identity, end, status]))
+      if landing.failure == nil {
+        // Another server, or one that has lost commits in a crash, uses the same numbers for other transactions.
+        let isSame = !backend.dataIdentity.isEmpty && landing.results[0].text(0, 0) == backend.dataIdentity
+        let answer = landing.results[2].text(0, 0)
+        if let found = TransactionStatus(answer: answer, isSameData: isSame) {
+          guard found == .committed, session.knownFacts.server?.isReplicated == true else { return found }
+          let message = await session.run(Session.Flight(statements: [replicatedMessage]))
+          return message.failure == nil ? .committed : .unknown
+        }
+      }
+      // The outcome matters even to a task that was cancelled.
+      await Task { try? await Task.sleep(for: pause) }.value
+    } while ContinuousClock.now < deadline
+    return .unknown
+  }
+
+  /// Interprets the answer of the server, or returns `nil` if the transaction is still running.
+  init?(answer: String?, isSameData: Bool) {
+    switch (isSameData, answer) {
+    case (false, _), (true, nil): self = .unknown
+    case (true, "committed"): self = .committed
+    case (true, "aborted"): self = .aborted
+    case (true, _): return nil
+    }
+  }
+}
+#endif

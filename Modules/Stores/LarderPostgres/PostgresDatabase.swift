@@ -1,0 +1,209 @@
+#if Postgres
+import CPostgres
+import Foundation
+public import Larder
+
+/// A PostgreSQL database: a server that holds named stores and queues of different value types, which many hosts share,
+/// with transactions across them.
+///
+/// ```swift
+/// let database = try await PostgresDatabase("postgresql://shop@db.example/shop")
+/// let customers = try await PostgresStore<Customer>(in: database, name: "customers")
+/// let orders = try await PostgresStore<Order>(in: database, name: "orders")
+///
+/// try await database.write { transaction in
+///   try await transaction.setValue(customer, forKey: "7", in: customers)
+///   try await transaction.setValue(order, forKey: "7/1", in: orders)
+/// }
+/// ```
+///
+/// ## Connections
+///
+/// The database keeps a pool of connections, which are made when they are needed and made again when they are lost. One
+/// of them only reads. Requests are sent without waiting for the answers to earlier ones. No thread of Swift's
+/// cooperative pool waits for the server: each connection has a thread of its own.
+///
+/// The library libpq makes the connections. It reads the `PG…` variables and `~/.pgpass`, and knows TLS, several hosts
+/// and `target_session_attrs`. See
+/// [its keywords](https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS).
+///
+/// ## Lost connections
+///
+/// A read is repeated on another connection. A write whose connection is lost before the commit is repeated, because
+/// nothing was changed. If the connection is lost during the commit, the server is asked what became of the transaction.
+/// Only if it does not tell does the write throw an error with the outcome `unknown`.
+public final class PostgresDatabase: Sendable {
+  let handle: PostgresHandle
+
+  /// The name of the database in error messages, without host, user or password.
+  public var name: String { handle.name }
+
+  /// Connects to a database.
+  ///
+  /// - Parameters:
+  ///   - connection: The keywords or the URI of the connection, such as `host=db.example dbname=shop` or
+  ///     `postgresql://db.example/shop`. Defaults to an empty string, for the `PG…` variables and libpq's defaults.
+  ///   - schema: The schema with the tables of the stores and queues, which must exist. Defaults to `public`. It is also
+  ///     the search path of your own SQL.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`, which waits for the
+  ///     disk of the server, and for other servers if it replicates synchronously (`synchronous_commit = on`). With
+  ///     `FileDurability.buffered` (`off`), a crash of the server may discard the latest transactions.
+  ///   - isolation: The isolation of transactions. Defaults to ``PostgresIsolation/readCommitted``.
+  ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
+  ///     created, and the server refuses every write.
+  ///   - connections: The number of connections that may write, at least 1. Defaults to 4. One more only reads.
+  ///   - timeout: The time limit of each wait: for a connection of the pool, for a new connection, and for the answer of
+  ///     the server to one request, locks included. Defaults to 30 seconds.
+  /// - Throws: `StoreError`: `invalidArgument` if the connection cannot be parsed, or if a number is not positive;
+  ///   `notFound` if the database or the schema does not exist; `notPermitted` if the server refuses the user or the
+  ///   password; `timedOut`; `ioFailed` if no server can be reached.
+  public init(
+    _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
+    isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 4,
+    timeout: Duration = .seconds(30)
+  ) async throws {
+    func refusal(_ message: String) -> StoreError {
+      StoreError(.invalidArgument, during: .open, store: "postgres", message: message)
+    }
+    guard connections > 0 else { throw refusal("connections must be at least 1, not \(connections)") }
+    guard timeout >= .milliseconds(1) else { throw refusal("timeout must be at least 1 millisecond, not \(timeout)") }
+    // The library's own message would show a part of the text, which may be a password.
+    guard PostgresDatabase.canParse(connection) else {
+      throw refusal("the connection is neither a list of keywords nor a URI that libpq understands")
+    }
+    let configuration = SessionConfiguration(
+      connection: connection, schema: schema, durability: durability, isolation: isolation, access: access,
+      timeout: timeout)
+    do throws(PostgresError) {
+      let pool = try SessionPool(configuration, writerCount: connections)
+      let schemaExists = try await PostgresDatabase.connect(pool)
+      let facts = pool.knownFacts
+      guard schemaExists else {
+        throw PostgresError(sqlState: "3D000", message: "the schema \(schema) does not exist; create it first")
+      }
+      let isSynced = durability == .synced && facts.server?.isSynced == true
+      handle = PostgresHandle(
+        pool,
+        information: StoreInformation(
+          name: facts.databaseName, durability: isSynced ? .synced : .buffered, sharing: .betweenHosts, access: access,
+          maximumValueSize: PostgresDatabase.maximumValueSize))
+    } catch {
+      throw StoreError(error, during: .open, store: "postgres", message: "the database cannot be opened")
+    }
+  }
+
+  /// The maximum size of a value, in bytes. PostgreSQL keeps at most 1 GiB in a row, and several copies while it writes.
+  private static var maximumValueSize: Int { 256 << 20 }
+
+  private static func canParse(_ connection: String) -> Bool {
+    var message: UnsafeMutablePointer<CChar>?
+    let options = PQconninfoParse(connection, &message)
+    defer {
+      PQconninfoFree(options)
+      PQfreemem(message)
+    }
+    // A name alone is the name of a database.
+    return options != nil || !connection.contains("=") && !connection.contains("://")
+  }
+
+  /// Makes the first connection.
+  ///
+  /// - Returns: Whether the schema exists.
+  private static func connect(_ pool: SessionPool) async throws(PostgresError) -> Bool {
+    let query = Statement("SELECT 1 FROM pg_namespace WHERE nspname = $1", .text(pool.configuration.schema))
+    let landing = await pool.read(Session.Flight(statements: [query]))
+    switch landing.failure {
+    case nil: return landing.results[0].rowCount == 1
+    case .refused(let error), .notSent(let error), .lost(let error): throw error
+    case .timedOut: throw PostgresError(sqlState: "57014", message: "the server did not answer in time")
+    }
+  }
+
+  // MARK: Transactions
+
+  /// Runs a closure in a transaction that reads one snapshot.
+  ///
+  /// The transaction is `REPEATABLE READ`, or `SERIALIZABLE` with that isolation. The closure may run more than once.
+  ///
+  /// - Parameter body: A closure that receives the transaction, which only reads.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws. `StoreError`: `closed`; `conflict`; `timedOut`; `ioFailed`.
+  ///   `CancellationError` if the task is cancelled before the transaction begins.
+  public func read<Result: Sendable>(
+    _ body: (PostgresTransaction) async throws -> Result
+  ) async throws -> Result {
+    try await handle.run(.read) {
+      let level = handle.pool.configuration.isolation == .serializable ? "SERIALIZABLE" : "REPEATABLE READ"
+      return try await handle.transaction(
+        for: .read, beginning: "BEGIN ISOLATION LEVEL \(level) READ ONLY"
+      ) { session, _ in
+        TransactionEnd(result: try await body(PostgresTransaction(session, of: handle)), commits: false)
+      }
+    }
+  }
+
+  /// Runs a closure in a transaction that reads and writes, and commits it.
+  ///
+  /// If the closure throws, nothing is changed. With ``PostgresIsolation/readCommitted``, each read of the closure sees
+  /// what is committed at that moment; to change a value that you have read, use
+  /// ``PostgresTransaction/update(_:in:_:)``, which locks its keys. The transaction may be repeated because of others, so
+  /// the closure may run more than once.
+  ///
+  /// - Parameter body: A closure that receives the transaction. It should not wait for anything but the transaction,
+  ///   because others may wait for its locks.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws. `StoreError`: `notPermitted`; `closed`; `conflict` after 20 attempts;
+  ///   `full`; `timedOut`; `ioFailed`. `CancellationError` if the task is cancelled before the transaction begins.
+  @discardableResult
+  public func write<Result: Sendable>(
+    _ body: (PostgresTransaction) async throws -> Result
+  ) async throws -> Result {
+    try await handle.run(.write) {
+      try handle.information.checkWritable(for: .write)
+      return try await handle.transaction(for: .write) { session, _ in
+        TransactionEnd(result: try await body(PostgresTransaction(session, of: handle)))
+      }
+    }
+  }
+
+  // MARK: Stores
+
+  /// Returns the names of the stores in the schema, in order.
+  ///
+  /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
+  public func storeNames() async throws -> [String] {
+    try await handle.run(.storeNames) { try await StoreCatalog(handle, store: name).names(for: .storeNames) }
+  }
+
+  /// Returns the name of the codec that is recorded for a store.
+  ///
+  /// - Parameter name: The name of the store.
+  /// - Returns: The name, or `nil` if there is no such store or if no codec is recorded for it.
+  /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
+  public func codecName(ofStore name: String) async throws -> String? {
+    try await handle.run(.open) { try await StoreCatalog(handle, store: self.name).record(of: name)?.codecName }
+  }
+
+  /// Waits for running operations, then closes the database, the stores and the queues that were opened in it.
+  ///
+  /// Closing again is a no-op. The call ignores cancellation.
+  public func close() async {
+    await handle.close()
+  }
+}
+
+extension PostgresDatabase: CustomStringConvertible {
+  /// The type and the name of the database.
+  public var description: String { "PostgresDatabase(\(name))" }
+}
+
+/// The isolation of the transactions of a ``PostgresDatabase``.
+public enum PostgresIsolation: Sendable, Hashable, CaseIterable {
+  /// Each statement sees what was committed before it, and an update locks its keys first. The default.
+  case readCommitted
+
+  /// All transactions take effect as if they ran one after another, for engines that know no other isolation, such as
+  /// CockroachDB. The server refuses those that it cannot order, and they are repeated.
+  case serializable
+}
+#endif

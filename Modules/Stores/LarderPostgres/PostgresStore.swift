@@ -1,0 +1,343 @@
+#if Postgres
+public import Larder
+import LarderCBOR
+import Synchronization
+
+/// A store in a PostgreSQL database, which many hosts share: a table that every language and the command `psql` read.
+///
+/// ```swift
+/// let database = try await PostgresDatabase("postgresql://db.example/app")
+/// let store = try await PostgresStore<User>(in: database, name: "users")
+/// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+/// let user = try await store.value(forKey: "user:1")
+/// try await database.close()
+/// ```
+///
+/// A read takes one round trip to the server, ``apply(_:)`` one, and ``update(_:_:)`` two, whatever the number of keys.
+/// Many or large values are encoded and decoded on the cooperative pool (see "Threads and actors" in the documentation of
+/// `Larder`).
+///
+/// The table of the store holds exactly its entries: the keys unchanged in a column `key` of the type `bytea`, and the
+/// values as encoded by the codec in a column `value`, of the type `json` where the codec writes JSON, and else `bytea`.
+/// The name of the codec is recorded in the table `larder_stores`. A store cannot be opened with a different codec.
+///
+/// Writes of others are not reported, so a store is no `ObservableStore`.
+public final class PostgresStore<Value: Sendable>: DataStore {
+  /// The default name of a store.
+  public static var defaultName: String { "default" }
+
+  /// The name, limits and durability of the store.
+  public var information: StoreInformation { handle.information }
+
+  let handle: PostgresHandle
+  let coder: ValueCoder<Value>
+  let table: StoreTable
+
+  /// The database, if the store closes it.
+  private let ownDatabase: PostgresDatabase?
+
+  /// A statement that records the codec with the first write, if the record still names one that it adopts.
+  private let adoption: Mutex<Statement?>
+
+  /// Opens a store in a database.
+  ///
+  /// - Parameters:
+  ///   - database: The database that holds the store.
+  ///   - name: The name of the store, which is that of its table: 1 to 63 bytes of UTF-8 without NUL. Defaults to
+  ///     `default`. Names that begin with `larder_` are refused.
+  ///   - codec: The codec that encodes and decodes values.
+  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  /// - Throws: `StoreError`: `invalidArgument` if the name is invalid; `notFound`; `versionMismatch` if the store was
+  ///   written by a newer version or with a different codec; `unsupported` if the schema has something else of that name;
+  ///   `notPermitted`; `closed`; `timedOut`; `ioFailed`.
+  public convenience init(
+    in database: PostgresDatabase, name: String = PostgresStore.defaultName, codec: some Codec<Value>,
+    createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(
+      UntypedTable(
+        in: database, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
+      codec: codec)
+  }
+
+  /// Opens a store, whose table is created if it is missing.
+  ///
+  /// - Throws: ``StoreError``.
+  init(_ untyped: UntypedTable, codec: some Codec<Value>) async throws {
+    handle = untyped.handle
+    do {
+      let opened = try await untyped.table(for: codec)
+      table = opened.table
+      adoption = Mutex(opened.adoption)
+    } catch {
+      await untyped.ownDatabase?.close()
+      throw error
+    }
+    coder = ValueCoder(
+      codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
+    ownDatabase = untyped.ownDatabase
+  }
+
+  // MARK: Reading
+
+  /// Returns the value of a key.
+  ///
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if the value cannot be decoded; `conflict` if
+  ///   the table is gone; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try information.check(key, for: .value)
+    return try await handle.run(.value) {
+      let rows = try await handle.read(table.value(forKey: key), for: .value)
+      return try value(of: rows, forKey: key, during: .value)
+    }
+  }
+
+  /// Returns the values of several keys from one consistent snapshot.
+  ///
+  /// More than 64 values, or more than 64 KiB, are decoded off the caller's actor.
+  ///
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if a value cannot be decoded; `conflict`;
+  ///   `closed`; `timedOut`; `ioFailed`. `CancellationError`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try await handle.run(.values) {
+      guard !keys.isEmpty else { return [] }
+      let rows = try await handle.read(table.values(forKeys: keys), for: .values)
+      return try await values(of: rows, forKeys: keys, during: .values)
+    }
+  }
+
+  /// Returns the first entries of a range from one consistent snapshot.
+  ///
+  /// If there are more than 64, or they have more than 64 KiB, they are decoded off the caller's actor.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` or `undecodable` if a value cannot
+  ///   be decoded; `conflict`; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try await handle.run(.entries) {
+      let rows = try await handle.read(table.entries(in: range, limit: limit, order: order), for: .entries)
+      return try await entries(of: rows, during: .entries)
+    }
+  }
+
+  /// Returns the first keys of a range from one consistent snapshot.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `conflict`; `closed`; `timedOut`; `ioFailed`.
+  ///   `CancellationError`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    let rows = try await handle.run(.keys) {
+      try await handle.read(table.keys(in: range, limit: limit, order: order), for: .keys)
+    }
+    return (0..<rows.rowCount).map { rows.key($0, 0) }
+  }
+
+  /// Returns the number of entries in a range.
+  ///
+  /// PostgreSQL counts the rows one by one.
+  ///
+  /// - Throws: `StoreError`: `conflict`; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
+  public func count(in range: KeyRange) async throws -> Int {
+    let rows = try await handle.run(.count) { try await handle.read(table.count(in: range), for: .count) }
+    return Int(rows.integer(0, 0) ?? 0)
+  }
+
+  // MARK: Writing
+
+  /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
+  ///
+  /// The batch is one transaction in one round trip. It waits for others that change the same keys; a batch that removes
+  /// a range waits for all other writes to the store, and they wait for it. More than 64 values, or more than 64 KiB, are
+  /// encoded off the caller's actor.
+  ///
+  /// The method also throws `notPermitted` if the role or a trigger refuses a change, `conflict` if the table is gone or
+  /// after 20 attempts, and `timedOut` if another transaction holds a lock for longer than the time limit.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await handle.run(.apply) {
+      try information.check(changes)
+      guard !changes.isEmpty else { return }
+      let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
+        try self.encoded(changes, &allowance, during: .apply)
+      }
+      try await adopting { adoption -> Void in
+        let statements = adoption + table.write(encoded)
+        try await handle.write(statements, locking: lock(for: encoded), for: .apply)
+      }
+    }
+  }
+
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
+  ///
+  /// The keys are locked in key order until the commit, also those that are missing. `body` runs on the caller's executor,
+  /// and may run more than once, because a transaction that meets a conflict is repeated.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await handle.run(.update) {
+      try information.check(updateOf: keys)
+      return try await adopting { adoption in
+        try await handle.transaction(for: .update, first: [table.claim(keys), table.values(forKeys: keys)]) { _, rows in
+          let (result, statements) = try await changed(keys, rows[1], during: .update, body)
+          // Without a change, what was locked is rolled back with the rows for missing keys.
+          guard let statements else { return TransactionEnd(result: result, commits: false) }
+          return TransactionEnd(result: result, statements: adoption + statements)
+        }
+      }
+    }
+  }
+
+  /// Waits until all previous writes are durable.
+  ///
+  /// With `FileDurability.synced` every write was durable when it returned. Otherwise a small transaction waits for the
+  /// disk of the server.
+  ///
+  /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
+  public func synchronize() async throws {
+    try await handle.run(.synchronize) {
+      guard handle.pool.configuration.durability != .synced, information.access == .readWrite else { return }
+      try await handle.write(
+        [Statement("SET LOCAL synchronous_commit = on"), TransactionStatus.replicatedMessage], for: .synchronize)
+    }
+  }
+
+  /// Waits for running operations, then closes the store, and also the database if a registry opened it for the store.
+  public func close() async throws {
+    await handle.close()
+    await ownDatabase?.close()
+  }
+
+  /// Calls a closure with the statement that records the codec, until one call has succeeded.
+  private func adopting<Result>(_ body: ([Statement]) async throws -> Result) async throws -> Result {
+    guard let statement = adoption.withLock({ $0 }) else { return try await body([]) }
+    let result = try await body([statement])
+    adoption.withLock { $0 = nil }
+    return result
+  }
+}
+
+/// Methods that the store shares with ``PostgresTransaction``.
+extension PostgresStore {
+  func value(of rows: QueryResult, forKey key: StoreKey, during operation: StoreOperation) throws -> Value? {
+    guard rows.rowCount > 0 else { return nil }
+    return try value(of: rows, row: 0, column: 0, forKey: key, during: operation)
+  }
+
+  func values(
+    of rows: QueryResult, forKeys keys: [StoreKey], during operation: StoreOperation
+  ) async throws -> [Value?] {
+    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
+      let indices = PostgresStore.indices(of: rows)
+      return try keys.map { key in
+        guard let row = indices[key] else { return nil }
+        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
+        return try value(of: rows, row: row, column: 1, forKey: key, during: operation)
+      }
+    }
+  }
+
+  func entries(of rows: QueryResult, during operation: StoreOperation) async throws -> [StoreEntry<Value>] {
+    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
+      var entries: [StoreEntry<Value>] = []
+      entries.reserveCapacity(rows.rowCount)
+      for row in 0..<rows.rowCount {
+        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
+        let key = rows.key(row, 0)
+        // The statement leaves out rows without a value.
+        guard let value = try value(of: rows, row: row, column: 1, forKey: key, during: operation) else { continue }
+        entries.append(StoreEntry(key: key, value: value))
+      }
+      return entries
+    }
+  }
+
+  private func value(
+    of rows: QueryResult, row: Int, column: Int, forKey key: StoreKey, during operation: StoreOperation
+  ) throws -> Value? {
+    try rows.withBytes(row, column) { bytes in
+      try bytes.map { try coder.value(of: $0, forKey: key, during: operation) }
+    }
+  }
+
+  /// Returns the numbers of the rows by their keys.
+  private static func indices(of rows: QueryResult) -> [StoreKey: Int] {
+    Dictionary((0..<rows.rowCount).map { (rows.key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  func encoded(
+    _ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance, during operation: StoreOperation
+  ) throws -> EncodedChanges {
+    try EncodedChanges(changes) { key in
+      try information.check(key, for: operation)
+    } encode: { value, key, bytes in
+      _ = try allowance.encode {
+        let start = bytes.count
+        try coder.append(value, forKey: key, to: &bytes, during: operation)
+        return start..<bytes.count
+      }
+    }
+  }
+
+  /// Returns the lock that a batch needs, or `nil`.
+  func lock(for changes: EncodedChanges) -> Statement? {
+    // The server orders serializable transactions by itself.
+    guard handle.pool.configuration.isolation == .readCommitted else { return nil }
+    let removesRange = changes.steps.contains { if case .removeAll = $0 { true } else { false } }
+    return removesRange ? table.lock : nil
+  }
+
+  /// Runs the body of an update.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, which are locked.
+  ///   - rows: Their entries.
+  /// - Returns: The result of `body`, and the statements that write what changed, or `nil` if nothing did. They also
+  ///   remove the rows that locked missing keys.
+  func changed<Result: Sendable>(
+    _ keys: [StoreKey], _ rows: QueryResult, during operation: StoreOperation,
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> (result: Result, statements: [Statement]?) {
+    let indices = PostgresStore.indices(of: rows)
+    let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) } }
+    var slots = try await values(of: rows, forKeys: keys, during: operation)
+    let result = try body(&slots)
+    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    let encoded = try keys.indices.map { index in
+      try slots[index].map { value in
+        var bytes: [UInt8] = []
+        try coder.append(
+          value, forKey: keys[index], replacing: stored[index].map { $0[...] }, to: &bytes, during: operation)
+        return bytes
+      }
+    }
+    guard encoded != stored else { return (result, nil) }
+    let set = keys.indices.filter { encoded[$0] != nil && encoded[$0] != stored[$0] }
+    let removed = keys.indices.filter { encoded[$0] == nil }
+    let values = set.compactMap { encoded[$0]?[...] }
+    return (
+      result, table.change(setting: set.map { keys[$0] }, to: values, removing: removed.map { keys[$0] })
+    )
+  }
+}
+
+extension PostgresStore: CustomStringConvertible {
+  /// The type and the name of the store.
+  public var description: String { "PostgresStore(\(information.name))" }
+}
+
+extension PostgresStore where Value: Codable {
+  /// Opens a store of `Codable` values in a database, with `CBORCodec`.
+  ///
+  /// - Parameters:
+  ///   - database: The database that holds the store.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:)``.
+  public convenience init(
+    in database: PostgresDatabase, name: String = PostgresStore.defaultName, createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(in: database, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing)
+  }
+}
+#endif

@@ -1,0 +1,211 @@
+#if Postgres
+public import Larder
+
+/// A transaction over the stores of a ``PostgresDatabase``; see ``PostgresDatabase/read(_:)`` and
+/// ``PostgresDatabase/write(_:)``.
+///
+/// Each call takes one round trip, and ``update(_:in:_:)`` takes two. After a call has failed because of the server, the
+/// transaction cannot be committed, even if the closure catches the error. After the closure has returned, every call
+/// throws `closed`.
+public final class PostgresTransaction: Sendable {
+  private let session: TransactionSession
+  private let handle: PostgresHandle
+
+  init(_ session: TransactionSession, of handle: PostgresHandle) {
+    self.session = session
+    self.handle = handle
+  }
+
+  /// Runs statements of a store or a queue of this database.
+  func run(
+    _ statements: [Statement], of owner: PostgresHandle, for operation: StoreOperation
+  ) async throws -> [QueryResult] {
+    guard owner.pool === handle.pool else {
+      throw StoreError(
+        .invalidArgument, during: operation, store: owner.name,
+        message: "the store belongs to a different database than the transaction")
+    }
+    try owner.checkOpen(for: operation)
+    return try await session.run(statements, for: operation, store: owner.name)
+  }
+
+  // MARK: Reading
+
+  /// Returns the value of a key.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - store: A store of this database.
+  /// - Returns: The value, or `nil` if the key is missing.
+  /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another database; `corrupted` or
+  ///   `undecodable` if the value cannot be decoded; `conflict`; `closed`; `timedOut`; `ioFailed`.
+  public func value<Value>(forKey key: StoreKey, in store: PostgresStore<Value>) async throws -> Value? {
+    try store.information.check(key, for: .value)
+    let rows = try await run([store.table.value(forKey: key)], of: store.handle, for: .value)[0]
+    return try store.value(of: rows, forKey: key, during: .value)
+  }
+
+  /// Returns the values of several keys.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - store: A store of this database.
+  /// - Returns: A value for each key, or `nil` where a key is missing.
+  /// - Throws: The same errors as ``value(forKey:in:)``.
+  public func values<Value>(forKeys keys: [StoreKey], in store: PostgresStore<Value>) async throws -> [Value?] {
+    try store.information.check(keys, for: .values)
+    let rows = try await run([store.table.values(forKeys: keys)], of: store.handle, for: .values)[0]
+    return try await store.values(of: rows, forKeys: keys, during: .values)
+  }
+
+  /// Returns the first entries of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - limit: The maximum number of entries. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - store: A store of this database.
+  /// - Throws: `StoreError`: `invalidArgument`; `corrupted` or `undecodable`; `conflict`; `closed`; `timedOut`;
+  ///   `ioFailed`.
+  public func entries<Value>(
+    in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending, of store: PostgresStore<Value>
+  ) async throws -> [StoreEntry<Value>] {
+    try store.information.check(limit: limit, for: .entries)
+    let statement = store.table.entries(in: range, limit: limit, order: order)
+    let rows = try await run([statement], of: store.handle, for: .entries)[0]
+    return try await store.entries(of: rows, during: .entries)
+  }
+
+  /// Returns the first keys of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - limit: The maximum number of keys. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - store: A store of this database.
+  /// - Throws: `StoreError`: `invalidArgument`; `conflict`; `closed`; `timedOut`; `ioFailed`.
+  public func keys<Value>(
+    in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending, of store: PostgresStore<Value>
+  ) async throws -> [StoreKey] {
+    try store.information.check(limit: limit, for: .keys)
+    let statement = store.table.keys(in: range, limit: limit, order: order)
+    let rows = try await run([statement], of: store.handle, for: .keys)[0]
+    return (0..<rows.rowCount).map { rows.key($0, 0) }
+  }
+
+  /// Returns the number of entries in a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - store: A store of this database.
+  /// - Throws: `StoreError`: `invalidArgument`; `conflict`; `closed`; `timedOut`; `ioFailed`.
+  public func count<Value>(in range: KeyRange = .all, of store: PostgresStore<Value>) async throws -> Int {
+    let rows = try await run([store.table.count(in: range)], of: store.handle, for: .count)[0]
+    return Int(rows.integer(0, 0) ?? 0)
+  }
+
+  // MARK: Writing
+
+  /// Sets the value of a key, replacing any existing value.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - store: A store of this database.
+  /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another database;
+  ///   `encodingFailed`; `valueTooLarge`; `notPermitted`; `conflict`; `closed`; `full`; `timedOut`; `ioFailed`.
+  public func setValue<Value>(_ value: Value, forKey key: StoreKey, in store: PostgresStore<Value>) async throws {
+    try await apply([.set(key, value)], to: store)
+  }
+
+  /// Removes a key and its value.
+  ///
+  /// If the key is missing, this is a no-op.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - store: A store of this database.
+  /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
+  public func removeValue<Value>(forKey key: StoreKey, in store: PostgresStore<Value>) async throws {
+    try await apply([.remove(key)], to: store)
+  }
+
+  /// Removes all entries in a range.
+  ///
+  /// All other writes to the store wait until the end of the transaction.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to remove. Defaults to all keys.
+  ///   - store: A store of this database.
+  /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
+  public func removeAll<Value>(in range: KeyRange = .all, of store: PostgresStore<Value>) async throws {
+    try await apply([.removeAll(range)], to: store)
+  }
+
+  /// Applies several changes to a store, in sequence.
+  ///
+  /// - Parameters:
+  ///   - batch: The changes.
+  ///   - store: A store of this database.
+  /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
+  public func apply<Value>(_ batch: ChangeBatch<Value>, to store: PostgresStore<Value>) async throws {
+    try store.information.check(batch)
+    guard !batch.isEmpty else { return }
+    let encoded = try await BulkWork.run(atMost: batch.count) { allowance in
+      try store.encoded(batch, &allowance, during: .write)
+    }
+    let statements = (store.lock(for: encoded).map { [$0] } ?? []) + store.table.write(encoded)
+    _ = try await run(statements, of: store.handle, for: .write)
+  }
+
+  /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, which must be distinct. Missing ones are locked too.
+  ///   - store: A store of this database.
+  ///   - body: A closure that changes the values, in which `nil` stands for a missing key.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws; the errors of ``setValue(_:forKey:in:)`` and ``value(forKey:in:)``.
+  public func update<Value, Result: Sendable>(
+    _ keys: [StoreKey], in store: PostgresStore<Value>,
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try store.information.check(updateOf: keys)
+    let first = [store.table.claim(keys), store.table.values(forKeys: keys)]
+    let rows = try await run(first, of: store.handle, for: .update)[1]
+    let (result, statements) = try await store.changed(keys, rows, during: .update, body)
+    // The rows that lock missing keys must not be committed.
+    let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
+    let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
+    _ = try await run(statements ?? unlocking, of: store.handle, for: .update)
+    return result
+  }
+
+  // MARK: SQL
+
+  /// Runs a statement of your own in the transaction.
+  ///
+  /// ```swift
+  /// let rows = try await transaction.execute("SELECT name FROM people WHERE age > $1", ["30"])
+  /// for row in rows { print(row["name"] ?? "nobody") }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - sql: One statement, with `$1`, `$2` and so on for its parameters.
+  ///   - parameters: The parameters as text, in which `nil` is NULL. The server infers their types.
+  /// - Returns: The rows, whose fields are text, in which `nil` is NULL.
+  /// - Throws: `StoreError`, whose `underlying` is a ``PostgresError`` with the server's code; `closed`; `timedOut`;
+  ///   `ioFailed`.
+  @discardableResult
+  public func execute(_ sql: String, _ parameters: [String?] = []) async throws -> [[String: String]] {
+    let statement = Statement(sql, parameters.map { .inferred($0) }, isPrepared: false)
+    let rows = try await run([statement], of: handle, for: .write)[0]
+    let names = (0..<rows.columnCount).map { rows.name(ofColumn: $0) }
+    return (0..<rows.rowCount).map { row in
+      Dictionary(
+        names.indices.compactMap { column in rows.text(row, column).map { (names[column], $0) } },
+        uniquingKeysWith: { first, _ in first })
+    }
+  }
+}
+#endif

@@ -1,0 +1,158 @@
+#if Postgres
+import Larder
+
+/// Larder's own records of the stores in a schema, in the table `larder_stores`.
+struct StoreCatalog: Sendable {
+  /// The record of a store.
+  struct Record: Sendable, Equatable {
+    var codecName: String
+    var format: Int
+  }
+
+  /// The table that holds the records.
+  static let tableName = "larder_stores"
+
+  /// The format version that this code reads and writes.
+  static let format = 1
+
+  /// The length from which PostgreSQL cuts names without an error, in bytes.
+  private static let maximumNameLength = 63
+
+  private static let attemptLimit = 20
+
+  private let handle: PostgresHandle
+
+  /// The name of the store in errors.
+  private let store: String
+
+  private var table: String { "\(handle.quotedSchema).\(StoreCatalog.tableName)" }
+
+  /// Creates the catalog of a schema.
+  init(_ handle: PostgresHandle, store: String) {
+    self.handle = handle
+    self.store = store
+  }
+
+  /// Returns why a name cannot be that of a store, or `nil` if it can.
+  static func problem(withName name: String) -> String? {
+    let length = name.utf8.count
+    if length == 0 || length > maximumNameLength {
+      return "the name of a store has 1 to \(maximumNameLength) bytes, not \(length); PostgreSQL cuts longer names"
+    }
+    if name.utf8.contains(0) { return "the name of a store cannot contain NUL" }
+    if name.hasPrefix("larder_") { return "names that begin with larder_ are reserved" }
+    return nil
+  }
+
+  /// Returns the names of the stores, in order.
+  func names(for operation: StoreOperation) async throws -> [String] {
+    guard try await exists(StoreCatalog.tableName, for: operation) else { return [] }
+    let rows = try await handle.read(
+      Statement("SELECT name FROM \(table) ORDER BY name COLLATE \"C\""), for: operation)
+    return (0..<rows.rowCount).compactMap { rows.text($0, 0) }
+  }
+
+  private func exists(_ name: String, for operation: StoreOperation) async throws -> Bool {
+    let rows = try await handle.read(
+      Statement(
+        "SELECT 1 FROM information_schema.tables WHERE table_schema = $1 AND table_name = $2",
+        .text(handle.pool.configuration.schema), .text(name)), for: operation)
+    return rows.rowCount > 0
+  }
+
+  /// Returns the record of a store, or `nil` if it has none.
+  ///
+  /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
+  func record(of name: String) async throws -> Record? {
+    guard try await exists(StoreCatalog.tableName, for: .open) else { return nil }
+    let rows = try await handle.read(
+      Statement("SELECT codec, format::int8 FROM \(table) WHERE name = $1", .text(name)), for: .open)
+    guard rows.rowCount == 1 else { return nil }
+    guard let codecName = rows.text(0, 0), let format = rows.integer(0, 1) else {
+      throw StoreError(.corrupted, during: .open, store: store, message: "the record of the store cannot be read")
+    }
+    guard format <= StoreCatalog.format else {
+      throw StoreError(
+        .versionMismatch, during: .open, store: store,
+        message: "the store has format version \(format); only versions up to \(StoreCatalog.format) are supported")
+    }
+    return Record(codecName: codecName, format: Int(format))
+  }
+
+  /// Returns the table of a store, or `nil` if nothing has its name.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported` if the table is not of the form of a store's.
+  func findTable(_ name: String) async throws -> StoreTable? {
+    let schema = handle.pool.configuration.schema
+    let columns = try await handle.read(
+      Statement(
+        """
+        SELECT column_name::text, data_type::text FROM information_schema.columns
+        WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position
+        """, .text(schema), .text(name)), for: .open)
+    guard columns.rowCount > 0 else { return nil }
+    let primaryKey = try await handle.read(
+      Statement(
+        """
+        SELECT usage.column_name::text FROM information_schema.table_constraints AS constraints
+        JOIN information_schema.key_column_usage AS usage USING (constraint_schema, constraint_name)
+        WHERE constraints.table_schema = $1 AND constraints.table_name = $2 AND usage.table_name = $2
+          AND constraints.constraint_type = 'PRIMARY KEY'
+        """, .text(schema), .text(name)), for: .open)
+    let types = (0..<columns.rowCount).map { (columns.text($0, 0) ?? "", columns.text($0, 1) ?? "") }
+    guard types.count == 2, types[0] == ("key", "bytea"), types[1].0 == "value",
+      let valueType = StoreTable.ValueType(rawValue: types[1].1),
+      primaryKey.rowCount == 1, primaryKey.text(0, 0) == "key"
+    else {
+      throw StoreError(
+        .unsupported, during: .open, store: store,
+        message: "\(name) exists in the schema and is not a table of a store, which is "
+          + "\(name)(key bytea PRIMARY KEY, value bytea or json); choose another name")
+    }
+    return StoreTable(name: name, schema: handle.quotedSchema, valueType: valueType)
+  }
+
+  /// Creates the table and the record of a store, as far as they are missing.
+  func create(_ new: StoreTable, codecName: String) async throws {
+    let statements = [
+      Statement(
+        """
+        CREATE TABLE IF NOT EXISTS \(table)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
+        """),
+      Statement(
+        """
+        CREATE TABLE IF NOT EXISTS \(new.quotedName)(key bytea PRIMARY KEY, value \(new.valueType.rawValue))
+        """),
+    ]
+    try await creating { try await handle.write(statements, for: .open) }
+    // Afterwards, because a statement is parsed before the one before it has created its table.
+    let record = Statement(
+      """
+      INSERT INTO \(table)(name, codec, format) VALUES($1, $2, \(StoreCatalog.format)) ON CONFLICT (name) DO NOTHING
+      """, .text(new.name), .text(codecName))
+    try await handle.write([record], for: .open)
+  }
+
+  /// Runs a closure that creates tables, again if another process creates them at the same moment.
+  func creating(_ body: () async throws -> Void) async throws {
+    var attempt = 1
+    while true {
+      do {
+        return try await body()
+      } catch let error as StoreError {
+        // "IF NOT EXISTS" does not see what others are just creating.
+        let states = ["23505", "42P07", "42710"]
+        guard attempt < StoreCatalog.attemptLimit, let cause = error.underlying as? PostgresError, states.contains(cause.sqlState) else {
+          throw error
+        }
+        attempt += 1
+      }
+    }
+  }
+
+  /// Returns a statement that records another codec for a store, for the first write with a codec that adopts the old one.
+  func adoption(of name: String, by codecName: String) -> Statement {
+    Statement("UPDATE \(table) SET codec = $2 WHERE name = $1", .text(name), .text(codecName))
+  }
+}
+#endif

@@ -1,0 +1,169 @@
+#if Postgres
+import Larder
+
+/// The table of a store, and the statements that read and write it.
+///
+/// A row whose value is NULL is no entry: an update makes one to lock a key that is missing.
+struct StoreTable: Sendable {
+  /// The type of the column of values.
+  enum ValueType: String, Sendable {
+    case bytes = "bytea"
+
+    /// JSON exactly as it was written. The type `jsonb` would refuse `\u0000` and change numbers.
+    case json
+  }
+
+  /// The number of bytes of parameters of one statement, above which a batch is written by several.
+  private static let statementSize = 16 << 20
+
+  let name: String
+  let valueType: ValueType
+
+  /// The name with its schema for SQL.
+  let quotedName: String
+
+  /// Creates the table of a name.
+  init(name: String, schema: String, valueType: ValueType) {
+    self.name = name
+    self.valueType = valueType
+    quotedName = "\(schema).\(SessionConfiguration.quoted(name))"
+  }
+
+  // MARK: Reading
+
+  func value(forKey key: StoreKey) -> Statement {
+    Statement("SELECT value FROM \(quotedName) WHERE key = $1", .key(key))
+  }
+
+  func values(forKeys keys: [StoreKey]) -> Statement {
+    Statement("SELECT key, value FROM \(quotedName) WHERE key = ANY($1) AND value IS NOT NULL", .keys(keys))
+  }
+
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) -> Statement {
+    scan("key, value", in: range, limit: limit, order: order)
+  }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) -> Statement {
+    scan("key", in: range, limit: limit, order: order)
+  }
+
+  func count(in range: KeyRange) -> Statement {
+    let (condition, bounds) = StoreTable.condition(range)
+    return Statement("SELECT count(*) FROM \(quotedName) WHERE \(condition) AND value IS NOT NULL", bounds)
+  }
+
+  private func scan(_ columns: String, in range: KeyRange, limit: Int, order: ScanOrder) -> Statement {
+    let (condition, bounds) = StoreTable.condition(range)
+    let direction = order == .ascending ? "ASC" : "DESC"
+    return Statement(
+      """
+      SELECT \(columns) FROM \(quotedName) WHERE \(condition) AND value IS NOT NULL
+      ORDER BY key \(direction) LIMIT $\(bounds.count + 1)
+      """, bounds + [.integer(Int64(limit))])
+  }
+
+  private static func condition(_ range: KeyRange) -> (sql: String, bounds: [Parameter]) {
+    guard let upperBound = range.upperBound else { return ("key >= $1", [.key(range.lowerBound)]) }
+    return ("key >= $1 AND key < $2", [.key(range.lowerBound), .key(upperBound)])
+  }
+
+  // MARK: Writing
+
+  /// Locks keys in key order, whether they exist or not.
+  ///
+  /// Rows that exist are locked and not written. Keys that are missing get a row without a value, which nobody else sees,
+  /// and which makes others who want the key wait. `SELECT … FOR UPDATE` would lock nothing where a key is missing.
+  func claim(_ keys: [StoreKey]) -> Statement {
+    Statement(
+      """
+      INSERT INTO \(quotedName)(key) SELECT k FROM unnest($1::bytea[]) AS k ORDER BY k
+      ON CONFLICT (key) DO UPDATE SET value = NULL WHERE false
+      """, .keys(keys))
+  }
+
+  /// Prevents all other writes until the end of the transaction. Readers don't wait.
+  ///
+  /// A removal of a range needs it, because it cannot lock keys that are missing.
+  var lock: Statement {
+    Statement("LOCK TABLE \(quotedName) IN SHARE ROW EXCLUSIVE MODE")
+  }
+
+  /// Sets and removes keys that are already locked.
+  func change(setting keys: [StoreKey], to values: [ArraySlice<UInt8>], removing removed: [StoreKey]) -> [Statement] {
+    var statements = keys.isEmpty ? [] : [set(keys, to: values)]
+    if !removed.isEmpty {
+      statements.append(Statement("DELETE FROM \(quotedName) WHERE key = ANY($1)", .keys(removed)))
+    }
+    return statements
+  }
+
+  /// Makes the changes of a batch.
+  ///
+  /// Each statement locks its rows in key order, so that batches with the same keys don't deadlock.
+  func write(_ changes: EncodedChanges) -> [Statement] {
+    changes.steps.flatMap { step -> [Statement] in
+      switch step {
+      case .removeAll(let range):
+        let (condition, bounds) = StoreTable.condition(range)
+        return [Statement("DELETE FROM \(quotedName) WHERE \(condition)", bounds)]
+      case .items(let items):
+        return StoreTable.parts(of: items).flatMap { part in
+          write(part.map { item in (item.key, item.value.map { changes.bytes[$0.part][$0.range] }) })
+        }
+      }
+    }
+  }
+
+  /// Splits changes so that the parameters of a statement have at most ``statementSize`` bytes, or those of one change.
+  static func parts(
+    of items: [EncodedChanges.Item], atMost limit: Int = statementSize
+  ) -> [ArraySlice<EncodedChanges.Item>] {
+    var parts: [ArraySlice<EncodedChanges.Item>] = []
+    var (start, size) = (0, 0)
+    for (index, item) in items.enumerated() {
+      let itemSize = item.key.count + (item.value?.range.count ?? 0) + 8
+      if size + itemSize > limit, index > start {
+        parts.append(items[start..<index])
+        (start, size) = (index, 0)
+      }
+      size += itemSize
+    }
+    if start < items.count { parts.append(items[start...]) }
+    return parts
+  }
+
+  private func write(_ changes: [(key: StoreKey, value: ArraySlice<UInt8>?)]) -> [Statement] {
+    let removed = changes.filter { $0.value == nil }.map(\.key)
+    if removed.isEmpty { return [set(changes.map(\.key), to: changes.map(\.value))] }
+    if removed.count == changes.count {
+      return [
+        Statement(
+          """
+          DELETE FROM \(quotedName) WHERE key IN
+            (SELECT key FROM \(quotedName) WHERE key = ANY($1) ORDER BY key FOR UPDATE)
+          """, .keys(removed))
+      ]
+    }
+    // Together, so that one statement locks all keys in order.
+    return [
+      set(changes.map(\.key), to: changes.map(\.value)),
+      Statement("DELETE FROM \(quotedName) WHERE key = ANY($1)", .keys(removed)),
+    ]
+  }
+
+  private func set(_ keys: [StoreKey], to values: [ArraySlice<UInt8>?]) -> Statement {
+    let type = valueType.rawValue
+    if keys.count == 1 {
+      return Statement(
+        """
+        INSERT INTO \(quotedName)(key, value) VALUES($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+        """, .key(keys[0]), .value(values[0], isJSON: valueType == .json))
+    }
+    return Statement(
+      """
+      INSERT INTO \(quotedName)(key, value) SELECT k, v FROM unnest($1::bytea[], $2::\(type)[]) AS t(k, v) ORDER BY k
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      """, .keys(keys), .values(values, areJSON: valueType == .json))
+  }
+}
+#endif

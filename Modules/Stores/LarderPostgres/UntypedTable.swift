@@ -1,0 +1,91 @@
+#if Postgres
+import Larder
+
+/// A store whose type of values is not chosen yet.
+///
+/// A new table is created when the type is chosen, because the codec determines whether it holds JSON.
+struct UntypedTable: UntypedStore {
+  /// The codec of a new store, unless another one is chosen.
+  static let defaultCodecName = "cbor"
+
+  let handle: PostgresHandle
+  let codecName: String
+
+  /// The database, if it is closed together with the store.
+  let ownDatabase: PostgresDatabase?
+
+  private let name: String
+
+  /// The table and its record, as far as they exist.
+  private let found: (table: StoreTable?, record: StoreCatalog.Record?)
+
+  /// Finds the table of a store; see ``PostgresStore``.
+  ///
+  /// If `newCodecName` is `nil`, a new store records the codec that is chosen later.
+  init(
+    in database: PostgresDatabase, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?
+  ) async throws {
+    let root = database.handle
+    var information = root.information
+    if name != PostgresStore<Never>.defaultName { information.name += "#\(name)" }
+    let handle = PostgresHandle(root.pool, dependingOn: root, information: information)
+    self.handle = handle
+    self.name = name
+    ownDatabase = isOwned ? database : nil
+    do {
+      if let problem = StoreCatalog.problem(withName: name) {
+        throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
+      }
+      found = try await handle.run(.open) {
+        let catalog = StoreCatalog(handle, store: handle.name)
+        return (try await catalog.findTable(name), try await catalog.record(of: name))
+      }
+      codecName = found.record?.codecName ?? newCodecName ?? UntypedTable.defaultCodecName
+      guard found.table != nil || (createsIfMissing && information.access == .readWrite) else { throw missing }
+    } catch {
+      if isOwned { await database.close() }
+      throw error
+    }
+  }
+
+  /// Returns the table, which is created if it is missing, and the statement with which the first write records a codec
+  /// that adopts the recorded one.
+  ///
+  /// - Throws: ``StoreError``, with `versionMismatch` if the store has another codec, and `unsupported` if its table holds
+  ///   JSON and the codec does not write it.
+  func table(for codec: some Codec) async throws -> (table: StoreTable, adoption: Statement?) {
+    try await handle.run(.open) {
+      let catalog = StoreCatalog(handle, store: handle.name)
+      var (table, record) = found
+      if let table { try check(table, suits: codec) }
+      if table == nil || record == nil, handle.information.access == .readWrite {
+        let new = StoreTable(
+          name: name, schema: handle.quotedSchema, valueType: codec.format == .json ? .json : .bytes)
+        try await catalog.create(table ?? new, codecName: codec.name)
+        // Another process may have created it at the same moment.
+        (table, record) = (try await catalog.findTable(name), try await catalog.record(of: name))
+      }
+      guard let table else { throw missing }
+      try check(table, suits: codec)
+      guard let record else { return (table, nil) }
+      try codec.check(recordedName: record.codecName, store: handle.name)
+      return (table, record.codecName == codec.name ? nil : catalog.adoption(of: name, by: codec.name))
+    }
+  }
+
+  private func check(_ table: StoreTable, suits codec: some Codec) throws {
+    guard table.valueType == .json, codec.format != .json else { return }
+    throw StoreError(
+      .unsupported, during: .open, store: handle.name,
+      message: "the table holds JSON, which the codec \(codec.name) does not write")
+  }
+
+  private var missing: StoreError {
+    StoreError(.notFound, during: .open, store: handle.name, message: "the database has no store of this name")
+  }
+
+  func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    AnyDataStore(try await PostgresStore(self, codec: codec))
+  }
+}
+#endif

@@ -1,0 +1,45 @@
+#if !Postgres
+public import Larder
+
+// When the trait is off, these types stand in for the module so that the compiler names what is missing. They have the
+// same initializers; otherwise the compiler would complain first about an initializer that does not match.
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
+public final class PostgresDatabase {
+  /// A placeholder: needs the trait `Postgres`.
+  public init(
+    _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
+    isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 4,
+    timeout: Duration = .seconds(30)
+  ) async throws {}
+}
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+public enum PostgresIsolation: Sendable {
+  /// A placeholder: needs the trait `Postgres`.
+  case readCommitted
+
+  /// A placeholder: needs the trait `Postgres`.
+  case serializable
+}
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
+public struct PostgresStore<Value: Sendable> {
+  /// A placeholder: needs the trait `Postgres`.
+  public init(in database: PostgresDatabase, name: String = "", createsIfMissing: Bool = true) async throws {}
+
+  /// A placeholder: needs the trait `Postgres`.
+  public init(
+    in database: PostgresDatabase, name: String = "", codec: some Codec<Value>, createsIfMissing: Bool = true
+  ) async throws {}
+}
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
+public struct PostgresStoreProvider {
+  /// A placeholder: needs the trait `Postgres`.
+  public init() {}
+}
+#endif
