@@ -20,6 +20,7 @@ let package = Package(
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
     .library(name: "LarderGRDB", targets: ["LarderGRDB"]),
+    .library(name: "LarderPostgres", targets: ["LarderPostgres"]),
     .library(name: "LarderCompression", targets: ["LarderCompression"]),
     .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
@@ -43,6 +44,7 @@ let package = Package(
   traits: [
     .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
     .trait(name: "SQLite", description: "The module LarderSQLite, which needs the C library SQLite."),
+    .trait(name: "Postgres", description: "The module LarderPostgres, which needs PostgreSQL's C library libpq."),
     .trait(name: "GRDB", description: "The module LarderGRDB, which needs the package GRDB."),
     .trait(
       name: "Compression",
@@ -116,6 +118,13 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
       ],
       path: "Modules/Stores/LarderGRDB"),
+    .systemLibrary(
+      name: "CPostgres", path: "Modules/SystemLibraries/CPostgres", pkgConfig: "libpq",
+      providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    .target(
+      name: "LarderPostgres",
+      dependencies: ["Larder", "LarderCBOR", .target(name: "CPostgres", condition: .when(traits: ["Postgres"]))],
+      path: "Modules/Stores/LarderPostgres"),
     .systemLibrary(
       name: "CZlib", path: "Modules/SystemLibraries/CZlib", pkgConfig: "zlib",
       providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
@@ -210,6 +219,8 @@ let package = Package(
         "LarderSQLite", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport",
         .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
       ]),
+    .testTarget(
+      name: "LarderPostgresTests", dependencies: ["LarderPostgres", "LarderCBOR", "LarderTesting", "TestSupport"]),
     .testTarget(
       name: "LarderCompressionTests",
       dependencies: [

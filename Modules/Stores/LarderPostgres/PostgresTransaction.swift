@@ -29,6 +29,11 @@ public final class PostgresTransaction: Sendable {
     return try await session.run(statements, for: operation, store: owner.name)
   }
 
+  /// Calls a closure once the transaction is committed, and never if it is rolled back or repeated.
+  func afterCommit(_ action: @escaping @Sendable () -> Void) {
+    session.afterCommit(action)
+  }
+
   // MARK: Reading
 
   /// Returns the value of a key.

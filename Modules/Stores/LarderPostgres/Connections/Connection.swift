@@ -67,9 +67,14 @@ final class Connection {
   static func connect(
     _ configuration: SessionConfiguration, wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
   ) throws(PostgresError) -> Connection {
-    // A later keyword replaces an earlier one, and `dbname` stands for all that the user's text contains.
-    let keywords = ["fallback_application_name", "dbname", "client_encoding"]
-    let values = ["larder", configuration.connection, "UTF8"]
+    // A later keyword replaces an earlier one, and `dbname` stands for all that the user's text contains. The intervals of
+    // TCP, in seconds and milliseconds, find a server that has disappeared.
+    let milliseconds = String(max(1, configuration.timeout.microseconds / 1000))
+    let keywords = [
+      "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+      "dbname", "client_encoding",
+    ]
+    let values = ["larder", "30", "10", "3", milliseconds, configuration.connection, "UTF8"]
     let started = withCStrings(keywords) { keywords in
       withCStrings(values) { PQconnectStartParams(keywords, $0, 1) }
     }

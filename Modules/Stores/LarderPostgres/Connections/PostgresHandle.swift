@@ -60,6 +60,18 @@ final class PostgresHandle: Sendable {
     if root == nil { pool.close() }
   }
 
+  // MARK: Notifications
+
+  /// Calls a closure after each notification of a channel; see ``NotificationListener/observe(_:_:)``.
+  func listen(_ channel: String, _ body: @escaping @Sendable () -> Void) -> StoreObservation {
+    pool.listener.observe(channel, body)
+  }
+
+  /// Notifies those who listen to a channel; see ``NotificationListener/notify(_:)``.
+  func notify(_ channel: String) {
+    pool.listener.notify(channel)
+  }
+
   // MARK: Flights
 
   /// Runs a statement that only reads. It is repeated if the connection is lost.
@@ -164,7 +176,9 @@ final class PostgresHandle: Sendable {
           await rollBack(landing.backend, on: session)
           return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
         }
-        return try await finish(end, landing.backend, on: session, during: operation)
+        let finished = try await finish(end, landing.backend, on: session, during: operation)
+        if case .finished = finished { transaction.runCommitActions() }
+        return finished
       }
     }
   }

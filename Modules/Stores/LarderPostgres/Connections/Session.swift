@@ -80,6 +80,9 @@ final class Session: Sendable {
   /// What the session calls with the channel of each notification.
   private let onNotification: @Sendable (_ channel: String) -> Void
 
+  /// What the session calls when a connection is lost.
+  private let onLoss: @Sendable () -> Void
+
   /// Facts about the server, from the latest connection.
   private let facts = Mutex(Facts())
 
@@ -92,10 +95,12 @@ final class Session: Sendable {
   ///
   /// - Throws: ``PostgresError`` if the process has no file descriptors left.
   init(
-    _ configuration: SessionConfiguration, onNotification: @escaping @Sendable (String) -> Void = { _ in }
+    _ configuration: SessionConfiguration, onNotification: @escaping @Sendable (String) -> Void = { _ in },
+    onLoss: @escaping @Sendable () -> Void = {}
   ) throws(PostgresError) {
     self.configuration = configuration
     self.onNotification = onNotification
+    self.onLoss = onLoss
     wake = try WakePipe()
   }
 
@@ -190,6 +195,7 @@ final class Session: Sendable {
       }
       sent = []
       connection = nil
+      onLoss()
     }
   }
 

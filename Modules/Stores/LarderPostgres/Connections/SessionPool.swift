@@ -84,6 +84,7 @@ final class SessionPool: Sendable {
   }
 
   let configuration: SessionConfiguration
+  let listener: NotificationListener
   private let sessions: [Session]
   private let state: Mutex<State>
 
@@ -95,6 +96,7 @@ final class SessionPool: Sendable {
     var sessions: [Session] = []
     for _ in 0...writerCount { sessions.append(try Session(configuration)) }
     self.sessions = sessions
+    listener = try NotificationListener(configuration)
     state = Mutex(State(allotment: Allotment(writerCount: writerCount)))
   }
 
@@ -107,6 +109,7 @@ final class SessionPool: Sendable {
 
   /// Ends the sessions once their flights have landed.
   func close() {
+    listener.close()
     for session in sessions { session.close() }
   }
 

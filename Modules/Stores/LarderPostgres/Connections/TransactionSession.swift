@@ -13,7 +13,13 @@ final class TransactionSession: Sendable {
 
   private let session: Session
   private let backend: Connection.Backend?
-  private let state = Mutex((failure: nil as Failure?, hasEnded: false))
+  private struct State {
+    var failure: Failure?
+    var hasEnded = false
+    var commitActions: [@Sendable () -> Void] = []
+  }
+
+  private let state = Mutex(State())
 
   /// Creates the session of a transaction that a connection has begun.
   init(_ session: Session, _ backend: Connection.Backend?) {
@@ -26,7 +32,7 @@ final class TransactionSession: Sendable {
   /// - Returns: The results, one for each statement.
   /// - Throws: ``StoreError``. The transaction is rolled back then.
   func run(_ statements: [Statement], for operation: StoreOperation, store: String) async throws -> [QueryResult] {
-    let (failure, hasEnded) = state.withLock { $0 }
+    let (failure, hasEnded) = state.withLock { ($0.failure, $0.hasEnded) }
     guard !hasEnded else {
       throw StoreError(.closed, during: operation, store: store, message: "the transaction has ended")
     }
@@ -52,6 +58,20 @@ final class TransactionSession: Sendable {
       state.hasEnded = true
       return state.failure
     }
+  }
+
+  /// Calls a closure once the transaction is committed, and never if it is rolled back.
+  func afterCommit(_ action: @escaping @Sendable () -> Void) {
+    state.withLock { $0.commitActions.append(action) }
+  }
+
+  /// Calls the closures of ``afterCommit(_:)``.
+  func runCommitActions() {
+    let actions = state.withLock { state in
+      defer { state.commitActions = [] }
+      return state.commitActions
+    }
+    for action in actions { action() }
   }
 
   private func storeError(_ error: PostgresError, during operation: StoreOperation, store: String) -> StoreError {

@@ -1,0 +1,137 @@
+#if Postgres
+import Larder
+import Synchronization
+
+/// The notifications of a database: a session that listens to channels and notifies others, beside those of the pool.
+///
+/// A notification only wakes those who wait, so nothing depends on one: those who wait also look by themselves from time to
+/// time. It is never sent by a transaction that writes, because PostgreSQL lets only one such transaction of the whole
+/// server commit at a time.
+final class NotificationListener: Sendable {
+  private struct State {
+    var lastNumber = 0
+    var observers: [String: [Int: @Sendable () -> Void]] = [:]
+    /// The task that listens.
+    var listening: Task<Void, Never>?
+    /// The channels to notify, which grow while a notification is under way.
+    var pending: Set<String> = []
+    var isNotifying = false
+    var isClosed = false
+  }
+
+  /// The time after which a connection that was lost is made again.
+  private static let pause = Duration.seconds(1)
+
+  private let session: Session
+  private let state = Mutex(State())
+
+  /// What the listening task waits for: that the connection is lost, or that there is another channel.
+  private let (changes, change) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+  /// Creates a listener without a connection.
+  ///
+  /// - Throws: ``PostgresError``.
+  init(_ configuration: SessionConfiguration) throws(PostgresError) {
+    // The session outlives no listener, but must not keep it.
+    let listener = Mutex<@Sendable (String?) -> Void>({ _ in })
+    session = try Session(
+      configuration, onNotification: { channel in listener.withLock { $0 }(channel) },
+      onLoss: { listener.withLock { $0 }(nil) })
+    listener.withLock { closure in
+      closure = { [weak self] channel in
+        if let channel { self?.report(channel) } else { self?.change.yield() }
+      }
+    }
+  }
+
+  /// Calls a closure after each notification of a channel, and whenever some may have been lost.
+  ///
+  /// - Parameters:
+  ///   - channel: The channel.
+  ///   - body: A closure that returns quickly. It is called on the thread of the session.
+  /// - Returns: The observation, which ends when it is cancelled or released.
+  func observe(_ channel: String, _ body: @escaping @Sendable () -> Void) -> StoreObservation {
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      state.observers[channel, default: [:]][state.lastNumber] = body
+      if state.listening == nil, !state.isClosed {
+        state.listening = Task { [weak self, changes] in
+          // The first time, and after each change.
+          repeat { await self?.listen() } while await changes.first { _ in true } != nil
+        }
+      } else {
+        change.yield()
+      }
+      return state.lastNumber
+    }
+    return StoreObservation { [weak self] in
+      let removed = self?.state.withLock { $0.observers[channel]?.removeValue(forKey: number) }
+      // Released here, outside of the lock.
+      _ = removed
+    }
+  }
+
+  /// Notifies those who listen to a channel, soon and without waiting.
+  ///
+  /// While a notification is under way, further ones of the same channel become one.
+  func notify(_ channel: String) {
+    let isFirst = state.withLock { state in
+      guard !state.isClosed else { return false }
+      state.pending.insert(channel)
+      defer { state.isNotifying = true }
+      return !state.isNotifying
+    }
+    guard isFirst else { return }
+    Task { [weak self] in
+      while let channels = self?.takePending() {
+        let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
+        // If this fails, those who wait look by themselves.
+        _ = await self?.session.run(Session.Flight(statements: statements))
+      }
+    }
+  }
+
+  /// Ends all observations and the session.
+  func close() {
+    let task = state.withLock { state in
+      state.isClosed = true
+      return state.listening
+    }
+    task?.cancel()
+    change.finish()
+    session.close()
+  }
+
+  private func takePending() -> Set<String>? {
+    state.withLock { state in
+      if state.pending.isEmpty {
+        state.isNotifying = false
+        return nil
+      }
+      defer { state.pending = [] }
+      return state.pending
+    }
+  }
+
+  /// Listens to all channels that are observed, on a connection that may be new.
+  private func listen() async {
+    let channels = state.withLock { $0.observers.filter { !$0.value.isEmpty }.keys.sorted() }
+    guard !channels.isEmpty else { return }
+    let statements = channels.map { channel in
+      Statement("LISTEN \(SessionConfiguration.quoted(channel))", [], isPrepared: false)
+    }
+    let landing = await session.run(Session.Flight(statements: statements))
+    if landing.failure != nil {
+      // Ends early if the listener is closed.
+      try? await Task.sleep(for: NotificationListener.pause)
+      change.yield()
+    }
+    for channel in channels { report(channel) }
+  }
+
+  private func report(_ channel: String) {
+    let observers = state.withLock { $0.observers[channel].map { Array($0.values) } ?? [] }
+    for observer in observers { observer() }
+  }
+}
+#endif
