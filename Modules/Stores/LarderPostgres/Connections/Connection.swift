@@ -34,7 +34,7 @@ final class Connection {
   let server: Server
 
   /// The names of prepared statements by their SQL.
-  private var prepared: [String: String] = [:]
+  private var prepared: [StatementText: String] = [:]
 
   /// The number of the last name.
   private var lastPrepared = 0
@@ -186,14 +186,15 @@ final class Connection {
   private func send(_ statement: Statement, _ expected: inout [Expected]) -> Bool {
     let parameters = statement.parameters
     let types = parameters.map { Oid($0.type) }
-    let isPrepared = statement.isPrepared && (prepared[statement.sql] != nil || prepared.count < Connection.preparedLimit)
-    var name = prepared[statement.sql]
+    let text = StatementText(sql: statement.sql)
+    var name = prepared[text]
+    let isPrepared = statement.isPrepared && (name != nil || prepared.count < Connection.preparedLimit)
     if isPrepared, name == nil {
       lastPrepared += 1
       let new = "larder_\(lastPrepared)"
       guard PQsendPrepare(connection, new, statement.sql, Int32(types.count), types) == 1 else { return false }
       expected.append(.preparation(sql: statement.sql))
-      prepared[statement.sql] = new
+      prepared[text] = new
       name = new
     }
     let lengths = parameters.map { Int32(clamping: $0.bytes?.count ?? 0) }
@@ -213,7 +214,7 @@ final class Connection {
 
   /// Forgets that a statement was prepared, because the server refused it or has lost it.
   func forget(_ sql: String) {
-    prepared[sql] = nil
+    prepared[StatementText(sql: sql)] = nil
   }
 
   /// Sends as much as the socket takes.
@@ -277,6 +278,19 @@ final class Connection {
     guard let notification = PQnotifies(connection) else { return nil }
     defer { PQfreemem(notification) }
     return String(cString: notification.pointee.relname)
+  }
+}
+
+/// The text of a statement, compared by its bytes, because a composed and a decomposed "é" are two names.
+private struct StatementText: Hashable {
+  let sql: String
+
+  static func == (left: StatementText, right: StatementText) -> Bool {
+    left.sql.utf8.elementsEqual(right.sql.utf8)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    for byte in sql.utf8 { hasher.combine(byte) }
   }
 }
 

@@ -1,0 +1,128 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import TestSupport
+import Testing
+
+/// Interleavings of two transactions in which a plain `SELECT … FOR UPDATE`, or a `DELETE` of a range, loses an update.
+@Suite struct AnomalyTests {
+  @Test func twoIncrementsOfAMissingKeyAreTwo() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let (isClaimed, mayCommit) = (Gate(), Gate())
+      async let first: Void = setting.database.write { transaction in
+        try await transaction.update(["k"], in: store) { $0[0] = ($0[0] ?? 0) + 1 }
+        isClaimed.open()
+        await mayCommit.wait()
+      }
+      await isClaimed.wait()
+      async let second: Void = store.update(["k"]) { $0[0] = ($0[0] ?? 0) + 1 }
+      try await setting.waitForBlocked(1)
+      #expect(try await store.value(forKey: "k") == nil, "nobody sees the row that locks a missing key")
+      mayCommit.open()
+      _ = try await (first, second)
+      #expect(try await store.value(forKey: "k") == 2)
+    }
+  }
+
+  @Test func aSetDuringAnUpdateOfAMissingKeyFollowsIt() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let (isClaimed, mayCommit) = (Gate(), Gate())
+      async let update: Void = setting.database.write { transaction in
+        try await transaction.update(["k"], in: store) { $0[0] = ($0[0] ?? 0) + 1 }
+        isClaimed.open()
+        await mayCommit.wait()
+      }
+      await isClaimed.wait()
+      async let set: Void = store.setValue(5, forKey: "k")
+      try await setting.waitForBlocked(1)
+      mayCommit.open()
+      _ = try await (update, set)
+      #expect(try await store.value(forKey: "k") == 5)
+    }
+  }
+
+  @Test func anUpdateWaitsForARunningRemoval() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await store.setValue(7, forKey: "k")
+      let (isRemoved, mayCommit) = (Gate(), Gate())
+      async let removal: Void = setting.database.write { transaction in
+        try await transaction.removeValue(forKey: "k", in: store)
+        isRemoved.open()
+        await mayCommit.wait()
+      }
+      await isRemoved.wait()
+      async let seen = store.update(["k"]) { slots in
+        defer { slots[0] = 1 }
+        return slots[0]
+      }
+      try await setting.waitForBlocked(1)
+      mayCommit.open()
+      try await removal
+      #expect(try await seen == nil)
+      #expect(try await store.value(forKey: "k") == 1)
+    }
+  }
+
+  @Test func aReplacementOfAllEntriesWaitsForNoNewKey() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let (isRemoved, mayCommit) = (Gate(), Gate())
+      async let replacement: Void = setting.database.write { transaction in
+        try await transaction.removeAll(of: store)
+        isRemoved.open()
+        await mayCommit.wait()
+        try await transaction.setValue(1, forKey: "marker", in: store)
+      }
+      await isRemoved.wait()
+      async let update: Void = store.update(["k"]) { $0[0] = 1 }
+      // Without the lock of the table, the update is committed here, and outlives the removal that followed it for a reader.
+      try await setting.waitForBlocked(1)
+      #expect(try await store.count(in: .all) == 0, "readers don't wait")
+      mayCommit.open()
+      _ = try await (replacement, update)
+      #expect(try await store.keys(in: .all, limit: 10, order: .ascending) == ["k", "marker"])
+    }
+  }
+
+  @Test(arguments: PostgresIsolation.allCases) func sortedBatchesDoNotDeadlock(isolation: PostgresIsolation) async throws {
+    try await Setting.run(connections: 6, isolation: isolation) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let before = try await setting.deadlockCount
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<6 {
+          group.addTask {
+            for round in 0..<20 {
+              let keys = (0..<8).map { _ in StoreKey("k\(Int.random(in: 0..<20))") }
+              var batch = ChangeBatch<Int>()
+              for (index, key) in keys.enumerated() {
+                if (task + round + index).isMultiple(of: 3) {
+                  batch.removeValue(forKey: key)
+                } else {
+                  batch.setValue(round, forKey: key)
+                }
+              }
+              try await store.apply(batch)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await setting.deadlockCount == before)
+    }
+  }
+}
+
+extension Setting {
+  /// The number of deadlocks that the server has ended.
+  fileprivate var deadlockCount: Int {
+    get async throws {
+      let text = try await psql(
+        "SELECT pg_stat_force_next_flush(); SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+      return Int(text.split(separator: "\n").last ?? "") ?? -1
+    }
+  }
+}
+#endif

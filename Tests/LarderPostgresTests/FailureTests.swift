@@ -1,0 +1,162 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import TestSupport
+import Testing
+
+@Suite struct FailureTests {
+  private func expectError(
+    _ code: StoreError.Code, isRetryable: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> Void
+  ) async {
+    let error = await #expect(throws: StoreError.self, sourceLocation: sourceLocation) { try await body() }
+    #expect(error?.code == code, sourceLocation: sourceLocation)
+    #expect(error?.outcome == .nothingChanged, sourceLocation: sourceLocation)
+    #expect(error?.isRetryable == isRetryable, sourceLocation: sourceLocation)
+  }
+
+  @Test func connectionsThatCannotBeMade() async throws {
+    let server = try await PostgresServer.shared
+    await expectError(.ioFailed, isRetryable: true) { _ = try await PostgresDatabase("host=/nowhere dbname=postgres") }
+    await expectError(.notFound) { _ = try await PostgresDatabase(server.connectionString + " dbname=missing") }
+    await expectError(.notPermitted) { _ = try await PostgresDatabase(server.connectionString + " user=nobody") }
+    await expectError(.notFound) { _ = try await PostgresDatabase(server.connectionString, schema: "missing") }
+    await expectError(.invalidArgument) { _ = try await PostgresDatabase(server.connectionString, connections: 0) }
+    await expectError(.invalidArgument) { _ = try await PostgresDatabase(server.connectionString, timeout: .zero) }
+  }
+
+  @Test func noErrorShowsAPassword() async throws {
+    for connection in [
+      "host=/nowhere password=secret", "postgresql://user:secret@localhost:1/db", "postgresql://user:secret@[",
+      "password='secret", "password=secret port=none",
+    ] {
+      let error = await #expect(throws: StoreError.self) { _ = try await PostgresDatabase(connection) }
+      #expect(error?.detailedDescription.contains("secret") == false)
+    }
+  }
+
+  @Test func namesThatCannotBeTables() async throws {
+    try await Setting.run { setting in
+      for name in ["", String(repeating: "a", count: 64), "larder_stores", "nul\0"] {
+        await expectError(.invalidArgument) { _ = try await PostgresStore<Int>(in: setting.database, name: name) }
+      }
+      for name in [String(repeating: "ä", count: 31), "Two Words", "quote\"s", "select", "a.b", "é", "e\u{301}"] {
+        let store = try await PostgresStore<Int>(in: setting.database, name: name)
+        try await store.setValue(1, forKey: "k")
+        #expect(try await store.value(forKey: "k") == 1)
+        try await store.close()
+      }
+      #expect(try await setting.database.storeNames().count == 7)
+    }
+  }
+
+  @Test func tablesOfOthersAreRefused() async throws {
+    try await Setting.run { setting in
+      try await setting.psql(
+        """
+        CREATE TABLE text_key(key text PRIMARY KEY, value bytea);
+        CREATE TABLE no_primary(key bytea, value bytea);
+        CREATE TABLE more(key bytea PRIMARY KEY, value bytea, other int);
+        CREATE TABLE jsonb(key bytea PRIMARY KEY, value jsonb);
+        CREATE VIEW seen AS SELECT 1 AS key, 2 AS value;
+        CREATE TABLE json_values(key bytea PRIMARY KEY, value json);
+        """)
+      for name in ["text_key", "no_primary", "more", "jsonb", "seen"] {
+        await expectError(.unsupported) { _ = try await PostgresStore<Int>(in: setting.database, name: name) }
+      }
+      await expectError(.unsupported) { _ = try await PostgresStore<Int>(in: setting.database, name: "json_values") }
+      let adopted = try await PostgresStore<Int>(in: setting.database, name: "json_values", codec: .json())
+      try await adopted.setValue(1, forKey: "k")
+      #expect(try await setting.psql("SELECT value FROM json_values") == "1")
+    }
+  }
+
+  @Test func anotherCodecIsRefused() async throws {
+    try await Setting.run { setting in
+      _ = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      await expectError(.versionMismatch) {
+        _ = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: .json())
+      }
+      await expectError(.notFound) {
+        _ = try await PostgresStore<Int>(in: setting.database, name: "none", createsIfMissing: false)
+      }
+      try await setting.psql("UPDATE larder_stores SET format = 2")
+      await expectError(.versionMismatch) { _ = try await PostgresStore<Int>(in: setting.database, name: "numbers") }
+    }
+  }
+
+  @Test func aDroppedTableIsAConflict() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      try await store.setValue(1, forKey: "k")
+      try await setting.psql("DROP TABLE numbers")
+      await expectError(.conflict) { _ = try await store.value(forKey: "k") }
+      await expectError(.conflict) { try await store.setValue(1, forKey: "k") }
+      await expectError(.conflict) { try await store.update(["k"]) { $0[0] = 2 } }
+      await expectError(.conflict) { try await store.removeAll() }
+      // With its table again, it works as before.
+      try await setting.psql("CREATE TABLE numbers(key bytea PRIMARY KEY, value bytea)")
+      try await store.setValue(2, forKey: "k")
+      #expect(try await store.value(forKey: "k") == 2)
+    }
+  }
+
+  @Test func aRefusalOfTheUsersOwnRulesIsNotPermitted() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: .json())
+      try await setting.psql("ALTER TABLE numbers ADD CHECK ((value #>> '{}')::int < 10)")
+      await expectError(.notPermitted) { try await store.apply([.set("a", 1), .set("b", 10)]) }
+      #expect(try await store.count(in: .all) == 0)
+      try await setting.psql(
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END';
+        CREATE CONSTRAINT TRIGGER late AFTER INSERT ON numbers DEFERRABLE INITIALLY DEFERRED
+          FOR EACH ROW EXECUTE FUNCTION refuse();
+        """)
+      // This one is refused by the commit itself.
+      await expectError(.notPermitted) { try await store.setValue(1, forKey: "a") }
+      await expectError(.notPermitted) { try await store.update(["a"]) { $0[0] = 1 } }
+      await expectError(.notPermitted) {
+        try await setting.database.write { try await $0.setValue(1, forKey: "a", in: store) }
+      }
+      #expect(try await store.count(in: .all) == 0)
+    }
+  }
+
+  @Test func aLockIsWaitedForWithALimit() async throws {
+    try await Setting.run(timeout: .milliseconds(300)) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      let (isLocked, mayEnd) = (Gate(), Gate())
+      let other = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
+      let same = try await PostgresStore<Int>(in: other, name: "numbers")
+      async let lock: Void = other.write { transaction in
+        try await transaction.setValue(1, forKey: "k", in: same)
+        isLocked.open()
+        await mayEnd.wait()
+      }
+      await isLocked.wait()
+      await expectError(.timedOut, isRetryable: true) { try await store.setValue(2, forKey: "k") }
+      #expect(try await store.value(forKey: "k") == nil)
+      try await store.setValue(3, forKey: "other")
+      mayEnd.open()
+      try await lock
+      await other.close()
+      #expect(try await store.value(forKey: "k") == 1)
+    }
+  }
+
+  @Test func aDatabaseThatOnlyReadsChangesNothing() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      try await store.setValue(1, forKey: "k")
+      let reading = try await PostgresDatabase(
+        setting.server.connectionString, schema: setting.schema, access: .readOnly)
+      let same = try await PostgresStore<Int>(in: reading, name: "numbers")
+      #expect(try await same.value(forKey: "k") == 1)
+      await expectError(.notPermitted) { try await same.setValue(2, forKey: "k") }
+      await expectError(.notFound) { _ = try await PostgresStore<Int>(in: reading, name: "new") }
+      await reading.close()
+    }
+  }
+}
+#endif

@@ -1,0 +1,80 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// A store that closes its database when it is closed.
+private struct DatabaseOwner<Value: Sendable>: ForwardingDecorator {
+  let base: PostgresStore<Value>
+  let database: PostgresDatabase
+
+  func close() async throws {
+    try await base.close()
+    await database.close()
+  }
+}
+
+extension DatabaseOwner: MaintainableStore {}
+
+@Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct PostgresStoreConformance {
+  /// Opens a database at a location: a schema of its own.
+  private static func open(
+    _ location: ConformanceLocation, isolation: PostgresIsolation, connections: Int = 4
+  ) async throws -> PostgresDatabase {
+    let server = try await PostgresServer.shared
+    return try await PostgresDatabase(
+      server.connectionString, schema: await server.schema(of: location), isolation: isolation, access: location.access,
+      connections: connections)
+  }
+
+  static let readCommitted = ConformanceSuite(named: "PostgresStore", lacking: .observation) { location in
+    let database = try await open(location, isolation: .readCommitted)
+    return DatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
+  }
+
+  static let serializable = ConformanceSuite(
+    named: "PostgresStore of JSON, serializable", lacking: .observation
+  ) { location in
+    let database = try await open(location, isolation: .serializable)
+    return DatabaseOwner(
+      base: try await PostgresStore<SampleValue?>(in: database, name: "users", codec: .json()), database: database)
+  }
+
+  static let oneConnection = ConformanceSuite(
+    named: "PostgresStore with one connection", lacking: .observation
+  ) { location in
+    let database = try await open(location, isolation: .readCommitted, connections: 1)
+    return DatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
+  }
+
+  @Test(arguments: readCommitted.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: serializable.cases) func conformsSerializable(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: oneConnection.cases)
+  func conformsWithOneConnection(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}
+
+extension PostgresServer {
+  private static let schemas = Mutex<[String: Task<String, any Error>]>([:])
+
+  /// Returns the schema that stands for a location of a conformance case.
+  fileprivate func schema(of location: ConformanceLocation) async throws -> String {
+    let task = PostgresServer.schemas.withLock { schemas in
+      let task = schemas[location.path("schema")] ?? Task { try await newSchema() }
+      schemas[location.path("schema")] = task
+      return task
+    }
+    return try await task.value
+  }
+}
+#endif

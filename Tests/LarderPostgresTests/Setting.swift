@@ -1,0 +1,61 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import TestSupport
+import Testing
+
+/// A database in a schema of its own, on the server that the tests share.
+struct Setting: Sendable {
+  let server: PostgresServer
+  let schema: String
+  let database: PostgresDatabase
+
+  /// Runs a closure with a new database, which is closed afterwards.
+  static func run(
+    connections: Int = 4, isolation: PostgresIsolation = .readCommitted, timeout: Duration = .seconds(30),
+    _ body: (Setting) async throws -> Void
+  ) async throws {
+    let server = try await PostgresServer.shared
+    let schema = try await server.newSchema()
+    let database = try await PostgresDatabase(
+      server.connectionString, schema: schema, isolation: isolation, connections: connections, timeout: timeout)
+    do {
+      try await body(Setting(server: server, schema: schema, database: database))
+    } catch {
+      await database.close()
+      throw error
+    }
+    await database.close()
+  }
+
+  /// Waits until a number of sessions of this schema wait for a lock.
+  func waitForBlocked(_ count: Int) async throws {
+    let query = """
+      SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\(schema)%'
+      """
+    while try await Int(server.run(psql: query)) ?? 0 < count {}
+  }
+
+  /// Runs SQL of another program in the schema.
+  @discardableResult
+  func psql(_ sql: String) async throws -> String {
+    try await server.run(psql: "SET search_path = \(schema); \(sql)")
+  }
+}
+
+/// A gate that a test opens.
+struct Gate: Sendable {
+  private let stream: AsyncStream<Void>
+  private let continuation: AsyncStream<Void>.Continuation
+
+  init() {
+    (stream, continuation) = AsyncStream.makeStream()
+  }
+
+  func open() { continuation.finish() }
+
+  func wait() async {
+    for await _ in stream {}
+  }
+}
+#endif

@@ -1,0 +1,125 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import TestSupport
+import Testing
+
+@Suite struct TransactionTests {
+  @Test func severalStoresAndSQLAreWrittenTogether() async throws {
+    try await Setting.run { setting in
+      let names = try await PostgresStore<String>(in: setting.database, name: "names")
+      let ages = try await PostgresStore<Int>(in: setting.database, name: "ages", codec: .json())
+      try await setting.psql("CREATE TABLE log(line text, number int)")
+      let rows = try await setting.database.write { transaction in
+        try await transaction.setValue("Ada", forKey: "1", in: names)
+        try await transaction.apply([.set("1", 36), .set("2", 40), .remove("2")], to: ages)
+        try await transaction.execute("INSERT INTO log VALUES($1, $2)", ["Ada", "36"])
+        #expect(try await names.value(forKey: "1") == nil, "others don't see it yet")
+        #expect(try await transaction.value(forKey: "1", in: names) == "Ada")
+        #expect(try await transaction.values(forKeys: ["1", "2"], in: ages) == [36, nil])
+        return try await transaction.execute("SELECT line, number, NULL AS nothing FROM log WHERE number = $1", ["36"])
+      }
+      #expect(rows == [["line": "Ada", "number": "36"]])
+      #expect(try await ages.value(forKey: "1") == 36)
+      #expect(try await setting.psql("SELECT key, value FROM ages") == "\\x31|36", "JSON is a column of JSON")
+      #expect(try await setting.database.storeNames() == ["ages", "names"])
+      #expect(try await setting.database.codecName(ofStore: "ages") == "json")
+    }
+  }
+
+  @Test func anErrorRollsBackAndPassesThrough() async throws {
+    struct Refused: Error {}
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      await #expect(throws: Refused.self) {
+        try await setting.database.write { transaction in
+          try await transaction.setValue(1, forKey: "k", in: store)
+          throw Refused()
+        }
+      }
+      #expect(try await store.value(forKey: "k") == nil)
+    }
+  }
+
+  @Test func aStatementThatFailsFailsTheTransactionEvenIfItIsCaught() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let error = await #expect(throws: StoreError.self) {
+        try await setting.database.write { transaction in
+          try await transaction.setValue(1, forKey: "k", in: store)
+          do {
+            try await transaction.execute("SELECT * FROM missing")
+          } catch {}
+          await expectStoreError(.conflict) { try await transaction.count(of: store) }
+        }
+      }
+      #expect((error?.underlying as? PostgresError)?.sqlState == "42P01")
+      #expect(error?.outcome == .nothingChanged)
+      #expect(try await store.value(forKey: "k") == nil)
+    }
+  }
+
+  @Test func aTransactionEndsWithItsClosure() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let transaction = try await setting.database.read { $0 }
+      await expectStoreError(.closed) { try await transaction.count(of: store) }
+    }
+  }
+
+  @Test func aReadSeesOneSnapshotAndCannotWrite() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await store.setValue(1, forKey: "a")
+      try await setting.database.read { transaction in
+        #expect(try await transaction.count(of: store) == 1)
+        try await store.setValue(2, forKey: "b")
+        #expect(try await transaction.keys(of: store) == ["a"])
+        #expect(try await transaction.entries(of: store).map(\.value) == [1])
+      }
+      await expectStoreError(.notPermitted) {
+        try await setting.database.read { try await $0.setValue(3, forKey: "c", in: store) }
+      }
+      #expect(try await store.count(in: .all) == 2)
+    }
+  }
+
+  @Test func anUpdateThatChangesNothingLeavesNoRow() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await setting.database.write { transaction in
+        let seen = try await transaction.update(["a", "b"], in: store) { slots in slots }
+        #expect(seen == [nil, nil])
+        try await transaction.update(["c", "d"], in: store) { $0[0] = 1 }
+      }
+      #expect(try await store.update(["e"]) { $0[0] } == nil)
+      #expect(try await setting.psql("SELECT count(*) FROM \"default\"") == "1")
+    }
+  }
+
+  @Test func aStoreOfAnotherDatabaseIsRefused() async throws {
+    try await Setting.run { setting in
+      try await Setting.run { other in
+        let store = try await PostgresStore<Int>(in: other.database)
+        await expectStoreError(.invalidArgument) {
+          try await setting.database.write { try await $0.setValue(1, forKey: "k", in: store) }
+        }
+      }
+    }
+  }
+
+  @Test func manyTransactionsShareFewConnections() async throws {
+    try await Setting.run(connections: 2) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<40 {
+          group.addTask { try await store.update(["k"]) { $0[0] = ($0[0] ?? 0) + 1 } }
+          group.addTask { _ = try await store.value(forKey: "k") }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await store.value(forKey: "k") == 40)
+    }
+  }
+}
+#endif
