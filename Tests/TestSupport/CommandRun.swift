@@ -1,9 +1,9 @@
 import Foundation
 
 #if canImport(Darwin)
-import Darwin
+package import Darwin
 #else
-import Glibc
+package import Glibc
 #endif
 
 /// The result of a finished command: its output and its exit status.
@@ -28,7 +28,8 @@ package struct CommandRun {
     let urls = ["input", "output", "errors"].map { folder.appending(path: $0) }
     try Data(input.utf8).write(to: urls[0])
     for url in urls.dropFirst() { try Data().write(to: url) }
-    status = try CommandRun.run(["/usr/bin/env"] + command, urls.map { $0.path(percentEncoded: false) })
+    let process = try CommandRun.start(["/usr/bin/env"] + command, files: urls.map { $0.path(percentEncoded: false) })
+    status = try CommandRun.wait(for: process)
     output = String(decoding: try Data(contentsOf: urls[1]), as: UTF8.self)
     errors = String(decoding: try Data(contentsOf: urls[2]), as: UTF8.self)
   }
@@ -36,35 +37,47 @@ package struct CommandRun {
   /// The lines of the output.
   package var lines: [Substring] { output.split(separator: "\n") }
 
-  /// Starts a program and waits for its end.
+  /// Starts a program without waiting for its end.
   ///
   /// Foundation's `Process` is not used. To find the files that are open here, it copies directory entries, and with
-  /// some
-  /// 1,300 of them it reads beyond their memory, which has ended a whole test run.
+  /// some 1,300 of them it reads beyond their memory, which has ended a whole test run.
   ///
   /// - Parameters:
   ///   - command: The path of the program, and its arguments.
-  ///   - paths: The files for standard input, output and error.
-  private static func run(_ command: [String], _ paths: [String]) throws -> Int32 {
+  ///   - files: The paths of the files for standard input, output and error.
+  ///   - inOwnGroup: Whether the program gets a process group of its own, so that it does not receive the signals that a
+  ///     terminal sends to this process. Defaults to `false`.
+  /// - Returns: The number of the process, for ``wait(for:)``.
+  package static func start(_ command: [String], files: [String], inOwnGroup: Bool = false) throws -> pid_t {
     // The program inherits no other file of this process, nor its locks, because all are opened with O_CLOEXEC.
     #if canImport(Darwin)
     var actions: posix_spawn_file_actions_t?
+    var attributes: posix_spawnattr_t?
     #else
     var actions = posix_spawn_file_actions_t()
+    var attributes = posix_spawnattr_t()
     #endif
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    for (descriptor, path) in paths.enumerated() {
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    if inOwnGroup { posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP)) }
+    for (descriptor, path) in files.enumerated() {
       posix_spawn_file_actions_addopen(&actions, Int32(descriptor), path, descriptor == 0 ? O_RDONLY : O_WRONLY, 0)
     }
     var arguments = command.map { strdup($0) } + [nil]
     defer { arguments.forEach { free($0) } }
     var process: pid_t = 0
-    let code = posix_spawn(&process, command[0], &actions, nil, &arguments, environ)
+    let code = posix_spawn(&process, command[0], &actions, &attributes, &arguments, environ)
     guard code == 0 else { throw CommandFailure(description: "\(command) cannot be started: error \(code)") }
+    return process
+  }
+
+  /// Waits for the end of a program, and returns its exit code, or the number of the signal that ended it.
+  package static func wait(for process: pid_t) throws -> Int32 {
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 {
-      guard errno == EINTR else { throw CommandFailure(description: "\(command) cannot be waited for: error \(errno)") }
+      guard errno == EINTR else { throw CommandFailure(description: "waitpid(\(process)) fails: error \(errno)") }
     }
     // The lower seven bits are the signal, or 0 for an exit, whose code is in the next eight bits.
     return status & 0x7F == 0 ? status >> 8 & 0xFF : status & 0x7F

@@ -1,0 +1,220 @@
+import Foundation
+import LarderFiles
+import Synchronization
+
+/// A PostgreSQL server for tests.
+///
+/// A server runs in a folder of its own below `/tmp` and listens only on a Unix socket in that folder. It ends, and its
+/// folder is removed, when this process ends, even by SIGKILL.
+package final class PostgresServer: Sendable {
+  /// How a server ends.
+  package enum StopMode: String, Sendable {
+    /// Ends the sessions, and writes a checkpoint.
+    case fast
+    /// Ends all processes without a checkpoint, as after a crash. The next start recovers from the log.
+    case immediate
+  }
+
+  /// The server that all tests of this process share, which is started by the first one.
+  ///
+  /// If the environment variable `LARDER_POSTGRES` is a connection string, it is the server of that string. The schemas
+  /// that tests create in it stay there, so give it a database of its own.
+  package static var shared: PostgresServer { get async throws { try await sharedTask.value } }
+
+  private static let sharedTask = Task.detached {
+    if let string = ProcessInfo.processInfo.environment["LARDER_POSTGRES"], !string.isEmpty {
+      return PostgresServer(connectionString: string, cluster: nil)
+    }
+    return try await PostgresServer()
+  }
+
+  /// The connection string for libpq.
+  package let connectionString: String
+
+  private let cluster: Cluster?
+  private let freeSchemas = Mutex<[String]>([])
+
+  /// Creates and starts a server with an empty database.
+  ///
+  /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Those that are not given have
+  ///   PostgreSQL's defaults, except `max_connections`, which defaults to 200.
+  package convenience init(settings: [String: String] = [:]) async throws {
+    let cluster = try await PostgresServer.run {
+      let cluster = try Cluster()
+      try cluster.run("initdb", ["-U", "larder", "-A", "trust", "--no-sync", "--locale=C", "-E", "UTF8"])
+      try cluster.append(
+        ["listen_addresses": "", "port": "5432", "max_connections": "200"].merging(settings) { $1 })
+      return cluster
+    }
+    self.init(connectionString: cluster.connectionString, cluster: cluster)
+    try await start()
+  }
+
+  private init(connectionString: String, cluster: Cluster?) {
+    self.connectionString = connectionString
+    self.cluster = cluster
+  }
+
+  /// The folder with the server's socket, `.s.PGSQL.5432`.
+  ///
+  /// - Throws: ``PostgresFailure`` for the server of `LARDER_POSTGRES`.
+  package var folder: String { get throws { try ownCluster.folder.path } }
+
+  /// Runs SQL with `psql` and returns the rows, one for each line, with `|` between columns.
+  ///
+  /// The statements run outside a transaction block, and the first one that fails ends the run.
+  ///
+  /// - Parameters:
+  ///   - sql: The statements.
+  ///   - connectionString: The connection string. Defaults to that of the server; a proxy has another one.
+  /// - Throws: ``PostgresFailure`` with the errors of `psql`.
+  @discardableResult
+  package func run(psql sql: String, connectionString: String? = nil) async throws -> String {
+    let connectionString = connectionString ?? self.connectionString
+    return try await PostgresServer.run {
+      let run = try CommandRun(
+        ["psql", "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
+      guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
+      return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
+    }
+  }
+
+  /// Creates an empty schema and returns its name, which needs no quotation marks.
+  package func newSchema() async throws -> String {
+    if let schema = freeSchemas.withLock({ $0.popLast() }) { return schema }
+    // Most of the time is for the start of psql.
+    let names = (0..<16).map { _ in "larder_test_" + String(UInt64.random(in: 0 ... .max), radix: 36) }
+    try await run(psql: names.map { "CREATE SCHEMA \($0);" }.joined(separator: "\n"))
+    freeSchemas.withLock { $0 += names.dropLast() }
+    return names[names.count - 1]
+  }
+
+  // MARK: - Own servers
+
+  /// Starts the server after ``stop(_:)``, and returns when it accepts connections.
+  package func start() async throws {
+    try await control("start", "-w", "-l", "\(folder)/log")
+  }
+
+  /// Stops the server, and returns when all its processes have ended.
+  package func stop(_ mode: StopMode = .fast) async throws {
+    try await control("stop", "-w", "-m", mode.rawValue)
+  }
+
+  /// Stops and starts the server.
+  package func restart(_ mode: StopMode = .fast) async throws {
+    try await stop(mode)
+    try await start()
+  }
+
+  /// Turns a standby into a primary, and returns when it accepts writes.
+  package func promote() async throws {
+    try await control("promote", "-w")
+  }
+
+  /// Sets server parameters of a running server that need no restart.
+  package func set(_ settings: [String: String]) async throws {
+    let cluster = try ownCluster
+    try await PostgresServer.run {
+      try cluster.append(settings)
+      try cluster.run("pg_ctl", ["reload"])
+    }
+  }
+
+  /// Stops the server and removes its folder, which otherwise happens when this process ends or the last reference to
+  /// the server is released.
+  ///
+  /// A second call does nothing.
+  package func close() async throws {
+    let cluster = try ownCluster
+    try await PostgresServer.run {
+      if cluster.isRunning { try cluster.run("pg_ctl", ["stop", "-w", "-m", StopMode.immediate.rawValue]) }
+      try cluster.folder.remove()
+    }
+  }
+
+  /// Creates and starts a standby that replicates the server.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the standby in `pg_stat_replication`.
+  ///   - isSynchronous: Whether the server acknowledges a commit only after the standby has made it durable, as
+  ///     `synchronous_standby_names` says. Defaults to `false`.
+  /// - Returns: The standby, after it has reached the state of the server.
+  package func addStandby(named name: String = "standby", isSynchronous: Bool = false) async throws -> PostgresServer {
+    // The checkpoint of the base backup proves that the server has read the new value. From then on, commits wait for the
+    // standby.
+    if isSynchronous { try await set(["synchronous_standby_names": name]) }
+    let source = "\(connectionString) application_name=\(name)"
+    let cluster = try await PostgresServer.run {
+      let cluster = try Cluster()
+      try cluster.run("pg_basebackup", ["-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"])
+      try cluster.append(["synchronous_standby_names": ""])
+      return cluster
+    }
+    let standby = PostgresServer(connectionString: cluster.connectionString, cluster: cluster)
+    try await standby.start()
+    try await run(
+      psql: """
+        DO $$ BEGIN
+          FOR i IN 1..3000 LOOP
+            PERFORM FROM pg_stat_replication WHERE application_name = '\(name)' AND state = 'streaming'
+              AND (sync_state = 'sync' OR NOT \(isSynchronous));
+            IF FOUND THEN RETURN; END IF;
+            PERFORM pg_sleep(0.01);
+          END LOOP;
+          RAISE 'the standby \(name) does not replicate';
+        END $$
+        """)
+    return standby
+  }
+
+  private var ownCluster: Cluster {
+    get throws {
+      guard let cluster else { throw PostgresFailure("the server of LARDER_POSTGRES belongs to another process") }
+      return cluster
+    }
+  }
+
+  private func control(_ arguments: String...) async throws {
+    let cluster = try ownCluster
+    try await PostgresServer.run { try cluster.run("pg_ctl", arguments) }
+  }
+
+  /// Runs a closure that blocks, outside the cooperative pool.
+  private static func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await DispatchQueueExecutor(label: "PostgresServer").run(body)
+  }
+}
+
+/// The data of a server of this process, and the programs that work on it.
+private struct Cluster: Sendable {
+  let installation: PostgresInstallation
+  let folder: PostgresFolder
+
+  init() throws {
+    installation = try PostgresInstallation()
+    folder = try PostgresFolder(installation)
+  }
+
+  var connectionString: String { "host=\(folder.path) port=5432 user=larder dbname=postgres" }
+
+  /// Whether the server has its lock file, which it removes at its end.
+  var isRunning: Bool { FileManager.default.fileExists(atPath: "\(data)/postmaster.pid") }
+
+  private var data: String { "\(folder.path)/data" }
+
+  /// Runs a program on the data, and blocks the thread until its end.
+  func run(_ program: String, _ arguments: [String]) throws {
+    try installation.run(program, arguments + ["-D", data], in: folder.path)
+  }
+
+  /// Appends parameters to the configuration, of which the last value is valid.
+  func append(_ settings: [String: String]) throws {
+    let all = settings.merging(["unix_socket_directories": folder.path]) { $1 }
+    let lines = all.sorted { $0.key < $1.key }.map { "\($0) = '\($1.replacing("'", with: "''"))'\n" }
+    let file = try FileHandle(forWritingTo: URL(filePath: "\(data)/postgresql.conf"))
+    defer { file.closeFile() }
+    try file.seekToEnd()
+    try file.write(contentsOf: Data(lines.joined().utf8))
+  }
+}
