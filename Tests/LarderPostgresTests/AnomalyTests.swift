@@ -1,8 +1,19 @@
 #if Postgres
+import Foundation
 import Larder
 import LarderPostgres
+import Synchronization
 import TestSupport
 import Testing
+
+/// A flag for a closure that cannot wait for a ``Gate``.
+private final class Flag: Sendable {
+  private let value = Mutex(false)
+
+  var isRaised: Bool { value.withLock { $0 } }
+
+  func raise() { value.withLock { $0 = true } }
+}
 
 /// Interleavings of two transactions in which a plain `SELECT … FOR UPDATE`, or a `DELETE` of a range, loses an update.
 @Suite struct AnomalyTests {
@@ -28,17 +39,22 @@ import Testing
   @Test func aSetDuringAnUpdateOfAMissingKeyFollowsIt() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
-      let (isClaimed, mayCommit) = (Gate(), Gate())
-      async let update: Void = setting.database.write { transaction in
-        try await transaction.update(["k"], in: store) { $0[0] = ($0[0] ?? 0) + 1 }
-        isClaimed.open()
-        await mayCommit.wait()
+      let isClaimed = Gate()
+      let mayWrite = Flag()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          try await store.update(["k"]) { slots in
+            isClaimed.open()
+            while !mayWrite.isRaised { Thread.sleep(forTimeInterval: 0.001) }
+            slots[0] = (slots[0] ?? 0) + 1
+          }
+        }
+        await isClaimed.wait()
+        group.addTask { try await store.setValue(5, forKey: "k") }
+        try await setting.waitForBlocked(1)
+        mayWrite.raise()
+        try await group.waitForAll()
       }
-      await isClaimed.wait()
-      async let set: Void = store.setValue(5, forKey: "k")
-      try await setting.waitForBlocked(1)
-      mayCommit.open()
-      _ = try await (update, set)
       #expect(try await store.value(forKey: "k") == 5)
     }
   }
@@ -87,7 +103,7 @@ import Testing
     }
   }
 
-  @Test(arguments: PostgresIsolation.allCases) func sortedBatchesDoNotDeadlock(isolation: PostgresIsolation) async throws {
+  @Test(arguments: PostgresIsolation.allCases) func batchesAndUpdatesDoNotDeadlock(isolation: PostgresIsolation) async throws {
     try await Setting.run(connections: 6, isolation: isolation) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let before = try await setting.deadlockCount
@@ -105,6 +121,8 @@ import Testing
                 }
               }
               try await store.apply(batch)
+              let distinct = Array(Set(keys)).shuffled()
+              try await store.update(distinct) { slots in slots = slots.map { ($0 ?? 0) + 1 } }
             }
           }
         }

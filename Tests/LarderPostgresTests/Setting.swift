@@ -28,12 +28,15 @@ struct Setting: Sendable {
     await database.close()
   }
 
-  /// Waits until a number of sessions of this schema wait for a lock.
+  /// Waits until a number of sessions of this schema wait for a lock, and records an issue if they don't.
   func waitForBlocked(_ count: Int) async throws {
     let query = """
       SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\(schema)%'
       """
-    while try await Int(server.run(psql: query)) ?? 0 < count {}
+    for _ in 0..<200 {
+      if try await Int(server.run(psql: query)) ?? 0 >= count { return }
+    }
+    Issue.record("nobody waits for a lock")
   }
 
   /// Runs SQL of another program in the schema.
