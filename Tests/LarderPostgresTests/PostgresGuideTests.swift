@@ -1,0 +1,70 @@
+#if Postgres
+import Foundation
+import Larder
+import LarderPostgres
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Stores/LarderPostgres/LarderPostgres.docc/UsingPostgresStore.md`.
+///
+/// It must appear in the guide unchanged, and it must work. The address of the server stands for that of the test.
+@Suite struct PostgresGuideTests {
+  struct User: Codable, Equatable {
+    var name: String
+  }
+
+  struct Order: Codable, Equatable {
+    var item: String
+  }
+
+  @Test func theGuideIsTested() throws {
+    #expect(
+      try Guide("Modules/Stores/LarderPostgres/LarderPostgres.docc/UsingPostgresStore.md").piecesMissing() == [])
+  }
+
+  /// Opens the database of a guide's address in the schema of a test.
+  private func PostgresDatabase(_ address: String) async throws -> LarderPostgres.PostgresDatabase {
+    #expect(address == "host=db.example dbname=app")
+    let server = try await PostgresServer.shared
+    return try await LarderPostgres.PostgresDatabase(server.connectionString, schema: server.newSchema())
+  }
+
+  @Test func aStoreAlone() async throws {
+    let database = try await PostgresDatabase("host=db.example dbname=app")
+    let users = try await PostgresStore<User>(in: database, name: "users")
+    try await users.setValue(User(name: "Ada"), forKey: "user:1")
+    let user = try await users.value(forKey: "user:1")
+    await database.close()
+    #expect(user == User(name: "Ada"))
+  }
+
+  @Test func transactions() async throws {
+    try await Setting.run { setting in
+      try await setting.psql("CREATE TABLE stock(item text, pieces int); INSERT INTO stock VALUES('lamp', 5)")
+      let database = setting.database
+      let orders = try await PostgresStore<Order>(in: database, name: "orders", codec: .json())
+      try await database.write { transaction in
+        try await transaction.setValue(Order(item: "lamp"), forKey: "7/1", in: orders)
+        try await transaction.execute("UPDATE stock SET pieces = pieces - 1 WHERE item = $1", ["lamp"])
+      }
+      #expect(try await setting.psql("SELECT pieces FROM stock") == "4")
+
+      let counters = try await PostgresStore<Int>(in: database, name: "counters")
+      let pieces = try await database.write { transaction in
+        try await transaction.update(["lamp"], in: counters) { values in
+          values[0] = (values[0] ?? 0) + 1
+          return values[0]
+        }
+      }
+      #expect(pieces == 1)
+
+      let (count, first) = try await database.read { transaction in
+        (try await transaction.count(of: orders), try await transaction.entries(limit: 1, of: orders).first?.value)
+      }
+      #expect(count == 1)
+      #expect(first == Order(item: "lamp"))
+      #expect(try await setting.psql("SELECT value->>'item' FROM orders") == "lamp")
+    }
+  }
+}
+#endif
