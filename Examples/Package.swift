@@ -8,7 +8,7 @@ let package = Package(
   dependencies: [
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),
+      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),

@@ -16,7 +16,7 @@ let package = Package(
     // it does not build.
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),
+      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
   ],
@@ -33,6 +33,7 @@ let package = Package(
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),

@@ -96,14 +96,30 @@ public final class PostgresDatabase: Sendable {
   private static var maximumValueSize: Int { 256 << 20 }
 
   private static func canParse(_ connection: String) -> Bool {
-    var message: UnsafeMutablePointer<CChar>?
-    let options = PQconninfoParse(connection, &message)
-    defer {
-      PQconninfoFree(options)
-      PQfreemem(message)
-    }
     // A name alone is the name of a database.
-    return options != nil || !connection.contains("=") && !connection.contains("://")
+    keywords(of: connection) != nil || !connection.contains("=") && !connection.contains("://")
+  }
+
+  /// Returns whether a connection contains a password.
+  static func hasPassword(_ connection: String) -> Bool {
+    keywords(of: connection)?.contains { $0 == "password" || $0 == "sslpassword" } ?? false
+  }
+
+  /// Returns the keywords that a connection gives values to, or `nil` if libpq does not understand it.
+  private static func keywords(of connection: String) -> [String]? {
+    var message: UnsafeMutablePointer<CChar>?
+    guard let options = PQconninfoParse(connection, &message) else {
+      PQfreemem(message)
+      return nil
+    }
+    defer { PQconninfoFree(options) }
+    var keywords: [String] = []
+    var option = options
+    while let keyword = option.pointee.keyword {
+      if option.pointee.val != nil { keywords.append(String(cString: keyword)) }
+      option += 1
+    }
+    return keywords
   }
 
   /// Makes the first connection.

@@ -142,7 +142,9 @@ struct StoreCatalog: Sendable {
       } catch let error as StoreError {
         // "IF NOT EXISTS" does not see what others are just creating.
         let states = ["23505", "42P07", "42710"]
-        guard attempt < StoreCatalog.attemptLimit, let cause = error.underlying as? PostgresError, states.contains(cause.sqlState) else {
+        guard attempt < StoreCatalog.attemptLimit, let cause = error.underlying as? PostgresError,
+          states.contains(cause.sqlState)
+        else {
           throw error
         }
         attempt += 1

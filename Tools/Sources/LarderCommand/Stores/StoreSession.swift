@@ -146,11 +146,11 @@ enum StoreSession {
       }, ByteOutput())
   }
 
-  /// Opens an LMDB environment or an SQLite database, calls a closure with the URLs of its stores, and closes it, also
+  /// Opens a database or an LMDB environment, calls a closure with the URLs of its stores, and closes it, also
   /// after an error.
   ///
   /// - Parameters:
-  ///   - target: The environment or database, or a store in it.
+  ///   - target: The database or environment, or a store in it.
   ///   - access: Whether its files may be written.
   ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterwards.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
@@ -160,7 +160,7 @@ enum StoreSession {
     try await use(target) {
       try await Stores.openCollection(target, access: access)
     } body: { opened, output in
-      try body(try await opened.storeNames().map { "\(opened.url)#\($0)" }, output)
+      try body(try await opened.storeNames().map { opened.prefix + $0 }, output)
     } close: {
       try await $0.close()
     }

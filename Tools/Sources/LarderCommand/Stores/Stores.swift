@@ -5,6 +5,7 @@ import LarderCompression
 import LarderCrypto
 import LarderJSON
 import LarderLMDB
+import LarderPostgres
 import LarderQueue
 import LarderSQLite
 
@@ -13,8 +14,7 @@ enum Stores {
   /// The kinds of store, by scheme.
   static let registry = StoreRegistry(providers: [
     MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(),
-    SQLiteStoreProvider(),
-    queueProvider,
+    SQLiteStoreProvider(), PostgresStoreProvider(), queueProvider,
   ])
 
   /// The provider of the stores that are queues.
@@ -40,16 +40,16 @@ enum Stores {
     throw CommandFailure(.usage, "unknown scheme \(url.scheme):", advice: "The schemes are \(known).")
   }
 
-  /// A file or folder that holds several stores, opened without its stores.
+  /// A file, a folder or a database that holds several stores, opened without its stores.
   struct Collection {
-    /// Its URL without the name of a store.
-    let url: String
+    /// The beginning of the URL of each store, before its name.
+    let prefix: String
     /// Returns the names of the stores.
     let storeNames: @Sendable () async throws -> [String]
     let close: @Sendable () async throws -> Void
   }
 
-  /// Opens an LMDB environment or an SQLite database.
+  /// Opens an LMDB environment, an SQLite database or a PostgreSQL database.
   ///
   /// - Parameters:
   ///   - target: The environment or database, or a store in it.
@@ -57,18 +57,26 @@ enum Stores {
   /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the files.
   static func openCollection(_ target: StoreTarget, access: StoreAccess) async throws -> Collection {
     let url = try StoreURL(target.url)
+    if url.scheme == PostgresStoreProvider().scheme {
+      let connection = try PostgresStoreProvider().connection(of: url)
+      let database = try await PostgresDatabase(connection, access: access)
+      return Collection(
+        prefix: "\(url.scheme):\(connection)\(connection.isEmpty ? "" : "#")", storeNames: database.storeNames,
+        close: database.close)
+    }
     let path = try path(of: url)
     switch url.scheme {
     case LMDBStoreProvider().scheme:
       let environment = try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
       return Collection(
-        url: "\(url.scheme):\(path)", storeNames: environment.storeNames, close: environment.close)
+        prefix: "\(url.scheme):\(path)#", storeNames: environment.storeNames, close: environment.close)
     case SQLiteStoreProvider().scheme:
       let database = try await SQLiteDatabase(path: path, access: access, createsIfMissing: false)
-      return Collection(url: "\(url.scheme):\(path)", storeNames: database.storeNames, close: database.close)
+      return Collection(
+        prefix: "\(url.scheme):\(path)#", storeNames: database.storeNames, close: database.close)
     default:
       throw CommandFailure(
-        .usage, "\(url) is neither an LMDB environment nor an SQLite database",
+        .usage, "\(url) is no LMDB environment, SQLite database or PostgreSQL database",
         advice: "Other kinds of store hold one store at each location.")
     }
   }
@@ -81,7 +89,10 @@ enum Stores {
   ///   - keys: The keys of encrypted values; `nil` for none.
   /// - Throws: The errors of reading the dictionaries.
   static func codecs(for name: CodecName, of url: StoreURL, with keys: ValueKeys?) async throws -> ValueCodecs {
-    guard name.transforms.contains(.compression) else { return ValueCodecs(keys: keys) }
+    // There are no files beside a database of a server.
+    guard name.transforms.contains(.compression), url.scheme != PostgresStoreProvider().scheme else {
+      return ValueCodecs(keys: keys)
+    }
     let path = CompressionDictionaries.path(besideStoreAt: try path(of: url))
     return ValueCodecs(dictionaries: try await .read(fromFile: path), keys: keys)
   }
@@ -180,8 +191,9 @@ enum Stores {
     return paths[0] == paths[1]
   }
 
-  /// Returns whether two URLs name one store in an LMDB environment or SQLite database.
+  /// Returns whether two URLs name one store in an LMDB environment, an SQLite database or a PostgreSQL database.
   static func areSameSharedStore(_ one: String, _ other: String) throws -> Bool {
+    if one == other, try StoreURL(one).scheme == PostgresStoreProvider().scheme { return true }
     guard try shareFiles(one, other) else { return false }
     let names = try [one, other].map { text in
       let url = try StoreURL(text)

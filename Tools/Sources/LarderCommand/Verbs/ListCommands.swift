@@ -137,15 +137,16 @@ struct CountCommand: AsyncParsableCommand {
 struct StoresCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stores",
-    abstract: "Print the URLs of the stores in an LMDB environment or SQLite database.",
+    abstract: "Print the URLs of the stores in an LMDB environment, or in an SQLite or PostgreSQL database.",
     discussion: """
       Prints one URL in each line, in the order of the names. The list includes stores of other programs.
 
         larder stores lmdb:shop
         larder stores sqlite:shop.sqlite
+        larder stores postgres:
       """)
 
-  @Argument(help: ArgumentHelp("The file or folder, such as lmdb:shop.", valueName: "location"))
+  @Argument(help: ArgumentHelp("The file, folder or database, such as lmdb:shop.", valueName: "location"))
   var location: String
   @OptionGroup var access: AccessOption
   @OptionGroup var opening: OpeningOptions

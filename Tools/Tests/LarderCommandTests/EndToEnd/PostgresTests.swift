@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+/// Stores in a PostgreSQL database, on a server of the test, beside the command `psql`.
+@Suite struct PostgresTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  /// Starts a server in a folder of its own, runs a script with the `PG…` variables of that server, and stops it.
+  private func withServer(_ script: String) async throws -> ToolRun {
+    try await Tool.shell(
+      """
+      set -e
+      export PGHOST=$(mktemp -d /tmp/larder.XXXXXX) PGUSER=larder PGDATABASE=postgres
+      programs=$(ls -d /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql@*/bin 2>/dev/null | sort -V | tail -n 1)
+      run=''
+      if [ "$(id -u)" = 0 ]; then
+        chown postgres: "$PGHOST"
+        run='setpriv --reuid=postgres --regid=postgres --clear-groups --'
+      fi
+      cd "$PGHOST"
+      stop() { cd "$PGHOST"; $run "$programs/pg_ctl" -D data -m immediate stop >/dev/null; cd /; rm -rf "$PGHOST"; }
+      trap stop EXIT
+      $run "$programs/initdb" -D data -U larder -A trust --no-sync --locale=C -E UTF8 >/dev/null
+      $run "$programs/pg_ctl" -D data -w -l log -o "-c listen_addresses='' -c unix_socket_directories='$PGHOST'" start >/dev/null
+      \(script)
+      """, folder.path)
+  }
+
+  @Test func otherProgramsReadAndWriteTheTables() async throws {
+    let run = try await withServer(
+      """
+      cd "$1"
+      larder set json:orders.json 7/1 '{"n":2}'
+      larder copy json:orders.json postgres:orders >/dev/null
+      larder set postgres:users ada 1
+      larder set "postgres:host=$PGHOST dbname=postgres#users" bob 2
+      psql -qAtc "INSERT INTO orders VALUES('7/2', '{\\"n\\": 3}'); SELECT sum((value->>'n')::int) FROM orders"
+      larder get postgres:orders 7/2
+      larder list postgres:users
+      larder count postgres:users
+      larder stores postgres:
+      larder stores "postgres:host=$PGHOST" | sed "s|$PGHOST|HOST|"
+      larder export postgres:users
+      larder verify postgres:users
+      larder get postgres:none a || echo "status $?"
+      larder compact postgres:users || echo "status $?"
+      larder get "postgres:postgresql://ada:secret@/postgres?host=$PGHOST#users" ada || echo "status $?"
+      """)
+    #expect(
+      run.output == """
+        5
+        {"n":3}
+        ada
+        bob
+        2
+        postgres:orders
+        postgres:users
+        postgres:host=HOST#orders
+        postgres:host=HOST#users
+        {"key":"ada","value":1}
+        {"key":"bob","value":2}
+
+        """)
+    #expect(run.errors == "")
+  }
+}
