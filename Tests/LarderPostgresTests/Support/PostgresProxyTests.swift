@@ -73,7 +73,8 @@ import Testing
     let command = ["pgbench", "-n", "-M", "prepared", "-t", "1", "-f", folder.path("script"), proxy.connectionString]
     let run = try await DispatchQueueExecutor(label: "pgbench").run { try CommandRun(command) }
     #expect(run.status == 0, "\(run.errors)")
-    print("TRIPS", proxy.roundTrips)
+    // Each statement is prepared in a round trip of its own, also the `SELECT`. The pipeline takes one.
+    #expect(proxy.roundTrips == sql.split(separator: "\n").count + 2)
     for (instant, expected) in [(PostgresProxy.CutInstant.beforeCommit, "1"), (.afterCommit, "2")] {
       proxy.cut(instant)
       let run = try await DispatchQueueExecutor(label: "pgbench").run { try CommandRun(command) }
