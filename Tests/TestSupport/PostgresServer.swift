@@ -15,18 +15,22 @@ package final class PostgresServer: Sendable {
     case immediate
   }
 
-  /// The server that all tests of this process share, which is started by the first one.
+  /// The server that all tests of this process share: ``local``, or that of the environment variable `LARDER_POSTGRES`,
+  /// a connection string.
   ///
-  /// If the environment variable `LARDER_POSTGRES` is a connection string, it is the server of that string. The schemas
-  /// that tests create in it stay there, so give it a database of its own.
-  package static var shared: PostgresServer { get async throws { try await sharedTask.value } }
-
-  private static let sharedTask = Task.detached {
-    if let string = ProcessInfo.processInfo.environment["LARDER_POSTGRES"], !string.isEmpty {
-      return PostgresServer(connectionString: string, cluster: nil)
-    }
-    return try await PostgresServer()
+  /// The schemas that tests create in a server of `LARDER_POSTGRES` stay there, so give it a database of its own.
+  package static var shared: PostgresServer {
+    get async throws { if let external { external } else { try await local } }
   }
+
+  /// The server of this process, which is started by the first test that uses it.
+  package static var local: PostgresServer { get async throws { try await localTask.value } }
+
+  private static let external: PostgresServer? = {
+    let string = ProcessInfo.processInfo.environment["LARDER_POSTGRES", default: ""]
+    return string.isEmpty ? nil : PostgresServer(connectionString: string, cluster: nil)
+  }()
+  private static let localTask = Task.detached { try await PostgresServer() }
 
   /// The connection string for libpq.
   package let connectionString: String
@@ -71,9 +75,11 @@ package final class PostgresServer: Sendable {
   @discardableResult
   package func run(psql sql: String, connectionString: String? = nil) async throws -> String {
     let connectionString = connectionString ?? self.connectionString
+    // Debian's psql on the path is a script in Perl that starts this one.
+    let program = cluster.map { "\($0.installation.programs)/psql" } ?? "psql"
     return try await PostgresServer.run {
       let run = try CommandRun(
-        ["psql", "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
+        [program, "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
       guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
       return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
     }
