@@ -2,18 +2,8 @@
 import Foundation
 import Larder
 import LarderPostgres
-import Synchronization
 import TestSupport
 import Testing
-
-/// A flag for a closure that cannot wait for a ``Gate``.
-private final class Flag: Sendable {
-  private let value = Mutex(false)
-
-  var isRaised: Bool { value.withLock { $0 } }
-
-  func raise() { value.withLock { $0 = true } }
-}
 
 /// Interleavings of two transactions in which a plain `SELECT … FOR UPDATE`, or a `DELETE` of a range, loses an update.
 @Suite struct AnomalyTests {
@@ -103,7 +93,9 @@ private final class Flag: Sendable {
     }
   }
 
-  @Test(arguments: PostgresIsolation.allCases) func batchesAndUpdatesDoNotDeadlock(isolation: PostgresIsolation) async throws {
+  @Test(arguments: PostgresIsolation.allCases) func batchesAndUpdatesDoNotDeadlock(isolation: PostgresIsolation)
+    async throws
+  {
     try await Setting.run(connections: 6, isolation: isolation) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let before = try await setting.deadlockCount

@@ -1,6 +1,7 @@
 #if Postgres
 import Larder
 import LarderPostgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -11,11 +12,15 @@ struct Setting: Sendable {
   let database: PostgresDatabase
 
   /// Runs a closure with a new database, which is closed afterwards.
+  ///
+  /// - Parameter ownServer: The server; `nil`, the default, for the one that the tests share.
   static func run(
-    connections: Int = 4, isolation: PostgresIsolation = .readCommitted, timeout: Duration = .seconds(30),
+    on ownServer: PostgresServer? = nil, connections: Int = 4, isolation: PostgresIsolation = .readCommitted,
+    timeout: Duration = .seconds(30),
     _ body: (Setting) async throws -> Void
   ) async throws {
-    let server = try await PostgresServer.shared
+    let server =
+      if let ownServer { ownServer } else { try await PostgresServer.shared }
     let schema = try await server.newSchema()
     let database = try await PostgresDatabase(
       server.connectionString, schema: schema, isolation: isolation, connections: connections, timeout: timeout)
@@ -60,5 +65,14 @@ struct Gate: Sendable {
   func wait() async {
     for await _ in stream {}
   }
+}
+
+/// A flag for closures that cannot wait for a ``Gate``.
+final class Flag: Sendable {
+  private let value = Mutex(false)
+
+  var isRaised: Bool { value.withLock { $0 } }
+
+  func raise() { value.withLock { $0 = true } }
 }
 #endif

@@ -149,10 +149,7 @@ public final class PostgresDatabase: Sendable {
     _ body: (PostgresTransaction) async throws -> Result
   ) async throws -> Result {
     try await handle.run(.read) {
-      let level = handle.pool.configuration.isolation == .serializable ? "SERIALIZABLE" : "REPEATABLE READ"
-      return try await handle.transaction(
-        for: .read, beginning: "BEGIN ISOLATION LEVEL \(level) READ ONLY"
-      ) { session, _ in
+      try await handle.transaction(for: .read, isReading: true) { session, _ in
         TransactionEnd(result: try await body(PostgresTransaction(session, of: handle)), commits: false)
       }
     }

@@ -79,6 +79,8 @@ final class Connection {
       withCStrings(values) { PQconnectStartParams(keywords, $0, 1) }
     }
     guard let raw = started else { throw PostgresError(sqlState: "53200", message: "out of memory") }
+    // The messages that a server sends beside results would be printed to the standard error otherwise.
+    PQsetNoticeProcessor(raw, { _, _ in }, nil)
     // So that the code can be found in the message, which is all that the library keeps of a refused connection.
     PQsetErrorVerbosity(raw, PQERRORS_VERBOSE)
     var isReady = false
@@ -93,8 +95,6 @@ final class Connection {
       if status == PGRES_POLLING_FAILED { throw connectError(raw) }
     }
     PQsetErrorVerbosity(raw, PQERRORS_DEFAULT)
-    // The messages that a server sends beside results would be printed to the standard error otherwise.
-    PQsetNoticeProcessor(raw, { _, _ in }, nil)
     try run(configuration.setup, on: raw)
     let facts = try run(Connection.factsQuery, on: raw)
     // Other engines, and roles with few rights, cannot tell; the outcome of a lost commit is then unknown.
@@ -106,7 +106,8 @@ final class Connection {
       backend: Backend(
         process: PQbackendPID(raw), start: facts.text(0, 0) ?? "", dataIdentity: identity?.text(0, 0) ?? ""),
       server: Server(
-        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t", isInRecovery: facts.text(0, 3) == "t"))
+        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t", isInRecovery: facts.text(0, 3) == "t")
+    )
   }
 
   private static let factsQuery = """

@@ -126,10 +126,12 @@ final class PostgresHandle: Sendable {
         case .timedOut: throw timeoutError(during: operation, outcome: .unknown)
         case .lost(let error):
           guard landing.results.count >= flight.statements.count else {
+            await TransactionStatus.end(landing.backend, on: session)
             throw unknownOutcome(error, during: operation)
           }
-          let number = landing.results[flight.statements.count - 1].text(0, 0)
-          return try await found(results, number, landing, error, on: session, during: operation)
+          // A transaction without a number has written nothing.
+          guard let number = landing.results[flight.statements.count - 1].text(0, 0) else { return .finished(results) }
+          return try await found(results, number, landing.backend, error, on: session, during: operation)
         }
       }
     }
@@ -139,20 +141,21 @@ final class PostgresHandle: Sendable {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - beginning: The statement that begins the transaction. Defaults to `BEGIN`.
+  ///   - isReading: Whether the transaction only reads. Defaults to `false`.
   ///   - first: The statements that are sent together with it.
   ///   - body: A closure that receives the results of the first statements. It runs again if the transaction has to be
   ///     repeated. It returns its result and the statements to send together with the commit.
   /// - Throws: ``StoreError``; the error that `body` throws, with nothing changed; `CancellationError` if the task is
   ///   cancelled before the transaction begins.
   func transaction<Result: Sendable>(
-    for operation: StoreOperation, beginning: String = "BEGIN", first: [Statement] = [],
+    for operation: StoreOperation, isReading: Bool = false, first: [Statement] = [],
     _ body: (_ transaction: TransactionSession, _ results: [QueryResult]) async throws -> TransactionEnd<Result>
   ) async throws -> Result {
     try await repeating(operation) {
       try await session(for: .transaction, operation) { session in
-        let begins = [Statement(beginning)] + first + [TransactionStatus.assignedNumber]
-        let landing = await session.run(Session.Flight(statements: begins))
+        let number = isReading ? [] : [TransactionStatus.number]
+        let landing = await session.run(
+          Session.Flight(statements: [isReading ? snapshotBeginning : Statement("BEGIN")] + number + first))
         switch landing.failure {
         case nil: break
         case .refused(let error):
@@ -165,7 +168,7 @@ final class PostgresHandle: Sendable {
         let transaction = TransactionSession(session, landing.backend)
         let end: TransactionEnd<Result>
         do {
-          end = try await body(transaction, Array(landing.results.dropFirst().dropLast()))
+          end = try await body(transaction, Array(landing.results.suffix(first.count)))
         } catch {
           await rollBack(landing.backend, on: session)
           if let failure = transaction.end(), failure.mustRepeat { return .mustRepeat(failure.error) }
@@ -176,25 +179,30 @@ final class PostgresHandle: Sendable {
           await rollBack(landing.backend, on: session)
           return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
         }
-        let finished = try await finish(end, landing.backend, on: session, during: operation)
+        let finished = try await finish(
+          end, isReading ? nil : landing.results[1].text(0, 0), landing.backend, on: session, during: operation)
         if case .finished = finished { transaction.runCommitActions() }
         return finished
       }
     }
   }
 
+  /// Begins a transaction that reads one snapshot.
+  private var snapshotBeginning: Statement {
+    let isSerializable = pool.configuration.isolation == .serializable
+    return Statement("BEGIN ISOLATION LEVEL \(isSerializable ? "SERIALIZABLE" : "REPEATABLE READ") READ ONLY")
+  }
+
   /// Commits a transaction, or rolls it back if it has nothing to commit.
   private func finish<Result>(
-    _ end: TransactionEnd<Result>, _ backend: Connection.Backend?, on session: Session,
+    _ end: TransactionEnd<Result>, _ number: String?, _ backend: Connection.Backend?, on session: Session,
     during operation: StoreOperation
   ) async throws -> Attempt<Result> {
-    guard end.commits else {
+    guard end.commits, let number else {
       await rollBack(backend, on: session)
       return .finished(end.result)
     }
-    let flight = Session.Flight(
-      statements: end.statements + [TransactionStatus.assignedNumber], ending: Statement("COMMIT"), flushes: true,
-      backend: backend)
+    let flight = Session.Flight(statements: end.statements, ending: Statement("COMMIT"), backend: backend)
     let landing = await session.run(flight)
     switch landing.failure {
     case nil: return .finished(end.result)
@@ -204,11 +212,7 @@ final class PostgresHandle: Sendable {
     case .notSent(let error): return .mustRepeat(error)
     case .timedOut: throw timeoutError(during: operation, outcome: .unknown)
     case .lost(let error):
-      guard landing.results.count > end.statements.count else {
-        throw unknownOutcome(error, during: operation)
-      }
-      let number = landing.results[end.statements.count].text(0, 0)
-      return try await found(end.result, number, landing, error, on: session, during: operation)
+      return try await found(end.result, number, backend, error, on: session, during: operation)
     }
   }
 
@@ -288,13 +292,12 @@ final class PostgresHandle: Sendable {
   ///
   /// - Parameters:
   ///   - result: The result of the attempt if the transaction was committed.
-  ///   - number: The number of the transaction, or `nil` if it had nothing to commit.
+  ///   - number: The number of the transaction.
   private func found<Result>(
-    _ result: Result, _ number: String?, _ landing: Session.Landing, _ error: PostgresError, on session: Session,
+    _ result: Result, _ number: String, _ backend: Connection.Backend?, _ error: PostgresError, on session: Session,
     during operation: StoreOperation
   ) async throws -> Attempt<Result> {
-    guard let number else { return .finished(result) }
-    guard let backend = landing.backend else { throw unknownOutcome(error, during: operation) }
+    guard let backend else { throw unknownOutcome(error, during: operation) }
     switch await TransactionStatus.find(number, of: backend, on: session, within: timeout) {
     case .committed: return .finished(result)
     case .aborted: return .mustRepeat(error)

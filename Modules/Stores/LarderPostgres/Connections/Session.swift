@@ -47,7 +47,8 @@ final class Session: Sendable {
     /// What it means for the flights behind the first one.
     fileprivate var afterFirst: Failure {
       guard case .timedOut = self else { return self }
-      return .lost(PostgresError(sqlState: "", message: "the connection was given up, because the server did not answer"))
+      return .lost(
+        PostgresError(sqlState: "", message: "the connection was given up, because the server did not answer"))
     }
 
     /// Whether the server has refused the transaction, so that it stays rolled back even if the connection is lost then.

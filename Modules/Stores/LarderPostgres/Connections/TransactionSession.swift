@@ -44,7 +44,8 @@ final class TransactionSession: Sendable {
       case .refused(let error): Failure(error: error, mustRepeat: error.isConflict || error.concernsPreparation)
       case .notSent(let error), .lost(let error): Failure(error: error, mustRepeat: true)
       case .timedOut:
-        Failure(error: PostgresError(sqlState: "57014", message: "the server did not answer in time"), mustRepeat: false)
+        Failure(
+          error: PostgresError(sqlState: "57014", message: "the server did not answer in time"), mustRepeat: false)
       }
     state.withLock { $0.failure = $0.failure ?? found }
     throw storeError(found.error, during: operation, store: store)

@@ -10,6 +10,9 @@ enum TransactionStatus: Sendable, Equatable {
   /// A statement for the number of the running transaction, which is NULL if it has written nothing.
   static let assignedNumber = Statement("SELECT pg_current_xact_id_if_assigned()::text")
 
+  /// A statement for the number of the running transaction, which gets one.
+  static let number = Statement("SELECT pg_current_xact_id()::text")
+
   private static let identity = Statement(Connection.identityQuery)
 
   /// Makes the next commit wait for the server that the data is replicated to, and so for all earlier ones.
@@ -30,15 +33,9 @@ enum TransactionStatus: Sendable, Equatable {
     _ number: String, of backend: Connection.Backend, on session: Session, within limit: Duration
   ) async -> TransactionStatus {
     let deadline = ContinuousClock.now + limit
-    // Larder's rows are binary, so numbers are passed and returned as text.
-    let end = Statement(
-      """
-      SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-      WHERE pid = $1::int8 AND extract(epoch FROM backend_start)::text = $2
-      """, .integer(Int64(backend.process)), .text(backend.start))
     let status = Statement("SELECT pg_xact_status($1::text::xid8)", .text(number))
     repeat {
-      let landing = await session.run(Session.Flight(statements: [identity, end, status]))
+      let landing = await session.run(Session.Flight(statements: [identity, ending(of: backend), status]))
       if landing.failure == nil {
         // Another server, or one that has lost commits in a crash, uses the same numbers for other transactions.
         let isSame = !backend.dataIdentity.isEmpty && landing.results[0].text(0, 0) == backend.dataIdentity
@@ -53,6 +50,21 @@ enum TransactionStatus: Sendable, Equatable {
       await Task { try? await Task.sleep(for: pause) }.value
     } while ContinuousClock.now < deadline
     return .unknown
+  }
+
+  /// Ends a process of the server that may still hold locks, if the server can be reached.
+  static func end(_ backend: Connection.Backend?, on session: Session) async {
+    guard let backend else { return }
+    _ = await session.run(Session.Flight(statements: [ending(of: backend)]))
+  }
+
+  /// Ends a process, and waits until it has ended.
+  private static func ending(of backend: Connection.Backend) -> Statement {
+    Statement(
+      """
+      SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+      WHERE pid = $1 AND extract(epoch FROM backend_start)::text = $2
+      """, .integer(Int64(backend.process)), .text(backend.start))
   }
 
   /// Interprets the answer of the server, or returns `nil` if the transaction is still running.

@@ -1,0 +1,211 @@
+#if Postgres
+import Foundation
+import Larder
+import LarderPostgres
+import LarderTesting
+import TestSupport
+import Testing
+
+/// What a caller learns if a connection is lost, above all during a commit.
+@Suite(.timeLimit(.minutes(60))) struct OutcomeTests {
+  /// A database behind a proxy, in a schema of its own.
+  private func withProxy(
+    on server: PostgresServer? = nil, connections: Int = 1,
+    _ body: (PostgresProxy, PostgresDatabase, Setting) async throws -> Void
+  ) async throws {
+    try await Setting.run(on: server) { setting in
+      let proxy = try PostgresProxy(setting.server)
+      let database = try await PostgresDatabase(
+        proxy.connectionString, schema: setting.schema, connections: connections)
+      do {
+        try await body(proxy, database, setting)
+      } catch {
+        await database.close()
+        await proxy.close()
+        throw error
+      }
+      await database.close()
+      await proxy.close()
+    }
+  }
+
+  @Test func eachCallTakesTheRoundTripsOfTheGuide() async throws {
+    try await withProxy { proxy, database, _ in
+      let store = try await PostgresStore<Int>(in: database)
+      let keys = (0..<500).map { StoreKey(integer: $0) }
+      let batch = ChangeBatch(keys.map { .set($0, 1) } + [.remove(keys[7])])
+      // The first calls also make connections.
+      try await store.apply(batch)
+      try await store.update([keys[0]]) { $0[0] = 2 }
+      func expect(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void)
+        async throws
+      {
+        let counted = try await proxy.countRoundTrips(body)
+        #expect(counted == count, sourceLocation: sourceLocation)
+      }
+      try await expect(1) { _ = try await store.value(forKey: keys[0]) }
+      try await expect(1) { _ = try await store.values(forKeys: keys) }
+      try await expect(1) { _ = try await store.entries(in: .all, limit: 100, order: .descending) }
+      try await expect(1) { _ = try await store.count(in: .all) }
+      try await expect(1) { try await store.setValue(1, forKey: keys[0]) }
+      try await expect(1) { try await store.apply(batch) }
+      try await expect(1) { try await store.apply([.removeAll(.only(keys[3])), .set(keys[3], 1)]) }
+      try await expect(2) { try await store.update(keys) { $0[5] = 9 } }
+    }
+  }
+
+  @Test func concurrentReadsShareRoundTrips() async throws {
+    try await withProxy(connections: 3) { proxy, database, _ in
+      let store = try await PostgresStore<Int>(in: database)
+      try await store.apply(ChangeBatch((0..<1000).map { .set(StoreKey(integer: $0), $0) }))
+      try await store.update(["other"]) { $0[0] = 1 }
+      proxy.delay(toServer: .milliseconds(1), toClient: .milliseconds(1))
+      let count = try await proxy.countRoundTrips {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for key in 0..<1000 {
+            group.addTask {
+              let value = try await store.value(forKey: StoreKey(integer: key))
+              #expect(value == key)
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+      // Four connections, each with fewer than 20.
+      #expect(count < 80)
+    }
+  }
+
+  @Test(arguments: [PostgresProxy.CutInstant.beforeCommit, .beforeCommitInNetwork, .afterCommit])
+  func aConnectionThatIsLostDuringTheCommitIsFoundOut(instant: PostgresProxy.CutInstant) async throws {
+    try await withProxy { proxy, database, setting in
+      let store = try await PostgresStore<Int>(in: database, name: "numbers")
+      try await setting.psql(
+        """
+        CREATE TABLE writes(n bigint GENERATED ALWAYS AS IDENTITY, key bytea);
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+          'BEGIN INSERT INTO \(setting.schema).writes(key) VALUES(NEW.key); RETURN NEW; END';
+        CREATE TRIGGER note BEFORE UPDATE ON numbers FOR EACH ROW EXECUTE FUNCTION note();
+        INSERT INTO numbers VALUES('a', '\\x00'), ('b', '\\x00'), ('c', '\\x00'), ('d', '\\x00');
+        """)
+      /// Applies a batch, again if the connection was lost before even the number of the transaction had arrived.
+      func apply(_ batch: ChangeBatch<Int>) async throws {
+        do {
+          try await store.apply(batch)
+        } catch let error as StoreError where error.outcome == .unknown && instant != .afterCommit {
+          try await store.apply(batch)
+        }
+      }
+      for round in 1...ConformanceSuite.killsOfProcess {
+        proxy.cut(instant)
+        try await apply([.set("a", round)])
+        #expect(proxy.pendingCuts == 0)
+        proxy.cut(instant)
+        try await store.update(["b"]) { $0[0] = ($0[0] ?? 0) + 1 }
+        #expect(proxy.pendingCuts == 0)
+        proxy.cut(instant)
+        try await database.write { try await $0.setValue(round, forKey: "c", in: store) }
+        #expect(proxy.pendingCuts == 0)
+        proxy.cut(instant)
+        try await apply([.removeAll(.only("e")), .set("d", round)])
+        #expect(proxy.pendingCuts == 0)
+        #expect(try await store.values(forKeys: ["a", "b", "c", "d"]) == [round, round, round, round])
+      }
+      let counts = try await setting.psql(
+        "SELECT convert_from(key, 'UTF8'), count(*) FROM writes GROUP BY 1 ORDER BY 1")
+      let expected = ["a", "b", "c", "d"].map { "\($0)|\(ConformanceSuite.killsOfProcess)" }
+      #expect(counts.split(separator: "\n").map { String($0) } == expected, "each write was committed once")
+    }
+  }
+
+  @Test func theOutcomeIsUnknownIfTheServerMayHaveLostCommits() async throws {
+    let server = try await PostgresServer()
+    try await withProxy(on: server) { proxy, database, setting in
+      let store = try await PostgresStore<Int>(in: database)
+      try await store.setValue(1, forKey: "k")
+      // A server that recovers from a crash resets these statistics too, and may use numbers of transactions again.
+      try await setting.psql("SELECT pg_stat_reset_shared('bgwriter')")
+      proxy.cut(.afterCommit)
+      let error = await #expect(throws: StoreError.self) { try await store.setValue(2, forKey: "k") }
+      #expect(error?.outcome == .unknown)
+      #expect(error?.isRetryable == true)
+      #expect(error?.code == .ioFailed)
+      #expect(try await store.value(forKey: "k") == 2)
+    }
+    try await server.close()
+  }
+
+  @Test func aServerThatCrashesLosesNothingAcknowledged() async throws {
+    let server = try await PostgresServer()
+    try await Setting.run(on: server) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await expectNothingLost(in: store, setting.database) {
+        for _ in 0..<ConformanceSuite.killsOfProcess { try await server.restart(.immediate) }
+      }
+    }
+    try await server.close()
+  }
+
+  /// The ways to lose connections while many tasks write.
+  enum Loss: CaseIterable {
+    case terminatedBackends, cutConnections, cutBeforeCommit, cutAfterCommit
+  }
+
+  @Test(arguments: Loss.allCases) func nothingAcknowledgedIsLostAndNothingRefusedIsKept(loss: Loss) async throws {
+    try await withProxy(connections: 4) { proxy, database, setting in
+      let store = try await PostgresStore<Int>(in: database)
+      try await expectNothingLost(in: store, database) {
+        for _ in 0..<(5 * ConformanceSuite.killsOfProcess) {
+          switch loss {
+          case .terminatedBackends:
+            try await setting.psql(
+              """
+              SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+              WHERE query LIKE '%\(setting.schema)%' AND pid <> pg_backend_pid()
+              """)
+          case .cutConnections: await proxy.cutAll()
+          case .cutBeforeCommit: proxy.cut(.beforeCommit, times: 2)
+          case .cutAfterCommit: proxy.cut(.afterCommit, times: 2)
+          }
+          try await Task.sleep(for: .milliseconds(30))
+        }
+      }
+    }
+  }
+
+  /// Counts up in eight tasks during a closure that makes connections fail, and compares the sum with what the tasks know.
+  private func expectNothingLost(
+    in store: PostgresStore<Int>, _ database: PostgresDatabase, during body: () async throws -> Void
+  ) async throws {
+    let mustEnd = Flag()
+    let (acknowledged, unknown) = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
+      for writer in 0..<8 {
+        group.addTask {
+          var (acknowledged, unknown) = (0, 0)
+          while !mustEnd.isRaised {
+            do {
+              if writer.isMultiple(of: 2) {
+                try await store.update(["k"]) { $0[0] = ($0[0] ?? 0) + 1 }
+              } else {
+                try await database.write { transaction in
+                  try await transaction.update(["k"], in: store) { $0[0] = ($0[0] ?? 0) + 1 }
+                }
+              }
+              acknowledged += 1
+            } catch let error as StoreError where error.isRetryable {
+              if error.outcome == .unknown { unknown += 1 }
+            }
+          }
+          return (acknowledged, unknown)
+        }
+      }
+      try await body()
+      mustEnd.raise()
+      return try await group.reduce(into: (0, 0)) { $0 = ($0.0 + $1.0, $0.1 + $1.1) }
+    }
+    let value = try await store.value(forKey: "k") ?? 0
+    #expect(acknowledged > 0)
+    #expect((acknowledged...(acknowledged + unknown)).contains(value), "\(acknowledged), and \(unknown) unknown")
+  }
+}
+#endif

@@ -1,0 +1,95 @@
+#if Postgres
+import Larder
+import Testing
+
+@testable import LarderPostgres
+
+/// The parts of the module that are plain values.
+@Suite struct StateTests {
+  // MARK: Sessions
+
+  @Test func readsAvoidSessionsThatMayWait() {
+    var allotment = SessionPool.Allotment(writerCount: 2)
+    #expect([allotment.takeForReading(), allotment.takeForReading(), allotment.takeForReading()] == [0, 1, 2])
+    #expect(allotment.take(for: .write) == 1)
+    #expect(allotment.take(for: .transaction) == 2)
+    // The first session alone never waits for a lock.
+    #expect([allotment.takeForReading(), allotment.takeForReading()] == [0, 0])
+    allotment.end(.write, 1)
+    #expect(allotment.takeForReading() == 1)
+  }
+
+  @Test func writesShareSessionsAndTransactionsDoNot() {
+    var allotment = SessionPool.Allotment(writerCount: 2)
+    #expect([allotment.take(for: .write), allotment.take(for: .write), allotment.take(for: .write)] == [1, 2, 1])
+    #expect(allotment.take(for: .transaction) == nil, "a transaction waits until a session has nothing to write")
+    allotment.end(.write, 2)
+    #expect(allotment.take(for: .transaction) == 2)
+    #expect(allotment.take(for: .transaction) == nil)
+    #expect(allotment.take(for: .write) == 1, "no write waits behind a transaction")
+    allotment.end(.transaction, 2)
+    #expect(allotment.take(for: .transaction) == 2)
+  }
+
+  // MARK: Outcomes
+
+  @Test func onlyTheSameDataTellsTheOutcome() {
+    #expect(TransactionStatus(answer: "committed", isSameData: true) == .committed)
+    #expect(TransactionStatus(answer: "aborted", isSameData: true) == .aborted)
+    #expect(TransactionStatus(answer: "in progress", isSameData: true) == nil)
+    #expect(TransactionStatus(answer: nil, isSameData: true) == .unknown, "the server has forgotten it")
+    for answer in ["committed", "aborted", "in progress", nil] {
+      #expect(TransactionStatus(answer: answer, isSameData: false) == .unknown)
+    }
+  }
+
+  @Test func codesOfTheServer() {
+    let codes: [String: (StoreError.Code, isTransient: Bool)] = [
+      "53100": (.full, true), "42501": (.notPermitted, false), "25006": (.notPermitted, true),
+      "28P01": (.notPermitted, false), "57014": (.timedOut, true), "55P03": (.timedOut, true),
+      "3D000": (.notFound, false), "XX001": (.corrupted, false), "": (.ioFailed, true), "53300": (.ioFailed, true),
+      "57P01": (.ioFailed, true), "57P03": (.ioFailed, true), "40001": (.conflict, true), "40P01": (.conflict, true),
+      "42P01": (.conflict, false), "23514": (.notPermitted, false), "P0001": (.notPermitted, false),
+    ]
+    for (state, expected) in codes {
+      let error = PostgresError(sqlState: state, message: "text")
+      #expect(error.storeErrorCode == expected.0, "\(state)")
+      #expect(error.isTransient == expected.isTransient, "\(state)")
+    }
+    #expect(!PostgresError(sqlState: "22P02", message: "invalid input: secret").description.contains("secret"))
+  }
+
+  // MARK: Statements
+
+  @Test func aLargeBatchIsSplit() throws {
+    let batch = ChangeBatch<[UInt8]>(
+      (0..<10).map { .set(StoreKey(integer: $0), Array(repeating: 1, count: $0 == 5 ? 1000 : 84)) })
+    let changes = try EncodedChanges(batch) { _ in
+    } encode: {
+      $2 += $0
+    }
+    guard case .items(let items) = changes.steps.first else { return #expect(Bool(false)) }
+    let parts = StoreTable.parts(of: items, atMost: 200)
+    #expect(parts.map(\.count) == [2, 2, 1, 1, 2, 2], "a value above the limit is alone")
+    #expect(parts.flatMap { $0.map(\.key) } == items.map(\.key))
+    #expect(StoreTable.parts(of: [], atMost: 200).isEmpty)
+  }
+
+  @Test func changesOfABatchBecomeFewStatements() throws {
+    let table = StoreTable(name: "t", schema: "\"s\"", valueType: .bytes)
+    func count(_ batch: ChangeBatch<[UInt8]>) throws -> Int {
+      table.write(
+        try EncodedChanges(batch) { _ in
+        } encode: {
+          $2 += $0
+        }
+      ).count
+    }
+    #expect(try count([.set("a", [1])]) == 1)
+    #expect(try count([.set("b", [1]), .set("a", [1])]) == 1)
+    #expect(try count([.remove("a"), .remove("b")]) == 1)
+    #expect(try count([.set("a", [1]), .remove("b")]) == 2)
+    #expect(try count([.set("a", [1]), .removeAll(.all), .set("a", [2])]) == 3)
+  }
+}
+#endif
