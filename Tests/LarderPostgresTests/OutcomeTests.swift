@@ -173,6 +173,38 @@ import Testing
     }
   }
 
+  /// The number of failovers: more in `make soak`.
+  private static let failovers = max(1, ConformanceSuite.killsOfProcess / 4)
+
+  @Test(arguments: 0..<failovers) func aStandbyTakesOverWithEverythingAcknowledged(round: Int) async throws {
+    let primary = try await PostgresServer()
+    let standby = try await primary.addStandby(isSynchronous: true)
+    let schema = try await primary.newSchema()
+    let hosts = try "host=\(primary.folder),\(standby.folder) port=5432,5432 user=larder dbname=postgres"
+    let database = try await PostgresDatabase("\(hosts) target_session_attrs=read-write", schema: schema)
+    let store = try await PostgresStore<Int>(in: database)
+    try await expectNothingLost(in: store, database) {
+      try await Task.sleep(for: .milliseconds(100))
+      try await primary.stop(.immediate)
+      try await standby.promote()
+      // It counts on by itself.
+      let value = try await next(store) ?? 0
+      while try await next(store) ?? 0 <= value {}
+    }
+    await database.close()
+    try await primary.close()
+    try await standby.close()
+  }
+
+  /// Returns the count as soon as a server can be reached.
+  private func next(_ store: PostgresStore<Int>) async throws -> Int? {
+    while true {
+      do {
+        return try await store.value(forKey: "k")
+      } catch let error as StoreError where error.isRetryable {}
+    }
+  }
+
   /// Counts up in eight tasks during a closure that makes connections fail, and compares the sum with what the tasks know.
   private func expectNothingLost(
     in store: PostgresStore<Int>, _ database: PostgresDatabase, during body: () async throws -> Void

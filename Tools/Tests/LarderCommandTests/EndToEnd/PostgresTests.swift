@@ -35,17 +35,17 @@ import Testing
       """
       cd "$1"
       larder set json:orders.json 7/1 '{"n":2}'
-      larder copy json:orders.json postgres:orders >/dev/null
+      larder copy json:orders.json postgres:orders 2>/dev/null
       larder set postgres:users ada 1
       larder set "postgres:host=$PGHOST dbname=postgres#users" bob 2
       psql -qAtc "INSERT INTO orders VALUES('7/2', '{\\"n\\": 3}'); SELECT sum((value->>'n')::int) FROM orders"
       larder get postgres:orders 7/2
-      larder list postgres:users
+      larder list --keys postgres:users
       larder count postgres:users
       larder stores postgres:
       larder stores "postgres:host=$PGHOST" | sed "s|$PGHOST|HOST|"
       larder export postgres:users
-      larder verify postgres:users
+      larder verify postgres:users 2>&1
       larder get postgres:none a || echo "status $?"
       larder compact postgres:users || echo "status $?"
       larder get "postgres:postgresql://ada:secret@/postgres?host=$PGHOST#users" ada || echo "status $?"
@@ -54,8 +54,8 @@ import Testing
       run.output == """
         5
         {"n":3}
-        ada
-        bob
+        {"key":"ada"}
+        {"key":"bob"}
         2
         postgres:orders
         postgres:users
@@ -63,8 +63,16 @@ import Testing
         postgres:host=HOST#users
         {"key":"ada","value":1}
         {"key":"bob","value":2}
+        2 entries, no damage
+        status 66
+        status 64
+        status 64
 
         """)
-    #expect(run.errors == "")
+    let errors = run.errors.split(separator: "\n")
+    #expect(errors.count == 3)
+    #expect(errors[0].contains("no store of this name"))
+    #expect(errors[1].contains("VACUUM"))
+    #expect(errors[2].contains("PGPASSWORD") && !run.errors.contains("secret"))
   }
 }
