@@ -36,6 +36,8 @@ package final class PostgresServer: Sendable {
   package let connectionString: String
 
   private let cluster: Cluster?
+  /// Runs one request for a schema at a time.
+  private let schemaExecutor = DispatchQueueExecutor(label: "PostgresServer.schemas")
   private let freeSchemas = Mutex<[String]>([])
 
   /// Creates and starts a server with an empty database.
@@ -74,25 +76,19 @@ package final class PostgresServer: Sendable {
   /// - Throws: ``PostgresFailure`` with the errors of `psql`.
   @discardableResult
   package func run(psql sql: String, connectionString: String? = nil) async throws -> String {
-    let connectionString = connectionString ?? self.connectionString
-    // Debian's psql on the path is a script in Perl that starts this one.
-    let program = cluster.map { "\($0.installation.programs)/psql" } ?? "psql"
-    return try await PostgresServer.run {
-      let run = try CommandRun(
-        [program, "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
-      guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
-      return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
-    }
+    try await PostgresServer.run { try self.psql(sql, connectionString ?? self.connectionString) }
   }
 
   /// Creates an empty schema and returns its name, which needs no quotation marks.
   package func newSchema() async throws -> String {
-    if let schema = freeSchemas.withLock({ $0.popLast() }) { return schema }
-    // Most of the time is for the start of psql.
-    let names = (0..<16).map { _ in "larder_test_" + String(UInt64.random(in: 0 ... .max), radix: 36) }
-    try await run(psql: names.map { "CREATE SCHEMA \($0);" }.joined(separator: "\n"))
-    freeSchemas.withLock { $0 += names.dropLast() }
-    return names[names.count - 1]
+    try await schemaExecutor.run {
+      if let schema = self.freeSchemas.withLock({ $0.popLast() }) { return schema }
+      // A run of psql takes longer than 16 schemas.
+      let names = (0..<16).map { _ in "larder_test_" + String(UInt64.random(in: 0 ... .max), radix: 36) }
+      try self.psql(names.map { "CREATE SCHEMA \($0);" }.joined(separator: "\n"), self.connectionString)
+      self.freeSchemas.withLock { $0 = names.dropLast() }
+      return names[names.count - 1]
+    }
   }
 
   // MARK: - Own servers
@@ -172,6 +168,17 @@ package final class PostgresServer: Sendable {
         END $$
         """)
     return standby
+  }
+
+  /// Runs SQL, and blocks the thread until its end.
+  @discardableResult
+  private func psql(_ sql: String, _ connectionString: String) throws -> String {
+    // Debian's psql on the path is a script in Perl that starts this one.
+    let program = cluster.map { "\($0.installation.programs)/psql" } ?? "psql"
+    let run = try CommandRun(
+      [program, "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
+    guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
+    return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
   }
 
   private var ownCluster: Cluster {

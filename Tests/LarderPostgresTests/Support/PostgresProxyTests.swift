@@ -108,7 +108,7 @@ import Testing
       for _ in 0..<3 {
         group.addTask {
           await #expect(throws: PostgresFailure.self) {
-            try await server.run(psql: "SELECT pg_sleep(60)", connectionString: proxy.connectionString)
+            try await server.run(psql: "SELECT pg_sleep(5)", connectionString: proxy.connectionString)
           }
         }
       }
