@@ -79,6 +79,16 @@ package final class PostgresServer: Sendable {
     try await PostgresServer.run { try self.psql(sql, connectionString ?? self.connectionString) }
   }
 
+  /// Runs `pgbench` and returns its output and status.
+  ///
+  /// - Parameters:
+  ///   - arguments: The arguments before the connection string.
+  ///   - connectionString: The connection string. Defaults to that of the server.
+  package func run(pgbench arguments: [String], connectionString: String? = nil) async throws -> CommandRun {
+    let command = [program("pgbench")] + arguments + [connectionString ?? self.connectionString]
+    return try await PostgresServer.run { try CommandRun(command) }
+  }
+
   /// Creates an empty schema and returns its name, which needs no quotation marks.
   package func newSchema() async throws -> String {
     try await schemaExecutor.run {
@@ -92,6 +102,9 @@ package final class PostgresServer: Sendable {
   }
 
   // MARK: - Own servers
+
+  /// Returns the connection string for a socket in a folder.
+  static func connectionString(folder: String) -> String { "host=\(folder) port=5432 user=larder dbname=postgres" }
 
   /// Starts the server after ``stop(_:)``, and returns when it accepts connections.
   package func start() async throws {
@@ -173,12 +186,15 @@ package final class PostgresServer: Sendable {
   /// Runs SQL, and blocks the thread until its end.
   @discardableResult
   private func psql(_ sql: String, _ connectionString: String) throws -> String {
-    // Debian's psql on the path is a script in Perl that starts this one.
-    let program = cluster.map { "\($0.installation.programs)/psql" } ?? "psql"
     let run = try CommandRun(
-      [program, "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
+      [program("psql"), "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
     guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
     return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
+  }
+
+  private func program(_ name: String) -> String {
+    // Debian's programs on the path are scripts in Perl that start those of the installation.
+    cluster.map { "\($0.installation.programs)/\(name)" } ?? name
   }
 
   private var ownCluster: Cluster {
@@ -209,7 +225,7 @@ private struct Cluster: Sendable {
     folder = try PostgresFolder(installation)
   }
 
-  var connectionString: String { "host=\(folder.path) port=5432 user=larder dbname=postgres" }
+  var connectionString: String { PostgresServer.connectionString(folder: folder.path) }
 
   /// Whether the server has its lock file, which it removes at its end.
   var isRunning: Bool { FileManager.default.fileExists(atPath: "\(data)/postmaster.pid") }
