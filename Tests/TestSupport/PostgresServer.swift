@@ -42,8 +42,8 @@ package final class PostgresServer: Sendable {
 
   /// Creates and starts a server with an empty database.
   ///
-  /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Those that are not given have
-  ///   PostgreSQL's defaults, except `max_connections`, which defaults to 200.
+  /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Defaults to those of PostgreSQL,
+  ///   except for `max_connections`, which defaults to 200.
   package convenience init(settings: [String: String] = [:]) async throws {
     let cluster = try await PostgresServer.run {
       let cluster = try Cluster()
