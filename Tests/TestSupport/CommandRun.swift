@@ -61,7 +61,12 @@ package struct CommandRun {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    if inOwnGroup { posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP)) }
+    // Threads of Dispatch block signals, such as the alarm that ends pgbench, and programs would inherit that.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    let flags = POSIX_SPAWN_SETSIGMASK | (inOwnGroup ? POSIX_SPAWN_SETPGROUP : 0)
+    posix_spawnattr_setflags(&attributes, Int16(flags))
     for (descriptor, path) in files.enumerated() {
       posix_spawn_file_actions_addopen(&actions, Int32(descriptor), path, descriptor == 0 ? O_RDONLY : O_WRONLY, 0)
     }

@@ -27,7 +27,7 @@ package final class PostgresProxy: Sendable {
   /// - Parameter server: A server of this process.
   package init(_ server: PostgresServer) throws {
     let folder = try server.folder + "/proxy-" + String(UInt32.random(in: 0 ... .max), radix: 36)
-    connectionString = "\(server.connectionString) host=\(folder)"
+    connectionString = PostgresServer.connectionString(folder: folder)
     let sockets = try ProxySockets(folder: folder, server: server.folder + "/.s.PGSQL.5432")
     control.update { $0.alarm = sockets.alarm }
     Thread.detachNewThread { [control] in

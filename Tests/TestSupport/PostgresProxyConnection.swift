@@ -74,7 +74,7 @@ final class ProxyConnection {
     let due = ContinuousClock.now + control.read(\.delayToServer)
     for message in messages {
       guard !message.isEncryptionRequest else {
-        toClient.append([UInt8(ascii: "N")], due: .now, isAnswer: false)
+        toClient.append([UInt8(ascii: "N")], due: .now)
         continue
       }
       if conversation.isReady { awaitsAnswer = true }
@@ -83,7 +83,7 @@ final class ProxyConnection {
         toServer.end(due: due)
         return
       }
-      toServer.append(message.bytes, due: due, isAnswer: false)
+      toServer.append(message.bytes, due: due)
     }
     if !toServer.isReading { toServer.end(due: due) }
   }
@@ -97,9 +97,7 @@ final class ProxyConnection {
         toClient.end(due: due)
         return
       }
-      // Notices, parameters and notifications are sent without being asked for.
-      let isAnswer = !["N", "S", "A"].contains(message.type)
-      toClient.append(message.bytes, due: due, isAnswer: isAnswer)
+      toClient.append(message.bytes, due: due)
     }
     if !toClient.isReading { toClient.end(due: due) }
   }
@@ -110,7 +108,6 @@ private struct ProxyFlow {
   private struct Item {
     var bytes: [UInt8]
     let due: ContinuousClock.Instant
-    var isAnswer: Bool
     var isEnd = false
   }
 
@@ -154,32 +151,31 @@ private struct ProxyFlow {
     return messages
   }
 
-  mutating func append(_ bytes: [UInt8], due: ContinuousClock.Instant, isAnswer: Bool) {
+  mutating func append(_ bytes: [UInt8], due: ContinuousClock.Instant) {
     guard let last = items.indices.last, items[last].due == due else {
-      items.append(Item(bytes: bytes, due: due, isAnswer: isAnswer))
+      items.append(Item(bytes: bytes, due: due))
       return
     }
     items[last].bytes += bytes
-    items[last].isAnswer = items[last].isAnswer || isAnswer
   }
 
   /// Receives no more, and ends when all earlier messages have been sent.
   mutating func end(due: ContinuousClock.Instant) {
     isReading = false
-    items.append(Item(bytes: [], due: due, isAnswer: false, isEnd: true))
+    items.append(Item(bytes: [], due: due, isEnd: true))
   }
 
   /// Sends the messages that are due.
   ///
-  /// - Parameter willAnswer: Is called before each answer.
-  mutating func send(willAnswer: () -> Void = {}) {
+  /// - Parameter willSend: Is called before the messages of each instant.
+  mutating func send(willSend: () -> Void = {}) {
     isBlocked = false
     while let item = items.first, item.due <= .now {
       guard !item.isEnd else {
         isAtEnd = true
         return
       }
-      if item.isAnswer, sent == 0 { willAnswer() }
+      if sent == 0 { willSend() }
       let count = ProxySockets.send(item.bytes.dropFirst(sent), to: target)
       if count < 0, errno == EAGAIN {
         isBlocked = true

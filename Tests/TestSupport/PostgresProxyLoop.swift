@@ -21,23 +21,24 @@ struct ProxyLoop {
   mutating func run() {
     while !control.read(\.isClosing) {
       wait()
-      accept()
-      for connection in connections { connection.transfer() }
-      // The accepted connections include those that wait for it since before the call.
+      // Taken before connections are accepted, so that those are cut that were waiting when the caller asked for it.
       let cutters = control.withState { state in
         defer { state.cutters = [] }
         return state.cutters
       }
-      if !cutters.isEmpty { for connection in connections { connection.close() } }
+      accept()
+      for connection in connections {
+        if cutters.isEmpty { connection.transfer() } else { connection.close() }
+      }
       connections.removeAll { $0.isClosed }
       for cutter in cutters { cutter.resume() }
     }
-    for connection in connections { connection.close() }
-    sockets.close()
     let waiters = control.withState { state in
       defer { (state.cutters, state.closers, state.alarm) = ([], [], nil) }
       return state.cutters + state.closers
     }
+    for connection in connections { connection.close() }
+    sockets.close()
     for waiter in waiters { waiter.resume() }
   }
 

@@ -36,12 +36,14 @@ package final class PostgresServer: Sendable {
   package let connectionString: String
 
   private let cluster: Cluster?
+  /// Runs one request for a schema at a time.
+  private let schemaExecutor = DispatchQueueExecutor(label: "PostgresServer.schemas")
   private let freeSchemas = Mutex<[String]>([])
 
   /// Creates and starts a server with an empty database.
   ///
-  /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Those that are not given have
-  ///   PostgreSQL's defaults, except `max_connections`, which defaults to 200.
+  /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Defaults to those of PostgreSQL,
+  ///   except for `max_connections`, which defaults to 200.
   package convenience init(settings: [String: String] = [:]) async throws {
     let cluster = try await PostgresServer.run {
       let cluster = try Cluster()
@@ -74,28 +76,35 @@ package final class PostgresServer: Sendable {
   /// - Throws: ``PostgresFailure`` with the errors of `psql`.
   @discardableResult
   package func run(psql sql: String, connectionString: String? = nil) async throws -> String {
-    let connectionString = connectionString ?? self.connectionString
-    // Debian's psql on the path is a script in Perl that starts this one.
-    let program = cluster.map { "\($0.installation.programs)/psql" } ?? "psql"
-    return try await PostgresServer.run {
-      let run = try CommandRun(
-        [program, "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
-      guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
-      return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
-    }
+    try await PostgresServer.run { try self.psql(sql, connectionString ?? self.connectionString) }
+  }
+
+  /// Runs `pgbench` and returns its output and status.
+  ///
+  /// - Parameters:
+  ///   - arguments: The arguments before the connection string.
+  ///   - connectionString: The connection string. Defaults to that of the server.
+  package func run(pgbench arguments: [String], connectionString: String? = nil) async throws -> CommandRun {
+    let command = [program("pgbench")] + arguments + [connectionString ?? self.connectionString]
+    return try await PostgresServer.run { try CommandRun(command) }
   }
 
   /// Creates an empty schema and returns its name, which needs no quotation marks.
   package func newSchema() async throws -> String {
-    if let schema = freeSchemas.withLock({ $0.popLast() }) { return schema }
-    // Most of the time is for the start of psql.
-    let names = (0..<16).map { _ in "larder_test_" + String(UInt64.random(in: 0 ... .max), radix: 36) }
-    try await run(psql: names.map { "CREATE SCHEMA \($0);" }.joined(separator: "\n"))
-    freeSchemas.withLock { $0 += names.dropLast() }
-    return names[names.count - 1]
+    try await schemaExecutor.run {
+      if let schema = self.freeSchemas.withLock({ $0.popLast() }) { return schema }
+      // A run of psql takes longer than 16 schemas.
+      let names = (0..<16).map { _ in "larder_test_" + String(UInt64.random(in: 0 ... .max), radix: 36) }
+      try self.psql(names.map { "CREATE SCHEMA \($0);" }.joined(separator: "\n"), self.connectionString)
+      self.freeSchemas.withLock { $0 = names.dropLast() }
+      return names[names.count - 1]
+    }
   }
 
   // MARK: - Own servers
+
+  /// Returns the connection string for a socket in a folder.
+  static func connectionString(folder: String) -> String { "host=\(folder) port=5432 user=larder dbname=postgres" }
 
   /// Starts the server after ``stop(_:)``, and returns when it accepts connections.
   package func start() async throws {
@@ -174,6 +183,20 @@ package final class PostgresServer: Sendable {
     return standby
   }
 
+  /// Runs SQL, and blocks the thread until its end.
+  @discardableResult
+  private func psql(_ sql: String, _ connectionString: String) throws -> String {
+    let run = try CommandRun(
+      [program("psql"), "-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-d", connectionString], input: sql)
+    guard run.status == 0 else { throw PostgresFailure("psql fails with status \(run.status): \(run.errors)") }
+    return run.output.hasSuffix("\n") ? String(run.output.dropLast()) : run.output
+  }
+
+  private func program(_ name: String) -> String {
+    // Debian's programs on the path are scripts in Perl that start those of the installation.
+    cluster.map { "\($0.installation.programs)/\(name)" } ?? name
+  }
+
   private var ownCluster: Cluster {
     get throws {
       guard let cluster else { throw PostgresFailure("the server of LARDER_POSTGRES belongs to another process") }
@@ -202,7 +225,7 @@ private struct Cluster: Sendable {
     folder = try PostgresFolder(installation)
   }
 
-  var connectionString: String { "host=\(folder.path) port=5432 user=larder dbname=postgres" }
+  var connectionString: String { PostgresServer.connectionString(folder: folder.path) }
 
   /// Whether the server has its lock file, which it removes at its end.
   var isRunning: Bool { FileManager.default.fileExists(atPath: "\(data)/postmaster.pid") }

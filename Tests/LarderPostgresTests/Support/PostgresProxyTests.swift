@@ -1,6 +1,5 @@
 #if Postgres
 import Foundation
-import LarderFiles
 import TestSupport
 import Testing
 
@@ -70,14 +69,14 @@ import Testing
     let table = try await PostgresProxyTests.table(server)
     let script = "\\startpipeline\nSELECT 1;\n\(sql.replacing(" t ", with: " \(table) "))\n\\endpipeline\n"
     try script.write(toFile: folder.path("script"), atomically: true, encoding: .utf8)
-    let command = ["pgbench", "-n", "-M", "prepared", "-t", "1", "-f", folder.path("script"), proxy.connectionString]
-    let run = try await DispatchQueueExecutor(label: "pgbench").run { try CommandRun(command) }
+    let arguments = ["-n", "-M", "prepared", "-t", "1", "-f", folder.path("script")]
+    let run = try await server.run(pgbench: arguments, connectionString: proxy.connectionString)
     #expect(run.status == 0, "\(run.errors)")
     // Each statement is prepared in a round trip of its own, also the `SELECT`. The pipeline takes one.
     #expect(proxy.roundTrips == sql.split(separator: "\n").count + 2)
     for (instant, expected) in [(PostgresProxy.CutInstant.beforeCommit, "1"), (.afterCommit, "2")] {
       proxy.cut(instant)
-      let run = try await DispatchQueueExecutor(label: "pgbench").run { try CommandRun(command) }
+      let run = try await server.run(pgbench: arguments, connectionString: proxy.connectionString)
       #expect(run.status != 0)
       #expect(run.errors.contains("the backend died"), "\(run.errors)")
       #expect(proxy.pendingCuts == 0)
@@ -98,7 +97,8 @@ import Testing
     #expect(try await server.run(psql: sessions) == "1")
     await proxy.cutAll()
     // The server notices the end of the connection some time later, and the lock waits for that.
-    #expect(try await server.run(psql: "BEGIN; LOCK \(table); SELECT count(*) FROM \(table); COMMIT") == "0")
+    let count = "SET lock_timeout = '10s'; BEGIN; LOCK \(table); SELECT count(*) FROM \(table); COMMIT"
+    #expect(try await server.run(psql: count) == "0")
   }
 
   @Test func allConnectionsAreCut() async throws {
@@ -108,7 +108,7 @@ import Testing
       for _ in 0..<3 {
         group.addTask {
           await #expect(throws: PostgresFailure.self) {
-            try await server.run(psql: "SELECT pg_sleep(60)", connectionString: proxy.connectionString)
+            try await server.run(psql: "SELECT pg_sleep(5)", connectionString: proxy.connectionString)
           }
         }
       }

@@ -31,7 +31,7 @@ import Glibc
   }
 
   @Test func aStandbyHasWhatThePrimaryAcknowledged() async throws {
-    let primary = try await PostgresServer(settings: ["max_connections": "20"])
+    let primary = try await PostgresServer(settings: ["max_connections": "20", "fsync": "off"])
     let standby = try await primary.addStandby(named: "second", isSynchronous: true)
     #expect(try await primary.run(psql: "SHOW max_connections; SHOW synchronous_standby_names") == "20\nsecond")
     try await primary.run(psql: "CREATE TABLE t AS SELECT 7")
