@@ -92,7 +92,9 @@ public final class PostgresDatabase: Sendable {
     }
   }
 
-  /// The maximum size of a value, in bytes. PostgreSQL keeps at most 1 GiB in a row, and several copies while it writes.
+  /// The maximum size of a value, in bytes.
+  ///
+  /// PostgreSQL keeps at most 1 GiB in a row, and several copies while it writes.
   private static var maximumValueSize: Int { 256 << 20 }
 
   private static func canParse(_ connection: String) -> Bool {

@@ -81,9 +81,9 @@ struct StoreTable: Sendable {
       """, .keys(keys))
   }
 
-  /// Prevents all other writes until the end of the transaction. Readers don't wait.
+  /// Prevents all other writes until the end of the transaction.
   ///
-  /// A removal of a range needs it, because it cannot lock keys that are missing.
+  /// Readers don't wait. A removal of a range needs it, because it cannot lock keys that are missing.
   var lock: Statement {
     Statement("LOCK TABLE \(quotedName) IN SHARE ROW EXCLUSIVE MODE")
   }

@@ -12,8 +12,10 @@ final class Connection {
     var process: Int32
     /// When that process started, as text of the server, because the numbers of processes are used again.
     var start: String
-    /// The identity of the data: it changes when another server takes over, and when the server recovers from a crash,
-    /// because the numbers of lost transactions are then used again. It is empty if the server does not tell.
+    /// The identity of the data, or an empty string if the server does not tell.
+    ///
+    /// It changes when another server takes over, and when the server recovers from a crash, because the numbers of lost
+    /// transactions are then used again.
     var dataIdentity: String
   }
 
@@ -26,7 +28,9 @@ final class Connection {
     var isInRecovery: Bool
   }
 
-  /// The number of Larder's statements that a connection keeps prepared. The others are parsed each time.
+  /// The number of Larder's statements that a connection keeps prepared.
+  ///
+  /// The others are parsed each time.
   private static let preparedLimit = 512
 
   private let connection: OpaquePointer
@@ -297,10 +301,10 @@ private struct StatementText: Hashable {
 
 /// Calls a closure with an array of C strings that ends with NULL.
 private func withCStrings<Result>(
-  _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
+  _ strings: [String], _ body: ([UnsafePointer<CChar>?]) -> Result
 ) -> Result {
   func next(_ rest: ArraySlice<String>, _ pointers: [UnsafePointer<CChar>?]) -> Result {
-    guard let first = rest.first else { return (pointers + [nil]).withUnsafeBufferPointer { body($0.baseAddress!) } }
+    guard let first = rest.first else { return body(pointers + [nil]) }
     return first.withCString { next(rest.dropFirst(), pointers + [$0]) }
   }
   return next(strings[...], [])

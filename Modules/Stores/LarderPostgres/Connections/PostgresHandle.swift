@@ -74,7 +74,7 @@ final class PostgresHandle: Sendable {
 
   // MARK: Flights
 
-  /// Runs a statement that only reads. It is repeated if the connection is lost.
+  /// Runs a statement that only reads, again if the connection is lost.
   ///
   /// - Throws: ``StoreError``; `CancellationError` if the task is cancelled before the statement is sent.
   func read(_ statement: Statement, for operation: StoreOperation) async throws -> QueryResult {

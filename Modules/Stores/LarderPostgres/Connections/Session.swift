@@ -9,7 +9,7 @@ import Synchronization
 /// Flights are sent one behind another without waiting for answers, each with an end of its own, so that the failure of one
 /// does not concern the others. The connection is made when the first flight arrives, and made again after it was lost.
 final class Session: Sendable {
-  /// Statements that are sent together. They are one transaction, unless a statement begins or ends one.
+  /// Statements that are sent together, and are one transaction unless one of them begins or ends a transaction.
   struct Flight: Sendable {
     var statements: [Statement]
 

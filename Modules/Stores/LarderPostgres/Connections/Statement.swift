@@ -6,8 +6,9 @@ struct Statement: Sendable {
   let sql: String
   var parameters: [Parameter]
 
-  /// Whether it is one of Larder's own statements, which a session prepares once, and whose results are binary. Those of
-  /// a user are not prepared, and their results are text.
+  /// Whether it is one of Larder's own statements, which a session prepares once, and whose results are binary.
+  ///
+  /// Those of a user are not prepared, and their results are text.
   var isPrepared: Bool
 
   /// Creates one of Larder's own statements.
