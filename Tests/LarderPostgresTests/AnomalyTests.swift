@@ -19,7 +19,7 @@ import Testing
       await isClaimed.wait()
       async let second: Void = store.update(["k"]) { $0[0] = ($0[0] ?? 0) + 1 }
       try await setting.waitForBlocked(1)
-      #expect(try await store.value(forKey: "k") == nil, "nobody sees the row that locks a missing key")
+      #expect(try await store.value(forKey: "k") == nil, "the row that locks a missing key is invisible")
       mayCommit.open()
       _ = try await (first, second)
       #expect(try await store.value(forKey: "k") == 2)

@@ -19,7 +19,7 @@ import Testing
     let server = try await PostgresServer.shared
     await expectError(.ioFailed, isRetryable: true) { _ = try await PostgresDatabase("host=/nowhere dbname=postgres") }
     await expectError(.notFound) { _ = try await PostgresDatabase(server.connectionString + " dbname=missing") }
-    await expectError(.notPermitted) { _ = try await PostgresDatabase(server.connectionString + " user=nobody") }
+    await expectError(.notPermitted) { _ = try await PostgresDatabase(server.connectionString + " user=stranger") }
     await expectError(.notFound) { _ = try await PostgresDatabase(server.connectionString, schema: "missing") }
     await expectError(.invalidArgument) { _ = try await PostgresDatabase(server.connectionString, connections: 0) }
     await expectError(.invalidArgument) { _ = try await PostgresDatabase(server.connectionString, timeout: .zero) }

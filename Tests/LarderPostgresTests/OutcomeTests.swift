@@ -6,14 +6,15 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// What a caller learns if a connection is lost, above all during a commit.
+/// The errors and results of calls whose connection is lost, above all during a commit.
 @Suite(.timeLimit(.minutes(60))) struct OutcomeTests {
   /// A database behind a proxy, in a schema of its own.
   private func withProxy(
     on server: PostgresServer? = nil, connections: Int = 1,
     _ body: (PostgresProxy, PostgresDatabase, Setting) async throws -> Void
   ) async throws {
-    try await Setting.run(on: server) { setting in
+    // A proxy needs the socket of a local server.
+    try await Setting.run(on: server ?? PostgresServer.local) { setting in
       let proxy = try PostgresProxy(setting.server)
       let database = try await PostgresDatabase(
         proxy.connectionString, schema: setting.schema, connections: connections)

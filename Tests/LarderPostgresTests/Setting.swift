@@ -41,7 +41,7 @@ struct Setting: Sendable {
     for _ in 0..<200 {
       if try await Int(server.run(psql: query)) ?? 0 >= count { return }
     }
-    Issue.record("nobody waits for a lock")
+    Issue.record("no session waits for a lock")
   }
 
   /// Runs SQL of another program in the schema.

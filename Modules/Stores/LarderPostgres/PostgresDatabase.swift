@@ -124,7 +124,7 @@ public final class PostgresDatabase: Sendable {
     return keywords
   }
 
-  /// Makes the first connection.
+  /// Connects for the first time.
   ///
   /// - Returns: Whether the schema exists.
   private static func connect(_ pool: SessionPool) async throws(PostgresError) -> Bool {

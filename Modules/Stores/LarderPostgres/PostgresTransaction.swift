@@ -192,7 +192,7 @@ public final class PostgresTransaction: Sendable {
   ///
   /// ```swift
   /// let rows = try await transaction.execute("SELECT name FROM people WHERE age > $1", ["30"])
-  /// for row in rows { print(row["name"] ?? "nobody") }
+  /// for row in rows { print(row["name"] ?? "unnamed") }
   /// ```
   ///
   /// - Parameters:

@@ -71,7 +71,7 @@ struct StoreTable: Sendable {
 
   /// Locks keys in key order, whether they exist or not.
   ///
-  /// Rows that exist are locked and not written. Keys that are missing get a row without a value, which nobody else sees,
+  /// Rows that exist are locked and not written. Keys that are missing get a row without a value, which is invisible to others,
   /// and which makes others who want the key wait. `SELECT … FOR UPDATE` would lock nothing where a key is missing.
   func claim(_ keys: [StoreKey]) -> Statement {
     Statement(
@@ -97,7 +97,7 @@ struct StoreTable: Sendable {
     return statements
   }
 
-  /// Makes the changes of a batch.
+  /// Returns the statements for the changes of a batch.
   ///
   /// Each statement locks its rows in key order, so that batches with the same keys don't deadlock.
   func write(_ changes: EncodedChanges) -> [Statement] {

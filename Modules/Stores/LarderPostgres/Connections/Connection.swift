@@ -6,7 +6,7 @@ import Larder
 ///
 /// Nothing here waits, except that making a connection looks up names and sets up the session.
 final class Connection {
-  /// What one connection can be identified by, to find out later what became of its transactions.
+  /// The identity of a connection, with which the outcome of its transactions can be found later.
   struct Backend: Sendable, Equatable {
     /// The process on the server.
     var process: Int32
@@ -19,7 +19,7 @@ final class Connection {
     var dataIdentity: String
   }
 
-  /// What a server says about itself.
+  /// The properties of a server that its promises depend on.
   struct Server: Sendable, Equatable {
     /// Whether a commit survives power failure on the server.
     var isSynced: Bool

@@ -25,7 +25,7 @@ final class NotificationListener: Sendable {
   private let session: Session
   private let state = Mutex(State())
 
-  /// What the listening task waits for: that the connection is lost, or that there is another channel.
+  /// The events that the listening task waits for: the connection is lost, or there is another channel.
   private let (changes, change) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// Creates a listener without a connection.

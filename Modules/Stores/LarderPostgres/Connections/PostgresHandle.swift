@@ -223,7 +223,7 @@ final class PostgresHandle: Sendable {
 
   // MARK: Attempts
 
-  /// What became of one attempt.
+  /// The outcome of one attempt.
   private enum Attempt<Result> {
     case finished(Result)
     /// Nothing was changed.

@@ -24,7 +24,7 @@ final class Session: Sendable {
     var backend: Connection.Backend?
   }
 
-  /// What became of a flight.
+  /// The outcome of a flight.
   struct Landing: Sendable {
     /// The results that arrived, one for each statement if there is no failure.
     var results: [QueryResult] = []
@@ -44,7 +44,7 @@ final class Session: Sendable {
     /// No answer came within the time limit. The connection was given up.
     case timedOut
 
-    /// What it means for the flights behind the first one.
+    /// The failure of the flights behind the first one.
     fileprivate var afterFirst: Failure {
       guard case .timedOut = self else { return self }
       return .lost(
@@ -59,7 +59,7 @@ final class Session: Sendable {
     }
   }
 
-  /// What a caller waits for.
+  /// A flight and the caller that waits for it.
   private struct Passenger: Sendable {
     let flight: Flight
     let continuation: CheckedContinuation<Landing, Never>
@@ -78,10 +78,10 @@ final class Session: Sendable {
   private let mailbox = Mutex(Mailbox())
   private let wake: WakePipe
 
-  /// What the session calls with the channel of each notification.
+  /// A closure that is called with the channel of each notification.
   private let onNotification: @Sendable (_ channel: String) -> Void
 
-  /// What the session calls when a connection is lost.
+  /// A closure that is called when a connection is lost.
   private let onLoss: @Sendable () -> Void
 
   /// Facts about the server, from the latest connection.
@@ -105,7 +105,7 @@ final class Session: Sendable {
     wake = try WakePipe()
   }
 
-  /// What the server said about itself when the session connected last.
+  /// The facts that the server told when the session connected last.
   var knownFacts: Facts { facts.withLock { $0 } }
 
   /// Sends a flight and waits for its answers.
@@ -135,7 +135,7 @@ final class Session: Sendable {
   private func takeMail() -> (passengers: [Passenger], isClosing: Bool) {
     mailbox.withLock { mailbox in
       defer { (mailbox.passengers, mailbox.isSignalled) = ([], false) }
-      // Whoever comes later starts another thread.
+      // A later caller starts another thread.
       if mailbox.isClosing, mailbox.passengers.isEmpty { mailbox.hasThread = false }
       return (mailbox.passengers, mailbox.isClosing)
     }
@@ -243,7 +243,7 @@ final class Session: Sendable {
       do throws(PostgresError) {
         try connection.readAvailable()
       } catch {
-        // What arrived before the end of the connection still counts.
+        // Answers that arrived before the end of the connection still count.
         land(connection, &sent)
         return .lost(error)
       }

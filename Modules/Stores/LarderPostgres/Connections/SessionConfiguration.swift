@@ -2,7 +2,7 @@
 import Foundation
 import Larder
 
-/// What every session of a database has in common.
+/// The configuration that all sessions of a database share.
 struct SessionConfiguration: Sendable {
   /// The keywords or the URI of the connection, which may hold a password.
   let connection: String

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The sessions of a database: one that only reads, so that a read never waits for a lock, and some that also write.
 final class SessionPool: Sendable {
-  /// What a caller wants a session for.
+  /// The purpose of a session.
   enum Use: Sendable {
     /// A flight that may wait for the locks of others.
     case write
@@ -104,7 +104,7 @@ final class SessionPool: Sendable {
     close()
   }
 
-  /// What the server said about itself when the first session connected.
+  /// The facts that the server told when the first session connected.
   var knownFacts: Session.Facts { sessions[0].knownFacts }
 
   /// Ends the sessions once their flights have landed.
@@ -135,7 +135,7 @@ final class SessionPool: Sendable {
   private func take(for use: Use) async throws -> Int {
     try Task.checkCancellation()
     let (index, number) = state.withLock { state in
-      // Nobody overtakes those who wait, or transactions would never get a session.
+      // No caller overtakes those who wait, or transactions would never get a session.
       if state.waiters.isEmpty, let index = state.allotment.take(for: use) { return (index as Int?, 0) }
       state.lastNumber += 1
       return (nil, state.lastNumber)
@@ -158,7 +158,7 @@ final class SessionPool: Sendable {
 
   private func wait(_ waiter: Waiter) {
     let found = state.withLock { state -> Result<Int, any Error>? in
-      // If the task was cancelled before it waits here, nobody would end its wait.
+      // If the task was cancelled before it waits here, nothing would end its wait.
       if Task.isCancelled { return .failure(CancellationError()) }
       if state.waiters.isEmpty, let index = state.allotment.take(for: waiter.use) { return .success(index) }
       state.waiters.append(waiter)

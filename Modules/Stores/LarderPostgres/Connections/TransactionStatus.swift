@@ -1,7 +1,7 @@
 #if Postgres
 import Larder
 
-/// What became of a transaction whose connection was lost during the commit.
+/// The outcome of a transaction whose connection was lost during the commit.
 enum TransactionStatus: Sendable, Equatable {
   case committed
   case aborted
@@ -15,7 +15,7 @@ enum TransactionStatus: Sendable, Equatable {
 
   private static let identity = Statement(Connection.identityQuery)
 
-  /// Makes the next commit wait for the server that the data is replicated to, and so for all earlier ones.
+  /// A statement whose commit waits for the server that the data is replicated to, and so for all earlier ones.
   static let replicatedMessage = Statement("SELECT pg_logical_emit_message(true, 'larder', '')::text")
 
   private static let pause = Duration.milliseconds(20)
