@@ -14,7 +14,8 @@ import Testing
     _ body: (PostgresProxy, PostgresDatabase, Setting) async throws -> Void
   ) async throws {
     // A proxy needs the socket of a local server.
-    try await Setting.run(on: server ?? PostgresServer.local) { setting in
+    let server = if let server { server } else { try await PostgresServer.local }
+    try await Setting.run(on: server) { setting in
       let proxy = try PostgresProxy(setting.server)
       let database = try await PostgresDatabase(
         proxy.connectionString, schema: setting.schema, connections: connections)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A store that closes its database when it is closed.
-private struct DatabaseOwner<Value: Sendable>: ForwardingDecorator {
+struct PostgresDatabaseOwner<Value: Sendable>: ForwardingDecorator {
   let base: PostgresStore<Value>
   let database: PostgresDatabase
 
@@ -17,7 +17,7 @@ private struct DatabaseOwner<Value: Sendable>: ForwardingDecorator {
   }
 }
 
-extension DatabaseOwner: MaintainableStore {}
+extension PostgresDatabaseOwner: MaintainableStore {}
 
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct PostgresStoreConformance {
   /// Opens a database at a location: a schema of its own.
@@ -32,14 +32,14 @@ extension DatabaseOwner: MaintainableStore {}
 
   static let readCommitted = ConformanceSuite(named: "PostgresStore", lacking: .observation) { location in
     let database = try await open(location, isolation: .readCommitted)
-    return DatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
+    return PostgresDatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
   }
 
   static let serializable = ConformanceSuite(
     named: "PostgresStore of JSON, serializable", lacking: .observation
   ) { location in
     let database = try await open(location, isolation: .serializable)
-    return DatabaseOwner(
+    return PostgresDatabaseOwner(
       base: try await PostgresStore<SampleValue?>(in: database, name: "users", codec: .json()), database: database)
   }
 
@@ -47,7 +47,7 @@ extension DatabaseOwner: MaintainableStore {}
     named: "PostgresStore with one connection", lacking: .observation
   ) { location in
     let database = try await open(location, isolation: .readCommitted, connections: 1)
-    return DatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
+    return PostgresDatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
   }
 
   @Test(arguments: readCommitted.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
