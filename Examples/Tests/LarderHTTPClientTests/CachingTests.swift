@@ -90,7 +90,9 @@ struct CachingTests {
 
   @Test(
     "The key is the target that is sent",
-    arguments: [("/a|b", "/a%7Cb"), ("/%zz", "/%25zz"), ("/a b?c|d", "/a%20b?c%7Cd"), ("", "/"), ("?a", "/?a")])
+    arguments: [
+      ("/a|b", "/a%7Cb"), ("/%zz", "/%25zz"), ("/a b?c|d", "/a%20b?c%7Cd"), ("", "/"), ("?a", "/?a"), ("/%FF", "/"),
+    ])
   func keys(path: String, sent: String) async throws {
     try await Setting.run { _, wire in
       try await wire.send(response(Self.fresh))

@@ -191,12 +191,9 @@ public struct CachedHTTPClient: Sendable {
   private func response(
     to request: HTTPClientRequest, _ target: ForwardedTarget, _ call: Call, _ received: ReceivedHops
   ) async throws -> HTTPCacheResponse {
-    var head = HTTPRequest(
+    let head = HTTPRequest(
       method: target.method, scheme: target.scheme, authority: target.authority, path: target.path,
       headerFields: try HTTPFields(of: request))
-    // The client frames the body itself. The cache needs to know whether there is one.
-    head.headerFields[.contentLength] = nil
-    head.headerFields[.transferEncoding] = request.body == nil ? nil : "chunked"
     let partition = partition(of: head, call)
     while true {
       do {
@@ -212,12 +209,12 @@ public struct CachedHTTPClient: Sendable {
     }
   }
 
+  private static let host = HTTPField.Name("Host")
+
   /// Returns the partition of a request, in which the field `Host` counts if it names another server than the URL.
   private func partition(of head: HTTPRequest, _ call: Call) -> [UInt8] {
     let partition = call.partition ?? cache.configuration.partition(head)
-    guard let host = HTTPField.Name("Host"), let name = head.headerFields[host], name != head.authority else {
-      return partition
-    }
+    guard let host = Self.host, let name = head.headerFields[host], name != head.authority else { return partition }
     return Array("Host: \(name)\n".utf8) + partition
   }
 
@@ -267,15 +264,19 @@ private struct EmptyBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 extension HTTPFields {
   /// Creates the fields of a request.
   ///
+  /// The client frames the body itself. The cache needs to know whether there is one.
+  ///
   /// - Throws: The errors of the client for invalid fields.
   fileprivate init(of request: HTTPClientRequest) throws {
     self.init()
-    reserveCapacity(request.headers.count)
+    reserveCapacity(request.headers.count + 1)
     for (name, value) in request.headers {
       guard let field = HTTPField.Name(name) else { throw HTTPClientError.invalidHeaderFieldNames([name]) }
       guard HTTPField.isValidValue(value) else { throw HTTPClientError.invalidHeaderFieldValues([value]) }
+      if field == .contentLength || field == .transferEncoding { continue }
       append(HTTPField(name: field, value: value))
     }
+    if request.body != nil { append(HTTPField(name: .transferEncoding, value: "chunked")) }
   }
 }
 

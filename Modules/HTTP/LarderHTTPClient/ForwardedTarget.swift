@@ -12,7 +12,7 @@ internal import Foundation
 /// The target of a request, as AsyncHTTPClient sends it.
 ///
 /// The client encodes the characters that no URL has: `|` becomes `%7C`, and `%zz` becomes `%25zz`. The key of a stored
-/// response is what was sent, so this type reads a URL with the same calls as the client.
+/// response is what was sent, so this type reads a URL as the client does.
 struct ForwardedTarget: Sendable {
   /// The method.
   let method: HTTPRequest.Method
@@ -39,9 +39,8 @@ struct ForwardedTarget: Sendable {
     self.scheme = scheme
     if host.contains(":"), !host.hasPrefix("[") { host = "[\(host)]" }
     authority = host + (url.port.map { ":\($0)" } ?? "")
-    let path =
-      url.path.isEmpty
-      ? "/" : URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedPath ?? url.path
+    // The client asks for the decoded path too. It is empty if its bytes are not UTF-8.
+    let path = url.path.isEmpty ? "/" : url.path(percentEncoded: true)
     self.path = path + (url.query.map { "?\($0)" } ?? "")
   }
 }
