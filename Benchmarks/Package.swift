@@ -11,7 +11,7 @@ let package = Package(
     // By name, so that the folder of the repository can have any name.
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPCache"]),
+      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -20,6 +20,14 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
+    // For the servers and the clients on loopback.
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.0.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     .executableTarget(
@@ -75,6 +83,7 @@ let package = Package(
       dependencies: [
         "ForwardingStore",
         "HTTPCacheRules",
+        "LoopbackHTTP",
         "RawLMDB",
         "RawSQLite",
         "RawZlib",
@@ -92,14 +101,18 @@ let package = Package(
         .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderHTTPClient", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderObservation", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"), .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
       ],
       exclude: ["Codecs/UserMessage.proto"]
     ),
@@ -111,6 +124,26 @@ let package = Package(
         .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
       ],
       swiftSettings: [.define("HTTPCache")]),
+    // The folder CachingProxy is a link to that of the example, whose server is internal.
+    .target(
+      name: "LoopbackHTTP",
+      dependencies: [
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderHTTPClient", package: "Larder"),
+        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+        .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      // The command starts the program, and the status line writes to its terminal.
+      exclude: ["CachingProxy/CachingProxyCommand.swift", "CachingProxy/StatusLine.swift"]),
     // Written in C, because Swift is part of the measured cost. LarderLMDB knows how to find LMDB.
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],

@@ -47,7 +47,7 @@ public struct Comparison: Sendable {
     + BatchedPuts.comparisons + Queues.comparisons + Codecs.comparisons
     + TypedStores.comparisons + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
     + CompressedFiles.comparisons + Observation.comparisons + BoundedStores.comparisons + HTTPCaches.comparisons
-    + Peers.comparisons
+    + LoopbackCaches.comparisons + Peers.comparisons
 
   /// The workloads of all comparisons, without duplicates.
   public static var workloads: [Workload] {

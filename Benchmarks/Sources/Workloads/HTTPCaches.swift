@@ -75,8 +75,10 @@ public enum HTTPCaches {
   /// The time at which the response is fresh.
   private static let now = Date(timeIntervalSince1970: 784_111_800)
 
-  private static func makeCache(_ store: some DataStore<[UInt8]>) async throws -> HTTPCache {
-    var configuration = HTTPCacheConfiguration.shared
+  static func makeCache(
+    _ store: some DataStore<[UInt8]>, _ configuration: HTTPCacheConfiguration = .shared
+  ) async throws -> HTTPCache {
+    var configuration = configuration
     configuration.capacity = 1_000_000_000
     configuration.largestBody = bodyLength
     configuration.now = { now }
