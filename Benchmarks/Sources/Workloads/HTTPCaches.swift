@@ -28,7 +28,7 @@ public enum HTTPCaches {
     Comparison(
       storing, beside: [Comparison.Yardstick(chunkWrites, limit: 1 / 0.7)], roundCount: 5),
     Comparison(
-      reuse, beside: [Comparison.Yardstick(chunkReads, limit: 1 / 0.8)], roundCount: 11),
+      reuse, beside: [Comparison.Yardstick(chunkReads, limit: 1 / 0.8)]),
   ]
 
   private static let decisionCount = 10_000

@@ -4,6 +4,7 @@ import HTTPTypes
 import Larder
 import LarderTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache
@@ -47,6 +48,24 @@ import Testing
     var configuration = HTTPCacheConfiguration.private
     configuration.capacity = 1_000_000_000
     return configuration
+  }
+
+  @Test func eightChunksAreReadTogether() async throws {
+    let store = CountingStore(base: MemoryStore())
+    let cache = try await HTTPCache(store, configuration: configuration())
+    let origin = origin(Atomics(), cacheControl: "max-age=60")
+    try await expectBody(try await cache.response(to: request()) { try await origin($0) }.body)
+    let before = store.chunkReads.value
+    let response = try await cache.response(to: request()) { try await origin($0) }
+    var iterator = response.body.makeAsyncIterator()
+    var counts: [Int] = []
+    for _ in 0..<10 {
+      _ = try await iterator.next()
+      counts.append(store.chunkReads.value - before)
+    }
+    // The first one is read before the head is returned.
+    #expect(counts == [1, 9, 9, 9, 9, 9, 9, 9, 9, 17])
+    #expect(origin.count == 1)
   }
 
   @Test func theOriginWaitsForTheReaderOfABodyThatIsNotStored() async throws {
@@ -141,6 +160,20 @@ import Testing
       let response = try await test.cache.response(to: request()) { try await origin($0) }
       _ = try await response.body.bytes(upTo: 0)
     }
+  }
+}
+
+/// A store that counts the reads of whole chunks.
+private struct CountingStore: ForwardingDecorator {
+  typealias Value = [UInt8]
+
+  let base: MemoryStore<[UInt8]>
+  let chunkReads = Atomics()
+
+  func value(forKey key: StoreKey) async throws -> [UInt8]? {
+    let value = try base.value(forKey: key)
+    if value?.count == StorageLayout.chunkLength { chunkReads.set(chunkReads.value + 1) }
+    return value
   }
 }
 

@@ -17,13 +17,19 @@ final class BodyReading: Sendable {
   }
 
   /// The maximum number of chunks that one call of the store reads, and so that a reading keeps in memory.
-  private static let chunksPerCall = 4
+  private static let chunksPerCall = 8
 
   private struct State {
     /// The segments that were not read yet, the next one last.
     var segments: [Segment]
     /// Whether a task waits for the next bytes.
     var isReading = false
+
+    /// Returns the next segment, and removes it if it is in memory.
+    mutating func nextSegment() -> Segment? {
+      if case .bytes = segments.last { return segments.removeLast() }
+      return segments.last
+    }
   }
 
   private let state: Mutex<State>
@@ -62,26 +68,26 @@ final class BodyReading: Sendable {
       throw HTTPCacheError(.bodyInUse, "another task is reading the body; read it in one task")
     }
     defer { state.withLock { $0.isReading = false } }
-    while let segment = state.withLock({ $0.segments.last }) {
+    while let segment = state.withLock({ $0.nextSegment() }) {
       switch segment {
       case .bytes(let bytes):
-        replaceSegment(by: [])
         onBytes(bytes.count, true)
         if !bytes.isEmpty { return bytes }
+      case .stored(_, let range) where range.isEmpty:
+        removeSegment()
       case .stored(let reader, let range):
-        guard !range.isEmpty else {
-          replaceSegment(by: [])
-          continue
-        }
         let chunks = try await read(reader, range)
         let end = chunks.reduce(range.lowerBound) { $0 + Int64($1.count) }
-        replaceSegment(by: chunks.map { .bytes($0) } + [.stored(reader, end..<range.upperBound)])
+        state.withLock { state in
+          state.segments[state.segments.count - 1] = .stored(reader, end..<range.upperBound)
+          state.segments += chunks.reversed().map { .bytes($0) }
+        }
       case .fetched(let fetch, let reader):
         if let bytes = try await fetch.next(reader, calls) {
           onBytes(bytes.count, false)
           return bytes
         }
-        replaceSegment(by: [])
+        removeSegment()
         fetch.removeReader(reader)
       }
     }
@@ -93,6 +99,7 @@ final class BodyReading: Sendable {
     do {
       return try await calls.reading {
         var chunks: [[UInt8]] = []
+        chunks.reserveCapacity(Self.chunksPerCall)
         var position = range.lowerBound
         while position < range.upperBound, chunks.count < Self.chunksPerCall {
           chunks.append(Array(try await reader.bytes(from: position, upTo: range.upperBound)))
@@ -108,11 +115,8 @@ final class BodyReading: Sendable {
     }
   }
 
-  private func replaceSegment(by segments: [Segment]) {
-    state.withLock { state in
-      state.segments.removeLast()
-      state.segments += segments.reversed()
-    }
+  private func removeSegment() {
+    _ = state.withLock { $0.segments.removeLast() }
   }
 }
 

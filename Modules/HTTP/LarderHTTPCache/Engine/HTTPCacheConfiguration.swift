@@ -112,7 +112,7 @@ public struct HTTPCacheConfiguration: Sendable {
 
   /// The time that an operation of the store may take.
   ///
-  /// Defaults to 5 seconds. Reading up to four chunks of a body, 256 KiB, counts as one operation.
+  /// Defaults to 5 seconds. Reading up to eight chunks of a body, 512 KiB, counts as one operation.
   ///
   /// After it, the cache continues as if the operation had failed, and does not use the store until the operation has
   /// returned or the time has passed again.
