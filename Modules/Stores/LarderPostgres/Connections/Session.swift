@@ -158,46 +158,45 @@ final class Session: Sendable {
     while true {
       let (passengers, isClosing) = takeMail()
       if isClosing, passengers.isEmpty, sent.isEmpty { return }
-      if !passengers.isEmpty, connection == nil {
+      var loss: PostgresError?
+      for passenger in passengers {
         do throws(PostgresError) {
-          connection = try connect()
+          // Connecting again for each of them could take the time limit each time.
+          if let loss { throw loss }
+          try send(passenger, &connection, &sent)
         } catch {
-          for passenger in passengers {
-            passenger.continuation.resume(returning: Landing(failure: .notSent(error)))
-          }
-          continue
-        }
-      }
-      for (index, passenger) in passengers.enumerated() {
-        let backend = connection?.backend
-        if let required = passenger.flight.backend, required != backend {
-          let error = PostgresError(sqlState: "", message: "the connection was lost during the transaction")
           passenger.continuation.resume(returning: Landing(failure: .notSent(error)))
-          continue
+          if passenger.flight.backend == nil { loss = error }
         }
-        guard let expected = connection?.send(passenger.flight) else {
-          // The loss is handled below; what was not sent has not happened.
-          for rest in passengers[index...] {
-            let error = connection?.lossError ?? PostgresError(sqlState: "", message: "the connection was lost")
-            rest.continuation.resume(returning: Landing(failure: .notSent(error), backend: backend))
-          }
-          break
-        }
-        sent.append(
-          Sent(
-            passenger: passenger, expected: expected[...], landing: Landing(backend: backend),
-            deadline: .now + configuration.timeout + Session.grace))
       }
-      guard let failure = exchange(connection, &sent) else { continue }
+      guard let failure = loss.map({ .lost($0) }) ?? exchange(connection, &sent) else { continue }
       for (index, flight) in sent.enumerated() {
         var landing = flight.landing
         if landing.failure?.isRefusal != true { landing.failure = index == 0 ? failure : failure.afterFirst }
         flight.passenger.continuation.resume(returning: landing)
       }
       sent = []
+      if connection != nil { onLoss() }
       connection = nil
-      onLoss()
     }
+  }
+
+  /// Sends a flight, on a new connection if there is none.
+  ///
+  /// - Throws: ``PostgresError`` if nothing was sent. Unless the flight belongs to another connection, this one is unusable.
+  private func send(
+    _ passenger: Passenger, _ connection: inout Connection?, _ sent: inout [Sent]
+  ) throws(PostgresError) {
+    if let required = passenger.flight.backend, required != connection?.backend {
+      throw PostgresError(sqlState: "", message: "the connection was lost during the transaction")
+    }
+    let live = if let connection { connection } else { try connect() }
+    connection = live
+    guard let expected = live.send(passenger.flight) else { throw live.lossError }
+    sent.append(
+      Sent(
+        passenger: passenger, expected: expected[...], landing: Landing(backend: live.backend),
+        deadline: .now + configuration.timeout + Session.grace))
   }
 
   /// The time by which the server is expected to end a statement by itself, before the connection is given up.
