@@ -1,4 +1,5 @@
 #if Postgres
+import Foundation
 import Larder
 import LarderPostgres
 import TestSupport
@@ -142,6 +143,25 @@ import Testing
       try await lock
       await other.close()
       #expect(try await store.value(forKey: "k") == 1)
+    }
+  }
+
+  @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
+    try await Setting.run(connections: 1, timeout: .milliseconds(500)) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      try await store.setValue(1, forKey: "k")
+      let pids = try await setting.psql(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = '\(setting.schema)'")
+      let backends = pids.split(separator: "\n").compactMap { Int32($0) }
+      for backend in backends { kill(backend, SIGSTOP) }
+      defer { for backend in backends { kill(backend, SIGCONT) } }
+      await expectError(.timedOut, isRetryable: true) { _ = try await store.value(forKey: "k") }
+      let error = await expectStoreError(.timedOut) { try await store.setValue(2, forKey: "k") }
+      #expect(error?.outcome == .unknown, "the commit may be under way")
+      // The next calls use new connections.
+      #expect(try await store.value(forKey: "k") == 1)
+      try await store.setValue(3, forKey: "k")
+      #expect(try await store.value(forKey: "k") == 3)
     }
   }
 

@@ -23,7 +23,8 @@ struct Setting: Sendable {
       if let ownServer { ownServer } else { try await PostgresServer.shared }
     let schema = try await server.newSchema()
     let database = try await PostgresDatabase(
-      server.connectionString, schema: schema, isolation: isolation, connections: connections, timeout: timeout)
+      "\(server.connectionString) application_name=\(schema)", schema: schema, isolation: isolation,
+      connections: connections, timeout: timeout)
     do {
       try await body(Setting(server: server, schema: schema, database: database))
     } catch {
@@ -36,7 +37,7 @@ struct Setting: Sendable {
   /// Waits until a number of sessions of this schema wait for a lock, and records an issue if they don't.
   func waitForBlocked(_ count: Int) async throws {
     let query = """
-      SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\(schema)%'
+      SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '\(schema)'
       """
     for _ in 0..<200 {
       if try await Int(server.run(psql: query)) ?? 0 >= count { return }
