@@ -97,6 +97,19 @@ import Testing
     }
   }
 
+  @Test func preparedStatementsThatAreGoneArePreparedAgain() async throws {
+    try await Setting.run(connections: 1) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await store.setValue(1, forKey: "k")
+      try await setting.database.write { try await $0.execute("DISCARD PLANS") }
+      try await store.setValue(2, forKey: "k")
+      try await setting.database.write { try await $0.execute("DEALLOCATE ALL") }
+      try await store.setValue(3, forKey: "k")
+      try await store.update(["k"]) { $0[0] = 4 }
+      #expect(try await store.value(forKey: "k") == 4)
+    }
+  }
+
   @Test func aStoreOfAnotherDatabaseIsRefused() async throws {
     try await Setting.run { setting in
       try await Setting.run { other in

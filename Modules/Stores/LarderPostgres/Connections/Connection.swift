@@ -222,6 +222,11 @@ final class Connection {
     prepared[StatementText(sql: sql)] = nil
   }
 
+  /// Forgets all prepared statements.
+  func forgetPreparations() {
+    prepared = [:]
+  }
+
   /// Sends as much as the socket takes.
   ///
   /// - Returns: Whether more is left, or `nil` if the connection is lost.

@@ -262,6 +262,8 @@ final class Session: Sendable {
       case (.rows, .result(let result)): sent[landedCount].landing.results.append(result)
       case (let expected, .failure(let error)):
         if case .preparation(let sql) = expected { connection.forget(sql) }
+        // A user's own SQL can drop prepared statements, and a table that was changed makes them useless.
+        if error.concernsPreparation { connection.forgetPreparations() }
         if sent[landedCount].landing.failure == nil { sent[landedCount].landing.failure = .refused(error) }
       case (.preparation(let sql), .skipped): connection.forget(sql)
       case (_, .skipped): break
