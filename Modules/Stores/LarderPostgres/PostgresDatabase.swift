@@ -71,8 +71,14 @@ public final class PostgresDatabase: Sendable {
     guard PostgresDatabase.canParse(connection) else {
       throw refusal("the connection is neither a list of keywords nor a URI that libpq understands")
     }
+    let options = PostgresDatabase.options(of: connection) ?? [:]
+    // The library alone knows how to prefer one host of several, and how to use addresses.
+    let isPlainList = options["hostaddr"] == nil && options["target_session_attrs"] != "prefer-standby"
     let configuration = SessionConfiguration(
-      connection: connection, schema: schema, durability: durability, isolation: isolation, access: access,
+      connection: connection,
+      hosts: isPlainList
+        ? SessionConfiguration.hosts(named: options["host"] ?? "", ports: options["port"] ?? "") : [],
+      schema: schema, durability: durability, isolation: isolation, access: access,
       timeout: timeout)
     do throws(PostgresError) {
       let pool = try SessionPool(configuration, writerCount: connections)
@@ -99,29 +105,30 @@ public final class PostgresDatabase: Sendable {
 
   private static func canParse(_ connection: String) -> Bool {
     // A name alone is the name of a database.
-    keywords(of: connection) != nil || !connection.contains("=") && !connection.contains("://")
+    options(of: connection) != nil || !connection.contains("=") && !connection.contains("://")
   }
 
   /// Returns whether a connection contains a password.
   static func hasPassword(_ connection: String) -> Bool {
-    keywords(of: connection)?.contains { $0 == "password" || $0 == "sslpassword" } ?? false
+    let options = options(of: connection) ?? [:]
+    return options["password"] != nil || options["sslpassword"] != nil
   }
 
-  /// Returns the keywords that a connection gives values to, or `nil` if libpq does not understand it.
-  private static func keywords(of connection: String) -> [String]? {
+  /// Returns the values of a connection by their keywords, or `nil` if libpq does not understand it.
+  private static func options(of connection: String) -> [String: String]? {
     var message: UnsafeMutablePointer<CChar>?
     guard let options = PQconninfoParse(connection, &message) else {
       PQfreemem(message)
       return nil
     }
     defer { PQconninfoFree(options) }
-    var keywords: [String] = []
+    var values: [String: String] = [:]
     var option = options
     while let keyword = option.pointee.keyword {
-      if option.pointee.val != nil { keywords.append(String(cString: keyword)) }
+      if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
       option += 1
     }
-    return keywords
+    return values
   }
 
   /// Connects for the first time.

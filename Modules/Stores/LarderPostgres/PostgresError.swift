@@ -31,6 +31,12 @@ public struct PostgresError: ValueFreeError, Hashable {
     sqlState == "26000" || sqlState == "0A000" && message.contains("cached plan")
   }
 
+  /// Whether the server has ended the connection.
+  var endsConnection: Bool { ["", "57", "08"].contains(sqlState.prefix(2)) && sqlState != "57014" }
+
+  /// Whether a transaction that it refused may succeed if it is repeated.
+  var mustRepeat: Bool { isConflict || concernsPreparation || ["57P01", "57P02"].contains(sqlState) }
+
   /// The code of the store error.
   var storeErrorCode: StoreError.Code {
     switch sqlState {
@@ -42,7 +48,9 @@ public struct PostgresError: ValueFreeError, Hashable {
     case "XX001", "XX002": .corrupted
     // A table or a column of an open store is missing or has another type.
     case "42P01", "3F000", "42703", "42804", "42883", "42P10": .conflict
-    case "40001", "40P01": .conflict
+    case "40001", "40P01", "25P02": .conflict
+    // The user's own SQL.
+    case "42601", "0A000", "08P01", "2D000": .invalidArgument
     default:
       switch sqlState.prefix(2) {
       case "28": .notPermitted
@@ -61,6 +69,7 @@ public struct PostgresError: ValueFreeError, Hashable {
   var isTransient: Bool {
     switch sqlState {
     case "", "57014", "55P03", "25P03", "25P04", "25006": true
+    case "08P01": false
     default: ["08", "40", "53", "57"].contains(sqlState.prefix(2))
     }
   }

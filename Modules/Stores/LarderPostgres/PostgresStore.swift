@@ -160,10 +160,9 @@ public final class PostgresStore<Value: Sendable>: DataStore {
       let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
         try self.encoded(changes, &allowance, during: .apply)
       }
-      try await adopting { adoption -> Void in
-        let statements = adoption + table.write(encoded)
-        try await handle.write(statements, locking: lock(for: encoded), for: .apply)
-      }
+      let adoption = pendingAdoption
+      try await handle.write(adoption + table.write(encoded), locking: lock(for: encoded), for: .apply)
+      if !adoption.isEmpty { noteAdoption() }
     }
   }
 
@@ -177,13 +176,14 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      return try await adopting { adoption in
-        try await handle.transaction(for: .update, first: [table.claim(keys), table.values(forKeys: keys)]) { _, rows in
-          let (result, statements) = try await changed(keys, rows[1], during: .update, body)
-          // Without a change, what was locked is rolled back with the rows for missing keys.
-          guard let statements else { return TransactionEnd(result: result, commits: false) }
-          return TransactionEnd(result: result, statements: adoption + statements)
-        }
+      let adoption = pendingAdoption
+      let first = [table.claim(keys), table.values(forKeys: keys)]
+      return try await handle.transaction(for: .update, first: first) { session, rows in
+        let (result, statements) = try await changed(keys, rows[1], during: .update, body)
+        // Without a change, what was locked is rolled back with the rows for missing keys.
+        guard let statements else { return TransactionEnd(result: result, commits: false) }
+        if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
+        return TransactionEnd(result: result, statements: adoption + statements)
       }
     }
   }
@@ -208,12 +208,12 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     await ownDatabase?.close()
   }
 
-  /// Calls a closure with the statement that records the codec, until one call has succeeded.
-  private func adopting<Result>(_ body: ([Statement]) async throws -> Result) async throws -> Result {
-    guard let statement = adoption.withLock({ $0 }) else { return try await body([]) }
-    let result = try await body([statement])
+  /// The statement that records the codec together with a write, or none if the codec is recorded.
+  var pendingAdoption: [Statement] { adoption.withLock { $0 }.map { [$0] } ?? [] }
+
+  /// Notes that a commit has recorded the codec.
+  func noteAdoption() {
     adoption.withLock { $0 = nil }
-    return result
   }
 }
 

@@ -159,8 +159,8 @@ public final class PostgresTransaction: Sendable {
     let encoded = try await BulkWork.run(atMost: batch.count) { allowance in
       try store.encoded(batch, &allowance, during: .write)
     }
-    let statements = (store.lock(for: encoded).map { [$0] } ?? []) + store.table.write(encoded)
-    _ = try await run(statements, of: store.handle, for: .write)
+    let lock = store.lock(for: encoded).map { [$0] } ?? []
+    try await write(lock + store.table.write(encoded), of: store, for: .write)
   }
 
   /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
@@ -178,17 +178,41 @@ public final class PostgresTransaction: Sendable {
     try store.information.check(updateOf: keys)
     let first = [store.table.claim(keys), store.table.values(forKeys: keys)]
     let rows = try await run(first, of: store.handle, for: .update)[1]
-    let (result, statements) = try await store.changed(keys, rows, during: .update, body)
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
-    _ = try await run(statements ?? unlocking, of: store.handle, for: .update)
+    let (result, statements): (Result, [Statement]?)
+    do {
+      (result, statements) = try await store.changed(keys, rows, during: .update, body)
+    } catch {
+      _ = try await run(unlocking, of: store.handle, for: .update)
+      throw error
+    }
+    if let statements {
+      try await write(statements, of: store, for: .update)
+    } else {
+      _ = try await run(unlocking, of: store.handle, for: .update)
+    }
     return result
+  }
+
+  /// Runs statements that write entries of a store, and records its codec if that is still to be done.
+  private func write<Value>(
+    _ statements: [Statement], of store: PostgresStore<Value>, for operation: StoreOperation
+  ) async throws {
+    let adoption = store.pendingAdoption
+    _ = try await run(adoption + statements, of: store.handle, for: operation)
+    if !adoption.isEmpty { afterCommit { store.noteAdoption() } }
   }
 
   // MARK: SQL
 
+  private static let maximumParameterCount = 65_535
+
   /// Runs a statement of your own in the transaction.
+  ///
+  /// A setting that it changes ends with the transaction if you write `SET LOCAL`. After `SET`, the connection is not used
+  /// any more.
   ///
   /// ```swift
   /// let rows = try await transaction.execute("SELECT name FROM people WHERE age > $1", ["30"])
@@ -199,12 +223,20 @@ public final class PostgresTransaction: Sendable {
   ///   - sql: One statement, with `$1`, `$2` and so on for its parameters.
   ///   - parameters: The parameters as text, in which `nil` is NULL. The server infers their types.
   /// - Returns: The rows, whose fields are text, in which `nil` is NULL.
-  /// - Throws: `StoreError`, whose `underlying` is a ``PostgresError`` with the server's code; `closed`; `timedOut`;
+  /// - Throws: `StoreError`, whose `underlying` is a ``PostgresError`` with the server's code; `invalidArgument` if the SQL
+  ///   or a parameter contains NUL, or if the SQL ends the transaction; `unsupported` for `COPY`; `closed`; `timedOut`;
   ///   `ioFailed`.
   @discardableResult
   public func execute(_ sql: String, _ parameters: [String?] = []) async throws -> [[String: String]] {
+    guard parameters.count <= PostgresTransaction.maximumParameterCount,
+      !sql.utf8.contains(0), parameters.allSatisfy({ $0?.utf8.contains(0) != true })
+    else {
+      throw StoreError(
+        .invalidArgument, during: .write, store: handle.name,
+        message: "the SQL and its parameters cannot contain NUL, and there are at most 65,535 parameters")
+    }
     let statement = Statement(sql, parameters.map { .inferred($0) }, isPrepared: false)
-    let rows = try await run([statement], of: handle, for: .write)[0]
+    let rows = try await session.runSQL(statement, store: handle.name)
     let names = (0..<rows.columnCount).map { rows.name(ofColumn: $0) }
     return (0..<rows.rowCount).map { row in
       Dictionary(

@@ -55,7 +55,10 @@ struct StoreCatalog: Sendable {
   private func exists(_ name: String, for operation: StoreOperation) async throws -> Bool {
     let rows = try await handle.read(
       Statement(
-        "SELECT 1 FROM information_schema.tables WHERE table_schema = $1 AND table_name = $2",
+        """
+        SELECT 1 FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+        WHERE namespace.nspname = $1 AND class.relname = $2
+        """,
         .text(handle.pool.configuration.schema), .text(name)), for: operation)
     return rows.rowCount > 0
   }
@@ -83,26 +86,21 @@ struct StoreCatalog: Sendable {
   ///
   /// - Throws: ``StoreError`` with `unsupported` if the table is not of the form of a store's.
   func findTable(_ name: String) async throws -> StoreTable? {
-    let schema = handle.pool.configuration.schema
     let columns = try await handle.read(
       Statement(
         """
-        SELECT column_name::text, data_type::text FROM information_schema.columns
-        WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position
-        """, .text(schema), .text(name)), for: .open)
+        SELECT attribute.attname::text, attribute.atttypid::int8,
+          EXISTS (SELECT FROM pg_index AS index WHERE index.indrelid = class.oid AND index.indisprimary
+            AND index.indnkeyatts = 1 AND index.indkey[0] = attribute.attnum)::int
+        FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+          JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid
+        WHERE namespace.nspname = $1 AND class.relname = $2 AND attribute.attnum > 0 AND NOT attribute.attisdropped
+        ORDER BY attribute.attnum
+        """, .text(handle.pool.configuration.schema), .text(name)), for: .open)
     guard columns.rowCount > 0 else { return nil }
-    let primaryKey = try await handle.read(
-      Statement(
-        """
-        SELECT usage.column_name::text FROM information_schema.table_constraints AS constraints
-        JOIN information_schema.key_column_usage AS usage USING (constraint_schema, constraint_name)
-        WHERE constraints.table_schema = $1 AND constraints.table_name = $2 AND usage.table_name = $2
-          AND constraints.constraint_type = 'PRIMARY KEY'
-        """, .text(schema), .text(name)), for: .open)
-    let types = (0..<columns.rowCount).map { (columns.text($0, 0) ?? "", columns.text($0, 1) ?? "") }
-    guard types.count == 2, types[0] == ("key", "bytea"), types[1].0 == "value",
-      let valueType = StoreTable.ValueType(rawValue: types[1].1),
-      primaryKey.rowCount == 1, primaryKey.text(0, 0) == "key"
+    guard columns.rowCount == 2, columns.text(0, 0) == "key", columns.integer(0, 2) == 1, columns.text(1, 0) == "value",
+      columns.integer(0, 1) == StoreTable.ValueType.bytes.identifier,
+      let valueType = StoreTable.ValueType.allCases.first(where: { $0.identifier == columns.integer(1, 1) })
     else {
       throw StoreError(
         .unsupported, during: .open, store: store,

@@ -6,11 +6,19 @@ import Larder
 /// A row whose value is NULL is no entry: an update makes one to lock a key that is missing.
 struct StoreTable: Sendable {
   /// The type of the column of values.
-  enum ValueType: String, Sendable {
+  enum ValueType: String, Sendable, CaseIterable {
     case bytes = "bytea"
 
     /// JSON exactly as it was written. The type `jsonb` would refuse `\u0000` and change numbers.
     case json
+
+    /// The identifier of the type in PostgreSQL's catalog.
+    var identifier: Int64 {
+      switch self {
+      case .bytes: 17
+      case .json: 114
+      }
+    }
   }
 
   /// The number of bytes of parameters of one statement, above which a batch is written by several.
@@ -135,16 +143,9 @@ struct StoreTable: Sendable {
   private func write(_ changes: [(key: StoreKey, value: ArraySlice<UInt8>?)]) -> [Statement] {
     let removed = changes.filter { $0.value == nil }.map(\.key)
     if removed.isEmpty { return [set(changes.map(\.key), to: changes.map(\.value))] }
-    if removed.count == changes.count {
-      return [
-        Statement(
-          """
-          DELETE FROM \(quotedName) WHERE key IN
-            (SELECT key FROM \(quotedName) WHERE key = ANY($1) ORDER BY key FOR UPDATE)
-          """, .keys(removed))
-      ]
-    }
-    // Together, so that one statement locks all keys in order.
+    // A removal alone needs no other key to be locked.
+    if changes.count == 1 { return [Statement("DELETE FROM \(quotedName) WHERE key = ANY($1)", .keys(removed))] }
+    // One statement locks all keys in order, also those that are missing, which get a row without a value.
     return [
       set(changes.map(\.key), to: changes.map(\.value)),
       Statement("DELETE FROM \(quotedName) WHERE key = ANY($1)", .keys(removed)),

@@ -43,6 +43,9 @@ final class Connection {
   /// The number of the last name.
   private var lastPrepared = 0
 
+  /// Whether the connection cannot be used any more, although the server still answers.
+  private var isBroken = false
+
   private init(
     _ connection: OpaquePointer, backend: Backend, server: Server
   ) {
@@ -66,19 +69,25 @@ final class Connection {
   ///
   /// - Parameters:
   ///   - configuration: The configuration.
+  ///   - host: The host, or `nil` for that of the configuration.
   ///   - wait: A closure that waits until a socket is ready, and returns whether it is before the deadline.
   /// - Throws: ``PostgresError``.
   static func connect(
-    _ configuration: SessionConfiguration, wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
+    _ configuration: SessionConfiguration, to host: SessionConfiguration.Host? = nil,
+    wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
   ) throws(PostgresError) -> Connection {
     // A later keyword replaces an earlier one, and `dbname` stands for all that the user's text contains. The intervals of
     // TCP, in seconds and milliseconds, find a server that has disappeared.
     let milliseconds = String(max(1, configuration.timeout.microseconds / 1000))
-    let keywords = [
+    var keywords = [
       "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
       "dbname", "client_encoding",
     ]
-    let values = ["larder", "30", "10", "3", milliseconds, configuration.connection, "UTF8"]
+    var values = ["larder", "30", "10", "3", milliseconds, configuration.connection, "UTF8"]
+    if let host {
+      keywords += ["host", "port"]
+      values += [host.name, host.port]
+    }
     let started = withCStrings(keywords) { keywords in
       withCStrings(values) { PQconnectStartParams(keywords, $0, 1) }
     }
@@ -93,17 +102,18 @@ final class Connection {
     var status = PGRES_POLLING_WRITING
     while status != PGRES_POLLING_OK {
       guard wait(PQsocket(raw), status == PGRES_POLLING_WRITING) else {
-        throw PostgresError(sqlState: "", message: "the connection was not made within the time limit")
+        throw lateError
       }
       status = PQconnectPoll(raw)
       if status == PGRES_POLLING_FAILED { throw connectError(raw) }
     }
     PQsetErrorVerbosity(raw, PQERRORS_DEFAULT)
-    try run(configuration.setup, on: raw)
-    let facts = try run(Connection.factsQuery, on: raw)
+    guard PQsetnonblocking(raw, 1) == 0 else { throw error(of: raw) }
+    try run(configuration.setup, on: raw, wait)
+    let facts = try run(Connection.factsQuery, on: raw, wait)
     // Other engines, and roles with few rights, cannot tell; the outcome of a lost commit is then unknown.
-    let identity = try? run(Connection.identityQuery, on: raw)
-    guard PQsetnonblocking(raw, 1) == 0, PQenterPipelineMode(raw) == 1 else { throw error(of: raw) }
+    let identity = try? run(Connection.identityQuery, on: raw, wait)
+    guard PQenterPipelineMode(raw) == 1 else { throw error(of: raw) }
     isReady = true
     return Connection(
       raw,
@@ -128,22 +138,46 @@ final class Connection {
       (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT stats_reset FROM pg_stat_bgwriter))
     """
 
-  /// Runs a statement and waits for it, before the session is used.
+  /// Runs statements before the session is used.
+  ///
+  /// - Returns: The result of the last statement.
   @discardableResult
-  private static func run(_ sql: String, on connection: OpaquePointer) throws(PostgresError) -> QueryResult {
-    guard let result = PQexec(connection, sql) else { throw error(of: connection) }
-    let status = PQresultStatus(result)
-    guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {
-      defer { PQclear(result) }
-      throw error(of: result, on: connection)
+  private static func run(
+    _ sql: String, on connection: OpaquePointer, _ wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
+  ) throws(PostgresError) -> QueryResult {
+    guard PQsendQuery(connection, sql) == 1 else { throw error(of: connection) }
+    while PQflush(connection) == 1 {
+      guard wait(PQsocket(connection), true) else { throw lateError }
     }
-    return QueryResult(result)
+    var last: QueryResult?
+    var failure: PostgresError?
+    while true {
+      while PQisBusy(connection) == 1 {
+        guard wait(PQsocket(connection), false) else { throw lateError }
+        guard PQconsumeInput(connection) == 1 else { throw error(of: connection) }
+      }
+      guard let result = PQgetResult(connection) else { break }
+      let status = PQresultStatus(result)
+      if status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK {
+        last = QueryResult(result)
+      } else {
+        failure = failure ?? error(of: result, on: connection)
+        PQclear(result)
+      }
+    }
+    if let failure { throw failure }
+    guard let last else { throw error(of: connection) }
+    return last
+  }
+
+  private static var lateError: PostgresError {
+    PostgresError(sqlState: "", message: "the connection was not made within the time limit")
   }
 
   private static func connectError(_ connection: OpaquePointer) -> PostgresError {
     let message = String(cString: PQerrorMessage(connection))
-    // Such as "FATAL:  28P01: password authentication failed". With several hosts, the last one counts.
-    let state = message.matches(of: #/[A-Z]+: +([0-9A-Z]{5}): /#).last.map { String($0.output.1) }
+    // Such as "FATAL:  28P01: password authentication failed", whose first word may be translated.
+    let state = message.matches(of: #/: +(?=[A-Z]*[0-9])([0-9A-Z]{5}): /#).last.map { String($0.output.1) }
     return PostgresError(sqlState: state ?? "", message: firstLine(of: message))
   }
 
@@ -178,10 +212,10 @@ final class Connection {
   /// - Returns: The answers that will come, or `nil` if the connection is unusable.
   func send(_ flight: Session.Flight) -> [Expected]? {
     var expected: [Expected] = []
-    for statement in flight.statements {
+    for (index, statement) in flight.statements.enumerated() {
       guard send(statement, &expected) else { return nil }
+      if flight.flushes.contains(index + 1), PQsendFlushRequest(connection) != 1 { return nil }
     }
-    if flight.flushes, PQsendFlushRequest(connection) != 1 { return nil }
     if let ending = flight.ending, !send(ending, &expected) { return nil }
     guard PQpipelineSync(connection) == 1 else { return nil }
     expected.append(.synchronization)
@@ -205,7 +239,7 @@ final class Connection {
     let lengths = parameters.map { Int32(clamping: $0.bytes?.count ?? 0) }
     let formats = parameters.map { $0.isText ? 0 : 1 as Int32 }
     let resultFormat: Int32 = statement.isPrepared ? 1 : 0
-    let isSent = withPointers(to: parameters[...], []) { pointers in
+    let isSent = withPointers(to: parameters) { pointers in
       if isPrepared, let name {
         PQsendQueryPrepared(connection, name, Int32(types.count), pointers, lengths, formats, resultFormat)
       } else {
@@ -271,14 +305,19 @@ final class Connection {
       return .skipped
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
       return .result(QueryResult(result))
+    case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+      // The library expects its data and nothing else, so the connection ends.
+      PQclear(result)
+      isBroken = true
+      return .failure(PostgresError(sqlState: "0A000", message: "COPY is not supported"))
     default:
       defer { PQclear(result) }
       return .failure(Connection.error(of: result, on: connection))
     }
   }
 
-  /// Whether the library has noticed that the connection is lost.
-  var isLost: Bool { PQstatus(connection) == CONNECTION_BAD }
+  /// Whether the connection is lost or cannot be used any more.
+  var isLost: Bool { isBroken || PQstatus(connection) == CONNECTION_BAD }
 
   /// The error that the connection ended with.
   var lossError: PostgresError { Connection.error(of: connection) }
@@ -315,19 +354,22 @@ private func withCStrings<Result>(
   return next(strings[...], [])
 }
 
-/// Calls a closure with pointers to the bytes of parameters.
+/// Calls a closure with pointers to the bytes of parameters, which are NULL for the value NULL.
 private func withPointers<Result>(
-  to parameters: ArraySlice<Parameter>, _ pointers: [UnsafePointer<CChar>?],
-  _ body: ([UnsafePointer<CChar>?]) -> Result
+  to parameters: [Parameter], _ body: ([UnsafePointer<CChar>?]) -> Result
 ) -> Result {
-  guard let first = parameters.first else { return body(pointers) }
-  guard let bytes = first.bytes else { return withPointers(to: parameters.dropFirst(), pointers + [nil], body) }
-  return bytes.withUnsafeBytes { buffer in
-    // An empty array may have no address, but NULL would be another value.
-    withUnsafePointer(to: 0 as CChar) { empty in
-      let pointer = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
-      return withPointers(to: parameters.dropFirst(), pointers + [pointer], body)
+  // One after another, behind a byte for those that are empty.
+  var bytes: [UInt8] = [0]
+  bytes.reserveCapacity(parameters.reduce(1) { $0 + ($1.bytes?.count ?? 0) })
+  let offsets = parameters.map { parameter in
+    parameter.bytes.map { value in
+      defer { bytes += value }
+      return value.isEmpty ? 0 : bytes.count
     }
+  }
+  return bytes.withUnsafeBytes { buffer in
+    let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+    return body(offsets.map { offset in offset.flatMap { start?.advanced(by: $0) } })
   }
 }
 #endif

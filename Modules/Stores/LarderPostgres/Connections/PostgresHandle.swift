@@ -106,32 +106,35 @@ final class PostgresHandle: Sendable {
   func write(
     _ statements: [Statement], locking lock: Statement? = nil, for operation: StoreOperation
   ) async throws -> [QueryResult] {
-    var flight = Session.Flight(statements: statements + [TransactionStatus.assignedNumber], flushes: true)
-    if let lock {
-      // A table can be locked only in a transaction that was begun. If it fails, it must be rolled back, so no other
-      // flight may be behind it.
-      flight.statements.insert(contentsOf: [Statement("BEGIN"), lock], at: 0)
-      flight.ending = Statement("COMMIT")
-    }
+    // A table can be locked only in a transaction that was begun.
+    let first = lock.map { [Statement("BEGIN"), TransactionStatus.number, $0] } ?? [TransactionStatus.number]
+    let numberIndex = lock == nil ? 0 : 1
+    let flight = Session.Flight(
+      statements: first + statements, ending: lock.map { _ in Statement("COMMIT") },
+      // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
+      // lost during the commit.
+      flushes: [numberIndex + 1, first.count + statements.count])
     return try await repeating(operation) {
-      try await session(for: lock == nil ? .write : .transaction, operation) { session in
+      try await session(operation) { session in
         let landing = await session.run(flight)
-        let results = Array(landing.results.dropFirst(lock == nil ? 0 : 2).prefix(statements.count))
+        let results = Array(landing.results.dropFirst(first.count).prefix(statements.count))
         switch landing.failure {
         case nil: return .finished(results)
         case .refused(let error):
           if lock != nil { await rollBack(landing.backend, on: session) }
           return .failed(error)
         case .notSent(let error): return .failed(error)
-        case .timedOut: throw timeoutError(during: operation, outcome: .unknown)
+        case .timedOut:
+          TransactionStatus.endLater(landing.backend, on: session)
+          throw timeoutError(during: operation, outcome: .unknown)
         case .lost(let error):
-          guard landing.results.count >= flight.statements.count else {
+          guard landing.results.count > numberIndex, let number = landing.results[numberIndex].text(0, 0) else {
             await TransactionStatus.end(landing.backend, on: session)
             throw unknownOutcome(error, during: operation)
           }
-          // A transaction without a number has written nothing.
-          guard let number = landing.results[flight.statements.count - 1].text(0, 0) else { return .finished(results) }
-          return try await found(results, number, landing.backend, error, on: session, during: operation)
+          // A commit whose results are lost is as unknown to the caller.
+          let known = results.count == statements.count ? results : nil
+          return try await found(known, number, landing.backend, error, on: session, during: operation)
         }
       }
     }
@@ -152,10 +155,9 @@ final class PostgresHandle: Sendable {
     _ body: (_ transaction: TransactionSession, _ results: [QueryResult]) async throws -> TransactionEnd<Result>
   ) async throws -> Result {
     try await repeating(operation) {
-      try await session(for: .transaction, operation) { session in
-        let number = isReading ? [] : [TransactionStatus.number]
-        let landing = await session.run(
-          Session.Flight(statements: [isReading ? snapshotBeginning : Statement("BEGIN")] + number + first))
+      try await session(operation) { session in
+        let begins = isReading ? [snapshotBeginning] : [Statement("BEGIN"), TransactionStatus.number]
+        let landing = await session.run(Session.Flight(statements: begins + first))
         switch landing.failure {
         case nil: break
         case .refused(let error):
@@ -165,13 +167,17 @@ final class PostgresHandle: Sendable {
         case .lost(let error): return .mustRepeat(error)
         case .timedOut: throw timeoutError(during: operation)
         }
-        let transaction = TransactionSession(session, landing.backend)
+        let number = isReading ? nil : landing.results[1].text(0, 0)
+        let transaction = TransactionSession(session, landing.backend, number: number)
+        defer { transaction.disconnectIfNeeded() }
         let end: TransactionEnd<Result>
         do {
           end = try await body(transaction, Array(landing.results.suffix(first.count)))
         } catch {
+          // First, so that a call of another task is not sent behind the rollback.
+          let failure = transaction.end()
           await rollBack(landing.backend, on: session)
-          if let failure = transaction.end(), failure.mustRepeat { return .mustRepeat(failure.error) }
+          if let failure, failure.mustRepeat { return .mustRepeat(failure.error) }
           throw error
         }
         // A closure cannot continue after a failed statement, even if it caught the error.
@@ -180,7 +186,7 @@ final class PostgresHandle: Sendable {
           return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
         }
         let finished = try await finish(
-          end, isReading ? nil : landing.results[1].text(0, 0), landing.backend, on: session, during: operation)
+          end, number, landing.backend, on: session, during: operation)
         if case .finished = finished { transaction.runCommitActions() }
         return finished
       }
@@ -205,20 +211,27 @@ final class PostgresHandle: Sendable {
     let flight = Session.Flight(statements: end.statements, ending: Statement("COMMIT"), backend: backend)
     let landing = await session.run(flight)
     switch landing.failure {
+    // The server answers the commit of a transaction that has failed with a rollback.
+    case nil where landing.results.last?.command != "COMMIT":
+      return .failed(PostgresError(sqlState: "25P02", message: "a statement of the transaction failed"))
     case nil: return .finished(end.result)
     case .refused(let error):
       await rollBack(backend, on: session)
       return .failed(error)
     case .notSent(let error): return .mustRepeat(error)
-    case .timedOut: throw timeoutError(during: operation, outcome: .unknown)
+    case .timedOut:
+      TransactionStatus.endLater(backend, on: session)
+      throw timeoutError(during: operation, outcome: .unknown)
     case .lost(let error):
       return try await found(end.result, number, backend, error, on: session, during: operation)
     }
   }
 
   private func rollBack(_ backend: Connection.Backend?, on session: Session) async {
-    // If this fails, the connection is lost, and the server rolls back.
-    _ = await session.run(Session.Flight(statements: [Statement("ROLLBACK")], backend: backend))
+    let rollback = Statement("ROLLBACK", [], isPrepared: false)
+    let landing = await session.run(Session.Flight(statements: [rollback], backend: backend))
+    // The server rolls back when the connection ends.
+    if landing.failure != nil { session.disconnect() }
   }
 
   // MARK: Attempts
@@ -239,33 +252,34 @@ final class PostgresHandle: Sendable {
   private func repeating<Result>(
     _ operation: StoreOperation, _ attempt: () async throws -> Attempt<Result>
   ) async throws -> Result {
+    let deadline = ContinuousClock.now + timeout
     var number = 1
     while true {
       let failure: PostgresError
       switch try await attempt() {
       case .finished(let result): return result
-      case .failed(let error) where error.isConflict || error.concernsPreparation: failure = error
+      case .failed(let error) where error.mustRepeat: failure = error
       case .failed(let error):
         throw StoreError(error, during: operation, store: name, message: "the server refused the operation")
       case .mustRepeat(let error): failure = error
       }
-      guard number < PostgresHandle.attemptLimit else {
+      guard number < PostgresHandle.attemptLimit, ContinuousClock.now < deadline else {
         throw StoreError(
           failure.isConflict ? .conflict : .ioFailed, during: operation, store: name,
-          message: "the operation failed \(number) times, because of others or because the connection was lost",
+          message: "gave up after \(number) attempts, the last of which the server or the connection ended",
           underlying: failure, isRetryable: true)
       }
-      // At random, so that those who met each other don't meet again.
+      // A random pause, so that transactions that were in conflict are not in conflict again.
       try await Task.sleep(for: .microseconds(Int.random(in: 0...(1000 << min(number, 6)))))
       number += 1
     }
   }
 
   private func session<Result>(
-    for use: SessionPool.Use, _ operation: StoreOperation, _ body: (Session) async throws -> Result
+    _ operation: StoreOperation, _ body: (Session) async throws -> Result
   ) async throws -> Result {
     do {
-      return try await pool.withSession(for: use, body)
+      return try await pool.withSession(body)
     } catch is SessionPool.PoolTimeout {
       throw StoreError(
         .timedOut, during: operation, store: name,
@@ -291,15 +305,17 @@ final class PostgresHandle: Sendable {
   /// Finds out what became of a transaction whose connection was lost during the commit.
   ///
   /// - Parameters:
-  ///   - result: The result of the attempt if the transaction was committed.
+  ///   - result: The result of the attempt if the transaction was committed, or `nil` if it was lost.
   ///   - number: The number of the transaction.
   private func found<Result>(
-    _ result: Result, _ number: String, _ backend: Connection.Backend?, _ error: PostgresError, on session: Session,
+    _ result: Result?, _ number: String, _ backend: Connection.Backend?, _ error: PostgresError, on session: Session,
     during operation: StoreOperation
   ) async throws -> Attempt<Result> {
     guard let backend else { throw unknownOutcome(error, during: operation) }
     switch await TransactionStatus.find(number, of: backend, on: session, within: timeout) {
-    case .committed: return .finished(result)
+    case .committed:
+      guard let result else { throw unknownOutcome(error, during: operation) }
+      return .finished(result)
     case .aborted: return .mustRepeat(error)
     case .unknown: throw unknownOutcome(error, during: operation)
     }

@@ -24,6 +24,9 @@ final class QueryResult: @unchecked Sendable {
   /// The number of columns.
   var columnCount: Int { Int(PQnfields(result)) }
 
+  /// The command that was run, such as `COMMIT` or `SELECT 1`.
+  var command: String { String(cString: PQcmdStatus(result)) }
+
   /// The number of rows that a statement wrote.
   var changedRowCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 

@@ -16,9 +16,9 @@ final class Session: Sendable {
     /// A last statement, such as COMMIT.
     var ending: Statement?
 
-    /// Whether the results of the statements are sent before the ending and the commit, so that they arrive even if the
-    /// connection is lost during the commit.
-    var flushes = false
+    /// The numbers of statements after which the server sends the results so far, without waiting for the end of the
+    /// flight, so that they arrive even if the connection is lost later.
+    var flushes: [Int] = []
 
     /// The connection whose transaction the flight belongs to, or `nil` if any will do.
     var backend: Connection.Backend?
@@ -50,13 +50,6 @@ final class Session: Sendable {
       return .lost(
         PostgresError(sqlState: "", message: "the connection was given up, because the server did not answer"))
     }
-
-    /// Whether the server has refused the transaction, so that it stays rolled back even if the connection is lost then.
-    fileprivate var isRefusal: Bool {
-      guard case .refused(let error) = self else { return false }
-      // With these, the server announces the end of the connection, also after a commit.
-      return !["", "57", "08"].contains(error.sqlState.prefix(2))
-    }
   }
 
   /// A flight and the caller that waits for it.
@@ -69,6 +62,9 @@ final class Session: Sendable {
     var passengers: [Passenger] = []
     var hasThread = false
     var isClosing = false
+
+    /// Whether the connection must not be used any more.
+    var mustDisconnect = false
 
     /// Whether the thread was told to look here and has not done so yet.
     var isSignalled = false
@@ -121,6 +117,11 @@ final class Session: Sendable {
     }
   }
 
+  /// Ends the connection before the next flight, which gets a new one.
+  func disconnect() {
+    mailbox.withLock { $0.mustDisconnect = true }
+  }
+
   /// Ends the session once the flights that were sent have landed.
   func close() {
     let signals = mailbox.withLock { mailbox in
@@ -132,12 +133,23 @@ final class Session: Sendable {
   }
 
   /// Takes what has arrived in the mailbox.
-  private func takeMail() -> (passengers: [Passenger], isClosing: Bool) {
+  ///
+  /// - Parameter isIdle: Whether no flight is in the air.
+  /// - Returns: The flights to send, and whether the thread must end.
+  private func takeMail(isIdle: Bool) -> (passengers: [Passenger], mustEnd: Bool) {
     mailbox.withLock { mailbox in
       defer { (mailbox.passengers, mailbox.isSignalled) = ([], false) }
+      let mustEnd = mailbox.isClosing && isIdle && mailbox.passengers.isEmpty
       // A later caller starts another thread.
-      if mailbox.isClosing, mailbox.passengers.isEmpty { mailbox.hasThread = false }
-      return (mailbox.passengers, mailbox.isClosing)
+      if mustEnd { mailbox.hasThread = false }
+      return (mailbox.passengers, mustEnd)
+    }
+  }
+
+  private func takeDisconnection() -> Bool {
+    mailbox.withLock { mailbox in
+      defer { mailbox.mustDisconnect = false }
+      return mailbox.mustDisconnect
     }
   }
 
@@ -148,7 +160,12 @@ final class Session: Sendable {
     let passenger: Passenger
     var expected: ArraySlice<Connection.Expected>
     var landing: Landing
-    let deadline: ContinuousClock.Instant
+
+    /// Whether the server has refused a statement before the commit.
+    var isRefused = false
+
+    /// The time until which the server must answer, from the moment at which the flight is the first.
+    var deadline: ContinuousClock.Instant
   }
 
   /// Serves the session until it is closed.
@@ -156,8 +173,9 @@ final class Session: Sendable {
     var connection: Connection?
     var sent: [Sent] = []
     while true {
-      let (passengers, isClosing) = takeMail()
-      if isClosing, passengers.isEmpty, sent.isEmpty { return }
+      let (passengers, mustEnd) = takeMail(isIdle: sent.isEmpty)
+      if mustEnd { return }
+      if sent.isEmpty, takeDisconnection() { connection = nil }
       var loss: PostgresError?
       for passenger in passengers {
         do throws(PostgresError) {
@@ -166,13 +184,15 @@ final class Session: Sendable {
           try send(passenger, &connection, &sent)
         } catch {
           passenger.continuation.resume(returning: Landing(failure: .notSent(error)))
-          if passenger.flight.backend == nil { loss = error }
+          // Another transaction's connection is lost already.
+          if passenger.flight.backend == nil || passenger.flight.backend == connection?.backend { loss = error }
         }
       }
       guard let failure = loss.map({ .lost($0) }) ?? exchange(connection, &sent) else { continue }
       for (index, flight) in sent.enumerated() {
         var landing = flight.landing
-        if landing.failure?.isRefusal != true { landing.failure = index == 0 ? failure : failure.afterFirst }
+        // A transaction that was refused stays rolled back.
+        if !flight.isRefused { landing.failure = index == 0 ? failure : failure.afterFirst }
         flight.passenger.continuation.resume(returning: landing)
       }
       sent = []
@@ -203,13 +223,24 @@ final class Session: Sendable {
   private static let grace = Duration.seconds(1)
 
   private func connect() throws(PostgresError) -> Connection {
+    let hosts: [SessionConfiguration.Host?] = configuration.hosts.isEmpty ? [nil] : configuration.hosts
     let deadline = ContinuousClock.now + configuration.timeout
-    let connection = try Connection.connect(configuration) { socket, forWriting in
-      wait(for: socket, forWriting ? Int16(POLLOUT) : Int16(POLLIN), deadline: deadline)
+    var failure: PostgresError?
+    for (index, host) in hosts.enumerated() {
+      let now = ContinuousClock.now
+      let share = now + now.duration(to: deadline) / (hosts.count - index)
+      do throws(PostgresError) {
+        let connection = try Connection.connect(configuration, to: host) { socket, forWriting in
+          wait(for: socket, forWriting ? Int16(POLLOUT) : Int16(POLLIN), deadline: share)
+        }
+        let new = Facts(server: connection.server, databaseName: connection.databaseName)
+        facts.withLock { $0 = new }
+        return connection
+      } catch {
+        failure = error
+      }
     }
-    let new = Facts(server: connection.server, databaseName: connection.databaseName)
-    facts.withLock { $0 = new }
-    return connection
+    throw failure ?? PostgresError(sqlState: "", message: "there is no host")
   }
 
   /// Waits for a socket alone.
@@ -264,7 +295,15 @@ final class Session: Sendable {
         if case .preparation(let sql) = expected { connection.forget(sql) }
         // A user's own SQL can drop prepared statements, and a table that was changed makes them useless.
         if error.concernsPreparation { connection.forgetPreparations() }
-        if sent[landedCount].landing.failure == nil { sent[landedCount].landing.failure = .refused(error) }
+        if sent[landedCount].landing.failure == nil {
+          sent[landedCount].landing.failure = .refused(error)
+          // During the commit, the end of the connection leaves it open whether the transaction was committed.
+          let isCommitting =
+            sent[landedCount].landing.results.count >= sent[landedCount].passenger.flight.statements.count
+          let isOfServer = !error.sqlState.isEmpty
+          sent[landedCount].isRefused = isOfServer && (!isCommitting || !error.endsConnection)
+        }
+        if connection.isLost { break answers }
       case (.preparation(let sql), .skipped): connection.forget(sql)
       case (_, .skipped): break
       case (.rows, .end), (.preparation, .end):
@@ -281,6 +320,7 @@ final class Session: Sendable {
       }
     }
     sent.removeFirst(landedCount)
+    if landedCount > 0, !sent.isEmpty { sent[0].deadline = .now + configuration.timeout + Session.grace }
     while let channel = connection.nextNotification() { onNotification(channel) }
   }
 

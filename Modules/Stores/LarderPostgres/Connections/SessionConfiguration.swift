@@ -7,6 +7,17 @@ struct SessionConfiguration: Sendable {
   /// The keywords or the URI of the connection, which may hold a password.
   let connection: String
 
+  /// One of several hosts.
+  struct Host: Sendable, Equatable {
+    var name: String
+    var port: String
+  }
+
+  /// The hosts of the connection if it names several, or none.
+  ///
+  /// Each gets its share of the time limit, because the library would spend all of it on the first one.
+  var hosts: [Host] = []
+
   /// The schema that holds the tables.
   let schema: String
 
@@ -34,6 +45,14 @@ struct SessionConfiguration: Sendable {
       SET lock_timeout = 0;
       SET idle_in_transaction_session_timeout = \(milliseconds);
       """
+  }
+
+  /// Returns the hosts of lists such as those of libpq: names, and one port for all or one for each.
+  static func hosts(named names: String, ports: String) -> [Host] {
+    let names = names.split(separator: ",", omittingEmptySubsequences: false).map { String($0) }
+    let ports = ports.split(separator: ",", omittingEmptySubsequences: false).map { String($0) }
+    guard names.count > 1, ports.count == 1 || ports.count == names.count else { return [] }
+    return names.indices.map { Host(name: names[$0], port: ports.count == 1 ? ports[0] : ports[$0]) }
   }
 
   /// Returns a name as an identifier for SQL.

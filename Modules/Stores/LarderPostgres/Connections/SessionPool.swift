@@ -5,21 +5,12 @@ import Synchronization
 
 /// The sessions of a database: one that only reads, so that a read never waits for a lock, and some that also write.
 final class SessionPool: Sendable {
-  /// The purpose of a session.
-  enum Use: Sendable {
-    /// A flight that may wait for the locks of others.
-    case write
-    /// A transaction of several flights.
-    case transaction
-  }
-
   /// Which session serves whom; a plain value, tested by itself.
   struct Allotment {
-    /// The flights and transactions of a session.
+    /// The reads of a session, and whether it has a write or a transaction.
     struct Load: Equatable {
       var reads = 0
-      var writes = 0
-      var hasTransaction = false
+      var isWriting = false
     }
 
     private(set) var loads: [Load]
@@ -32,29 +23,21 @@ final class SessionPool: Sendable {
     /// Returns the session for a flight that reads: the one with the fewest, of those where it waits for no lock.
     mutating func takeForReading() -> Int {
       var best = 0
-      for index in loads.indices.dropFirst() where loads[index].writes == 0 && !loads[index].hasTransaction {
+      for index in loads.indices.dropFirst() where !loads[index].isWriting {
         if loads[index].reads < loads[best].reads { best = index }
       }
       loads[best].reads += 1
       return best
     }
 
-    /// Returns the session for a write or a transaction, or `nil` if all are taken.
+    /// Returns the session for a write or a transaction, which has it for itself, or `nil` if all are taken.
     ///
-    /// A flight may follow others. A transaction waits until a session has no write to do, because it would hold its own
-    /// locks no longer than necessary only then.
-    mutating func take(for use: Use) -> Int? {
-      var best: Int?
-      for index in loads.indices.dropFirst() where !loads[index].hasTransaction {
-        if use == .transaction, loads[index].writes > 0 { continue }
-        if let found = best, loads[found].writes <= loads[index].writes { continue }
-        best = index
-      }
-      guard let best else { return nil }
-      switch use {
-      case .write: loads[best].writes += 1
-      case .transaction: loads[best].hasTransaction = true
-      }
+    /// A write behind another one would wait for the locks that the other waits for, and its outcome would be unknown if
+    /// the other is given up.
+    mutating func takeForWriting() -> Int? {
+      let free = loads.indices.dropFirst().filter { !loads[$0].isWriting }
+      guard let best = free.min(by: { loads[$0].reads < loads[$1].reads }) else { return nil }
+      loads[best].isWriting = true
       return best
     }
 
@@ -62,17 +45,13 @@ final class SessionPool: Sendable {
       loads[index].reads -= 1
     }
 
-    mutating func end(_ use: Use, _ index: Int) {
-      switch use {
-      case .write: loads[index].writes -= 1
-      case .transaction: loads[index].hasTransaction = false
-      }
+    mutating func endWriting(_ index: Int) {
+      loads[index].isWriting = false
     }
   }
 
   private struct Waiter {
     let number: Int
-    let use: Use
     let continuation: CheckedContinuation<Result<Int, any Error>, Never>
   }
 
@@ -123,20 +102,20 @@ final class SessionPool: Sendable {
   /// Calls a closure with a session for a write or a transaction, after waiting for one.
   ///
   /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; the error that `body` throws.
-  func withSession<Result>(for use: Use, _ body: (Session) async throws -> Result) async throws -> Result {
-    let index = try await take(for: use)
-    defer { give { $0.end(use, index) } }
+  func withSession<Result>(_ body: (Session) async throws -> Result) async throws -> Result {
+    let index = try await takeForWriting()
+    defer { give { $0.endWriting(index) } }
     return try await body(sessions[index])
   }
 
   /// No session became free within the time limit.
   struct PoolTimeout: Error {}
 
-  private func take(for use: Use) async throws -> Int {
+  private func takeForWriting() async throws -> Int {
     try Task.checkCancellation()
     let (index, number) = state.withLock { state in
-      // No caller overtakes those who wait, or transactions would never get a session.
-      if state.waiters.isEmpty, let index = state.allotment.take(for: use) { return (index as Int?, 0) }
+      // No caller overtakes those who wait.
+      if state.waiters.isEmpty, let index = state.allotment.takeForWriting() { return (index as Int?, 0) }
       state.lastNumber += 1
       return (nil, state.lastNumber)
     }
@@ -149,7 +128,7 @@ final class SessionPool: Sendable {
     defer { timer.cancel() }
     return try await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        wait(Waiter(number: number, use: use, continuation: continuation))
+        wait(Waiter(number: number, continuation: continuation))
       }
     } onCancel: {
       giveUp(number, CancellationError())
@@ -160,7 +139,7 @@ final class SessionPool: Sendable {
     let found = state.withLock { state -> Result<Int, any Error>? in
       // If the task was cancelled before it waits here, nothing would end its wait.
       if Task.isCancelled { return .failure(CancellationError()) }
-      if state.waiters.isEmpty, let index = state.allotment.take(for: waiter.use) { return .success(index) }
+      if state.waiters.isEmpty, let index = state.allotment.takeForWriting() { return .success(index) }
       state.waiters.append(waiter)
       return nil
     }
@@ -172,8 +151,6 @@ final class SessionPool: Sendable {
       state.waiters.firstIndex { $0.number == number }.map { state.waiters.remove(at: $0) }
     }
     waiter?.continuation.resume(returning: .failure(error))
-    // Those behind it may be able to use what it could not.
-    give { _ in }
   }
 
   /// Changes the allotment, and hands sessions to those who wait.
@@ -181,7 +158,7 @@ final class SessionPool: Sendable {
     let served = state.withLock { state in
       change(&state.allotment)
       var served: [(Waiter, Int)] = []
-      while let first = state.waiters.first, let index = state.allotment.take(for: first.use) {
+      while !state.waiters.isEmpty, let index = state.allotment.takeForWriting() {
         served.append((state.waiters.removeFirst(), index))
       }
       return served

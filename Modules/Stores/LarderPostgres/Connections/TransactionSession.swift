@@ -13,18 +13,28 @@ final class TransactionSession: Sendable {
 
   private let session: Session
   private let backend: Connection.Backend?
+
+  /// The number of the transaction, or `nil` if it only reads.
+  private let number: String?
   private struct State {
     var failure: Failure?
     var hasEnded = false
+    var mustDisconnect = false
     var commitActions: [@Sendable () -> Void] = []
   }
 
   private let state = Mutex(State())
 
   /// Creates the session of a transaction that a connection has begun.
-  init(_ session: Session, _ backend: Connection.Backend?) {
+  ///
+  /// - Parameters:
+  ///   - session: The session.
+  ///   - backend: The connection.
+  ///   - number: The number of the transaction, or `nil` if it only reads.
+  init(_ session: Session, _ backend: Connection.Backend?, number: String?) {
     self.session = session
     self.backend = backend
+    self.number = number
   }
 
   /// Runs statements in one round trip.
@@ -49,6 +59,31 @@ final class TransactionSession: Sendable {
       }
     state.withLock { $0.failure = $0.failure ?? found }
     throw storeError(found.error, during: operation, store: store)
+  }
+
+  /// Runs a statement of the user.
+  ///
+  /// - Throws: ``StoreError``, with `invalidArgument` if the statement has ended the transaction.
+  func runSQL(_ statement: Statement, store: String) async throws -> QueryResult {
+    // Not prepared, because the user's statement may drop prepared ones.
+    let check = number == nil ? [] : [Statement(TransactionStatus.number.sql, [], isPrepared: false)]
+    let results = try await run([statement] + check, for: .write, store: store)
+    if !check.isEmpty, results[1].text(0, 0) != number {
+      let error = PostgresError(
+        sqlState: "2D000", message: "the SQL ended the transaction; its changes may be committed")
+      state.withLock { $0.failure = $0.failure ?? Failure(error: error, mustRepeat: false) }
+      throw storeError(error, during: .write, store: store)
+    }
+    // Later users of the connection must not find the user's settings.
+    if ["SET", "RESET", "DISCARD"].contains(where: results[0].command.hasPrefix) {
+      state.withLock { $0.mustDisconnect = true }
+    }
+    return results[0]
+  }
+
+  /// Ends the connection after the transaction, if the user has changed its settings.
+  func disconnectIfNeeded() {
+    if state.withLock({ $0.mustDisconnect }) { session.disconnect() }
   }
 
   /// Ends the transaction for its users.

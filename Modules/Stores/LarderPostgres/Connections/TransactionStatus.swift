@@ -7,9 +7,6 @@ enum TransactionStatus: Sendable, Equatable {
   case aborted
   case unknown
 
-  /// A statement for the number of the running transaction, which is NULL if it has written nothing.
-  static let assignedNumber = Statement("SELECT pg_current_xact_id_if_assigned()::text")
-
   /// A statement for the number of the running transaction, which gets one.
   static let number = Statement("SELECT pg_current_xact_id()::text")
 
@@ -56,6 +53,11 @@ enum TransactionStatus: Sendable, Equatable {
   static func end(_ backend: Connection.Backend?, on session: Session) async {
     guard let backend else { return }
     _ = await session.run(Session.Flight(statements: [ending(of: backend)]))
+  }
+
+  /// Ends a process of the server that may still hold locks, without waiting for it.
+  static func endLater(_ backend: Connection.Backend?, on session: Session) {
+    Task { await end(backend, on: session) }
   }
 
   /// Ends a process, and waits until it has ended.
