@@ -73,7 +73,7 @@ extension PostgresServer {
   private static let schemas = Mutex<[String: Task<String, any Error>]>([:])
 
   /// Returns the schema that stands for a location of a conformance case.
-  fileprivate func schema(of location: ConformanceLocation) async throws -> String {
+  func schema(of location: ConformanceLocation) async throws -> String {
     let task = PostgresServer.schemas.withLock { schemas in
       let task = schemas[location.path("schema")] ?? Task { try await newSchema() }
       schemas[location.path("schema")] = task

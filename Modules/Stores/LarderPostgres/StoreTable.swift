@@ -70,9 +70,10 @@ struct StoreTable: Sendable {
       """, bounds + [.integer(Int64(limit))])
   }
 
-  private static func condition(_ range: KeyRange) -> (sql: String, bounds: [Parameter]) {
-    guard let upperBound = range.upperBound else { return ("key >= $1", [.key(range.lowerBound)]) }
-    return ("key >= $1 AND key < $2", [.key(range.lowerBound), .key(upperBound)])
+  /// Returns the condition that a key is in a range, and its parameters, which begin with the number `first`.
+  static func condition(_ range: KeyRange, from first: Int = 1) -> (sql: String, bounds: [Parameter]) {
+    guard let upperBound = range.upperBound else { return ("key >= $\(first)", [.key(range.lowerBound)]) }
+    return ("key >= $\(first) AND key < $\(first + 1)", [.key(range.lowerBound), .key(upperBound)])
   }
 
   // MARK: Writing

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// The wait queue of a queue's consumers.
+/// The wait queue of the consumers of a ``DurableQueue``.
 ///
 /// A signal wakes one consumer, the one that has waited longest. A consumer enters before it looks for an item, so that
 /// it misses no signal.
-final class ConsumerWaits: Sendable {
+package final class ConsumerWaits: Sendable {
   private struct Waiter: Sendable {
     let number: UInt64
     /// Present while the consumer is suspended.
@@ -21,8 +21,11 @@ final class ConsumerWaits: Sendable {
 
   private let state = Mutex(State())
 
+  /// Creates an empty wait queue.
+  package init() {}
+
   /// Adds a consumer that will look for an item.
-  func enter() -> UInt64 {
+  package func enter() -> UInt64 {
     state.withLock { state in
       let number = state.nextNumber
       state.nextNumber += 1
@@ -32,7 +35,7 @@ final class ConsumerWaits: Sendable {
   }
 
   /// Removes a consumer that did not have to wait, and passes on a signal that it received.
-  func leave(_ number: UInt64) {
+  package func leave(_ number: UInt64) {
     let wasSignalled = state.withLock { state in
       state.waiters.removeAll { $0.number == number }
       return state.signalled.remove(number) != nil
@@ -47,7 +50,7 @@ final class ConsumerWaits: Sendable {
   ///   - duration: The maximum duration; `nil` for no limit.
   ///   - clock: The clock that measures it.
   /// - Throws: `CancellationError` if the task is cancelled.
-  func wait(_ number: UInt64, atMost duration: Duration?, clock: any Clock<Duration>) async throws {
+  package func wait(_ number: UInt64, atMost duration: Duration?, clock: any Clock<Duration>) async throws {
     let timer = duration.map { duration in
       Task {
         do {
@@ -95,7 +98,7 @@ final class ConsumerWaits: Sendable {
   }
 
   /// Wakes the consumer that has waited longest.
-  func signal() {
+  package func signal() {
     let waiter = state.withLock { state -> Waiter? in
       guard !state.waiters.isEmpty else { return nil }
       let waiter = state.waiters.removeFirst()
@@ -106,7 +109,7 @@ final class ConsumerWaits: Sendable {
   }
 
   /// Wakes all consumers, now and from now on.
-  func close() {
+  package func close() {
     let waiters = state.withLock { state in
       state.isClosed = true
       for waiter in state.waiters where waiter.continuation == nil { state.signalled.insert(waiter.number) }

@@ -1,0 +1,130 @@
+#if Postgres
+public import Larder
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Looking at the queue, and dead letters.
+extension PostgresQueue {
+  /// Returns the items that would be received first, without leasing them; see `DurableQueue`.
+  public func peek(max: Int) async throws -> [StoreEntry<Element>] {
+    try information.check(limit: max, for: .peek)
+    return try await handle.run(.peek) {
+      let statement = statements.peek(max, maximumDeliveries: configuration.deliveryLimit)
+      return try await entries(of: handle.read(statement, for: .peek), during: .peek)
+    }
+  }
+
+  /// Returns the number of items in each state, and the age of the oldest item; see `DurableQueue`.
+  ///
+  /// PostgreSQL counts the rows one by one, so it takes longer for a queue with more items. An item that waits for earlier
+  /// items of its group counts as waiting.
+  public func queueStatistics() async throws -> QueueStatistics {
+    let rows = try await handle.run(.statistics) { try await handle.read(statements.statistics, for: .statistics) }
+    func count(_ column: Int) -> Int { Int(rows.integer(0, column) ?? 0) }
+    return QueueStatistics(
+      counts: QueueCounts(waiting: count(0), delayed: count(1), leased: count(2), dead: count(3)),
+      oldestAge: rows.integer(0, 4).map { .microseconds(max(0, $0)) })
+  }
+
+  /// Calls a closure for each item that a call of this object turns into a dead letter; see `DurableQueue`.
+  public func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation {
+    deaths.add(observer)
+  }
+
+  // MARK: Dead letters
+
+  /// Returns dead letters in the order of arrival; see `DurableQueue`.
+  public func deadLetters(limit: Int, after sequence: UInt128) async throws -> [DeadLetter<Element>] {
+    try information.check(limit: limit, for: .deadLetters)
+    return try await handle.run(.deadLetters) {
+      let statement = statements.deadLetters(limit: limit, after: Int64(clamping: sequence))
+      let rows = try await handle.read(statement, for: .deadLetters)
+      return try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
+        try (0..<rows.rowCount).map { row in
+          try allowance.take(rows.withBytes(row, 5) { $0?.count ?? 0 })
+          let key = rows.key(row, 1)
+          let value = Result { () throws(StoreError) in
+            try self.value(of: rows, row, 5, forKey: key, during: .deadLetters)
+          }
+          return DeadLetter(
+            key: key, sequence: UInt128(clamping: rows.integer(row, 0) ?? 0), attempts: Int(rows.integer(row, 2) ?? 0),
+            reason: DeathReason(rawValue: UInt8(clamping: rows.integer(row, 3) ?? 0)),
+            date: Date(microseconds: rows.integer(row, 4) ?? 0), value: value)
+        }
+      }
+    }
+  }
+
+  /// Moves the dead letters of several keys to the end of the queue; see `DurableQueue`.
+  ///
+  /// The call waits for all others that change the queue, and they wait for it.
+  @discardableResult
+  public func requeue(_ keys: [StoreKey]) async throws -> Int {
+    try information.checkWritable(for: .requeue)
+    try information.check(keys, for: .requeue)
+    return try await handle.run(.requeue) {
+      let rows = try await requeue(statements.requeue(keys), .deadLetters(keys))
+      if !rows.isNull(0, 1) {
+        throw StoreError(
+          .conflict, during: .requeue, store: information.name, key: rows.key(0, 1),
+          message: "the dead letter cannot be requeued, because an item in the queue has its key")
+      }
+      return Int(rows.integer(0, 0) ?? 0)
+    }
+  }
+
+  /// Moves all dead letters to the end of the queue in their order of arrival; see `DurableQueue`.
+  ///
+  /// They are moved a thousand at a time. Meanwhile, all other calls that change the queue wait.
+  @discardableResult
+  public func requeueDeadLetters() async throws -> Int {
+    try information.checkWritable(for: .requeue)
+    return try await handle.run(.requeue) {
+      // Excludes items that become dead letters during this call.
+      let found = try await handle.read(statements.lastDeadLetter, for: .requeue)
+      guard let last = found.integer(0, 0) else { return 0 }
+      var (count, first) = (0, Int64(0))
+      while true {
+        let rows = try await requeue(statements.requeue(after: first, upTo: last), .allDeadLetters)
+        count += Int(rows.integer(0, 0) ?? 0)
+        guard let next = rows.integer(0, 1) else { return count }
+        first = next
+      }
+    }
+  }
+
+  private func requeue(_ statement: Statement, _ groups: QueueStatements.GroupSource) async throws -> QueryResult {
+    let call = Int64.random(in: .min ... .max)
+    var list = [statements.lockGroups(groups, call), statement] + statements.advance(call)
+    if configuration.capacity != nil { list.append(statements.forgetRoom) }
+    let rows = try await write(list, locking: true, for: .requeue)[1]
+    noteChange()
+    return rows
+  }
+
+  /// Permanently removes the dead letters of several keys; see `DurableQueue`.
+  @discardableResult
+  public func purgeDeadLetters(_ keys: [StoreKey]) async throws -> Int {
+    try information.checkWritable(for: .purgeDeadLetters)
+    try information.check(keys, for: .purgeDeadLetters)
+    return try await purge(keys)
+  }
+
+  /// Permanently removes all dead letters; see `DurableQueue`.
+  @discardableResult
+  public func purgeDeadLetters() async throws -> Int {
+    try information.checkWritable(for: .purgeDeadLetters)
+    return try await purge(nil)
+  }
+
+  private func purge(_ keys: [StoreKey]?) async throws -> Int {
+    try await handle.run(.purgeDeadLetters) {
+      try await write([statements.purge(keys)], for: .purgeDeadLetters)[0].changedRowCount
+    }
+  }
+}
+#endif

@@ -1,0 +1,150 @@
+#if Postgres
+public import Larder
+
+/// Enqueuing items.
+extension PostgresQueue {
+  /// Appends items to the queue in order, atomically.
+  ///
+  /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
+  /// ``PostgresQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter.
+  ///
+  /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
+  /// - Returns: The result for each item, in order.
+  /// - Throws: `StoreError` with `invalidKey`; `invalidArgument` if a delay, a priority or a group is invalid;
+  ///   `encodingFailed`; `valueTooLarge`; `full`; `conflict`; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
+  @discardableResult
+  public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
+    try information.check(inputs)
+    return try await handle.run(.enqueue) {
+      let new = try await newItems(inputs)
+      guard !new.keys.isEmpty else { return [] }
+      let plan = enqueuing(new)
+      let results = try await write(plan.statements, for: .enqueue)
+      noteChange()
+      return try enqueued(new, plan, results)
+    }
+  }
+
+  /// Returns items with their keys and encoded values.
+  fileprivate func newItems(_ inputs: [QueueInput<Element>]) async throws -> NewItems {
+    try await BulkWork.run(atMost: inputs.count) { [self] allowance in
+      var new = NewItems()
+      var seen: Set<StoreKey> = []
+      for input in inputs {
+        let key = input.id ?? makeKey()
+        new.keys.append(key)
+        // Even an item that is a duplicate within the call must be encodable.
+        let payload = try allowance.encode {
+          var bytes: [UInt8] = []
+          try coder.append(input.value, forKey: key, to: &bytes, during: .enqueue)
+          return bytes
+        }
+        guard seen.insert(key).inserted else { continue }
+        new.items.keys.append(key)
+        new.items.payloads.append(payload[...])
+        new.items.delays.append(input.delay.microseconds)
+        new.items.priorities.append(Int64(input.priority))
+        new.items.groups.append(input.group)
+        new.items.named.append(input.id == nil ? 0 : 1)
+      }
+      return new
+    }
+  }
+
+  /// Returns the statements that enqueue items.
+  fileprivate func enqueuing(_ new: NewItems) -> EnqueuingPlan {
+    let items = new.items
+    let groups = items.groups.compactMap { $0 }
+    let call = Int64.random(in: .min ... .max)
+    var plan = EnqueuingPlan()
+    if let capacity = configuration.capacity {
+      plan.statements += statements.makeRoom(items.keys.count, capacity: capacity)
+    }
+    if !groups.isEmpty { plan.statements.append(statements.lockGroups(.groups(groups), call)) }
+    plan.insertion = plan.statements.count
+    plan.statements.append(statements.insert(items, isLimited: configuration.capacity != nil))
+    if configuration.capacity != nil { plan.statements.append(statements.takeRoom(items.keys.count)) }
+    if !groups.isEmpty { plan.statements += statements.advance(call) }
+    if items.named.contains(1) {
+      plan.search = plan.statements.count
+      plan.statements.append(statements.sequences(ofKeys: items.keys))
+    }
+    return plan
+  }
+
+  /// Returns what became of items.
+  ///
+  /// - Throws: ``StoreError`` with `full`, if nothing was enqueued because there was no room.
+  fileprivate func enqueued(
+    _ new: NewItems, _ plan: EnqueuingPlan, _ results: [QueryResult]
+  ) throws -> [EnqueuedItem] {
+    func sequences(_ rows: QueryResult, key: Int, sequence: Int) -> [StoreKey: UInt128] {
+      Dictionary(
+        (0..<rows.rowCount).map { (rows.key($0, key), UInt128(clamping: rows.integer($0, sequence) ?? 0)) },
+        uniquingKeysWith: { first, _ in first })
+    }
+    var inserted = sequences(results[plan.insertion], key: 1, sequence: 0)
+    let known = plan.search.map { sequences(results[$0], key: 0, sequence: 1) } ?? [:]
+    return try new.keys.map { key in
+      if let sequence = inserted.removeValue(forKey: key) { return EnqueuedItem(key: key, sequence: sequence) }
+      guard let sequence = known[key] else {
+        throw StoreError(
+          .full, during: .enqueue, store: information.name,
+          message: "the queue has no room for \(new.items.keys.count) more items; its capacity is "
+            + "\(configuration.capacity ?? 0)", isRetryable: true)
+      }
+      return EnqueuedItem(key: key, sequence: sequence, isDuplicate: true)
+    }
+  }
+}
+
+/// The statements that enqueue items.
+private struct EnqueuingPlan: Sendable {
+  var statements: [Statement] = []
+  /// The position of the statement that returns the items that were enqueued.
+  var insertion = 0
+  /// The position of the statement that returns the items of all ids, if there are any.
+  var search: Int?
+}
+
+/// Items to enqueue.
+private struct NewItems: Sendable {
+  /// The key of each input.
+  var keys: [StoreKey] = []
+  /// The items, without those that are duplicates within the call.
+  var items = QueueStatements.Items()
+}
+
+extension PostgresTransaction {
+  /// Appends items to a queue in order.
+  ///
+  /// The items can be received after the transaction is committed. If it is not, they were never in the queue. An id is
+  /// free or taken as of the commit: another transaction that enqueues the same id meanwhile waits for this one.
+  ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.setValue(order, forKey: "17", in: orders)
+  ///   try await transaction.enqueue([QueueInput(OrderPlaced(order: 17))], in: outbox)
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - inputs: The items, each with an optional id, delay, priority and group.
+  ///   - queue: A queue of this database.
+  /// - Returns: The result for each item, in order.
+  /// - Throws: `StoreError`: `invalidArgument` if an argument is invalid or if the queue belongs to another database; the
+  ///   errors of ``PostgresQueue/enqueue(_:)``.
+  @discardableResult
+  public func enqueue<Element>(
+    _ inputs: [QueueInput<Element>], in queue: PostgresQueue<Element>
+  ) async throws -> [EnqueuedItem] {
+    try queue.information.check(inputs)
+    let new = try await queue.newItems(inputs)
+    guard !new.keys.isEmpty else { return [] }
+    let plan = queue.enqueuing(new)
+    let results = try await run(plan.statements, of: queue.handle, for: .enqueue)
+    afterCommit { queue.noteChange() }
+    return try queue.enqueued(new, plan, results)
+  }
+}
+#endif

@@ -1,0 +1,270 @@
+#if Postgres
+public import Larder
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A leased item that cannot be delivered.
+private struct FailedDelivery: Error {
+  enum Reason {
+    /// The item cannot be decoded.
+    case undecodable
+    /// The program lacks something to decode the item.
+    case deferred
+  }
+
+  let receipt: DeliveryReceipt
+  let reason: Reason
+  let error: StoreError
+}
+
+/// What one transaction has leased.
+private struct Leased<Element: Sendable>: Sendable {
+  var readings: [Result<Delivery<Element>, FailedDelivery>] = []
+  /// Whether there is only one item because it may have crashed its consumer.
+  var isAlone = false
+  /// The time until the first delay or lease ends, if it was asked for.
+  var nextEnd: Duration?
+}
+
+/// Receiving items.
+extension PostgresQueue {
+  /// The most items that one transaction leases, and the most that cannot be delivered in one call.
+  private static var leaseLimit: Int { 1000 }
+
+  /// Leases and returns the first items that are due, without waiting for any; see `DurableQueue`.
+  ///
+  /// An item that may have crashed its consumer before is returned alone, even if other items wait. Items that another
+  /// consumer is just taking or changing are passed over.
+  ///
+  /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
+  /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
+  /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
+  /// make no dead letters, and wait for the delay of the retry policy, at least one second.
+  ///
+  /// - Parameters:
+  ///   - max: The maximum number of items, at least 1.
+  ///   - lease: The duration of the leases, which must be greater than zero.
+  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
+  ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
+  ///   `CancellationError` if the task was cancelled before an item was leased.
+  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+    try information.checkWritable(for: .receive)
+    try information.check(lease: lease, for: .receive)
+    try information.check(maximumDeliveries: max)
+    return try await handle.run(.receive) {
+      var deliveries: [Delivery<Element>] = []
+      var failures: [FailedDelivery] = []
+      while deliveries.count < max, failures.count < Self.leaseLimit {
+        let leased: Leased<Element>
+        do {
+          leased = try await self.lease(
+            min(max - deliveries.count, Self.leaseLimit), lease, mayBeSuspect: deliveries.isEmpty,
+            mayBeDeferred: deliveries.isEmpty && failures.isEmpty)
+        } catch  where !deliveries.isEmpty {
+          // The next call reports the error.
+          break
+        } catch {
+          try await withdraw(failures, lease: lease)
+          throw error
+        }
+        if leased.readings.isEmpty { break }
+        for reading in leased.readings {
+          switch reading {
+          case .success(let delivery): deliveries.append(delivery)
+          case .failure(let failure): failures.append(failure)
+          }
+        }
+        if let failure = failures.first(where: { $0.reason == .deferred }) {
+          _ = try await release(
+            deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
+          throw failure.error
+        }
+        let mustStop = !decodingRecord.hasDecoded && failures.count >= DecodingRecord<UInt128>.failureLimit
+        if mustStop || leased.isAlone && !deliveries.isEmpty { break }
+      }
+      let refused = try await withdraw(failures, lease: lease)
+      if let first = refused.first, deliveries.isEmpty { throw first.error }
+      return deliveries
+    }
+  }
+
+  /// Waits until an item is due, and leases it; see `DurableQueue`.
+  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
+    try information.checkWritable(for: .receive)
+    try information.check(lease: lease, for: .receive)
+    return try await handle.run(.receive) {
+      while true {
+        let number = waits.enter()
+        let leased: Leased<Element>
+        do {
+          try Task.checkCancellation()
+          leased = try await self.lease(1, lease, mayBeSuspect: true, mayBeDeferred: true, findsNextEnd: true)
+          if leased.readings.isEmpty { try handle.checkOpen(for: .receive) }
+        } catch {
+          // Otherwise a later signal would be for this consumer.
+          waits.leave(number)
+          throw error
+        }
+        guard let reading = leased.readings.first else {
+          let time = min(leased.nextEnd ?? configuration.pollInterval, configuration.pollInterval)
+          try await waits.wait(number, atMost: time, clock: clock)
+          continue
+        }
+        waits.leave(number)
+        // There may be more items than signals.
+        waits.signal()
+        switch reading {
+        case .success(let delivery): return .success(delivery)
+        case .failure(let failure) where failure.reason == .deferred:
+          _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
+          throw failure.error
+        case .failure(let failure):
+          let mustStop = decodingRecord.noteFailure()
+          try await withdraw([failure], lease: lease)
+          if mustStop { throw failure.error }
+          return .failure(failure.error)
+        }
+      }
+    }
+  }
+
+  // MARK: Leasing
+
+  /// Leases and decodes some items.
+  private func lease(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, mayBeDeferred: Bool, findsNextEnd: Bool = false
+  ) async throws -> Leased<Element> {
+    let deferred = decodingRecord.deferred
+    let leased = try await self.lease(
+      wanted, lease, mayBeSuspect: mayBeSuspect, skipping: deferred, findsNextEnd: findsNextEnd)
+    guard leased.readings.isEmpty, mayBeDeferred, !deferred.isEmpty else { return leased }
+    return try await self.lease(
+      wanted, lease, mayBeSuspect: mayBeSuspect, skipping: [], findsNextEnd: findsNextEnd)
+  }
+
+  private func lease(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, skipping skipped: Set<UInt128>, findsNextEnd: Bool
+  ) async throws -> Leased<Element> {
+    while true {
+      let epoch = Int64.random(in: .min ... .max) & ~1
+      let takes = statements.lease(
+        wanted, lease.microseconds, epoch: epoch, mayBeSuspect: mayBeSuspect,
+        skipping: skipped.map { Int64(clamping: $0) })
+      let settles = statements.settle(maximumDeliveries: configuration.deliveryLimit)
+      let results = try await write([settles, takes] + (findsNextEnd ? [statements.nextEnd] : []), for: .receive)
+      let (hasMore, hasExhausted) = (results[0].integer(0, 0) == 1, results[0].integer(0, 1) == 1)
+      if noteTime(results[0].integer(0, 2) ?? 0) { try await boundByDuration(during: .receive) }
+      let rows = results[1]
+      if hasExhausted {
+        do {
+          try await buryExhausted()
+        } catch  where rows.rowCount > 0 {
+          // The items are leased. The next call buries what is left.
+        }
+      }
+      // What was due may have been behind many others, or behind an item that is a dead letter now.
+      if rows.rowCount == 0, hasMore || hasExhausted { continue }
+      var leased = try await readings(of: rows)
+      if findsNextEnd { leased.nextEnd = nextEnd(results[2]) }
+      return leased
+    }
+  }
+
+  private func nextEnd(_ rows: QueryResult) -> Duration? {
+    guard rows.rowCount == 1, let time = rows.integer(0, 0) else { return nil }
+    return .microseconds(max(time, 1000))
+  }
+
+  /// Makes dead letters of items whose last lease has ended.
+  private func buryExhausted() async throws {
+    let call = Int64.random(in: .min ... .max)
+    let limit = configuration.deliveryLimit
+    let list =
+      [
+        statements.lockGroups(.exhausted(maximumDeliveries: limit), call),
+        statements.buryExhausted(
+          call, maximumDeliveries: limit, window: configuration.duplicateWindow.microseconds,
+          retention: configuration.deadLetterRetention?.microseconds),
+      ] + statements.advance(call)
+    let rows = try await write(list, for: .receive)[1]
+    report(rows)
+    if rows.rowCount > 0 { noteChange() }
+  }
+
+  /// Reports the dead letters in the result of a release.
+  func report(_ rows: QueryResult) {
+    deaths.report(
+      (0..<rows.rowCount).compactMap { row in
+        guard let reason = rows.integer(row, 4) else { return nil }
+        return QueueDeath(
+          key: rows.key(row, 3), sequence: UInt128(clamping: rows.integer(row, 0) ?? 0),
+          attempts: Int(rows.integer(row, 1) ?? 0), reason: DeathReason(rawValue: UInt8(clamping: reason)))
+      })
+  }
+
+  // MARK: Decoding
+
+  /// Decodes leased items in the order of delivery.
+  private func readings(of rows: QueryResult) async throws -> Leased<Element> {
+    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
+      let order = (0..<rows.rowCount).map { row in
+        (row: row, priority: rows.integer(row, 6) ?? 0, sequence: rows.integer(row, 0) ?? 0)
+      }.sorted { ($1.priority, $0.sequence) < ($0.priority, $1.sequence) }
+      var leased = Leased<Element>()
+      for (row, _, _) in order {
+        try allowance.take(rows.withBytes(row, 4) { $0?.count ?? 0 })
+        leased.readings.append(reading(of: rows, row))
+        leased.isAlone = rows.integer(row, 8) == 1
+      }
+      return leased
+    }
+  }
+
+  private func reading(of rows: QueryResult, _ row: Int) -> Result<Delivery<Element>, FailedDelivery> {
+    let receipt = DeliveryReceipt(rows, row)
+    let sequence = receipt.sequence
+    let key = rows.key(row, 3)
+    do throws(StoreError) {
+      let value = try self.value(of: rows, row, 4, forKey: key, during: .receive)
+      decodingRecord.noteSuccess(of: sequence)
+      return .success(
+        Delivery(
+          key: key, value: value, receipt: receipt, enqueueDate: Date(microseconds: rows.integer(row, 5) ?? 0),
+          priority: Int(rows.integer(row, 6) ?? 0), group: rows.isNull(row, 7) ? nil : rows.key(row, 7),
+          isSuspect: rows.integer(row, 8) == 1))
+    } catch {
+      if error.isAboutProgram { decodingRecord.noteDeferral(of: sequence) }
+      return .failure(
+        FailedDelivery(receipt: receipt, reason: error.isAboutProgram ? .deferred : .undecodable, error: error))
+    }
+  }
+
+  /// Ends the leases of items that cannot be decoded, and ignores stale receipts.
+  ///
+  /// - Returns: The failures that may be the program's.
+  @discardableResult
+  private func withdraw(_ failures: [FailedDelivery], lease: Duration) async throws -> [FailedDelivery] {
+    guard !failures.isEmpty else { return [] }
+    let hasDecoded = decodingRecord.hasDecoded
+    let releases = failures.map { failure in
+      let attempt = failure.receipt.attempt
+      var release = QueueStatements.Release(
+        receipt: failure.receipt, delay: retrying.delay(afterAttempt: attempt), counts: hasDecoded, death: nil)
+      if hasDecoded {
+        if attempt >= configuration.decodingLimit { release.death = .undecodable }
+      } else {
+        // Even if the retry policy has no delay, or the item would block other items.
+        release.delay = max(release.delay, min(lease.microseconds, 1_000_000))
+      }
+      return release
+    }
+    _ = try await self.release(releases, .receive)
+    return hasDecoded ? [] : failures
+  }
+}
+#endif

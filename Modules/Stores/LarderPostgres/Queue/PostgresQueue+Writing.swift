@@ -1,0 +1,114 @@
+#if Postgres
+public import Larder
+
+/// The queue as a store.
+extension PostgresQueue {
+  /// Applies several changes atomically; see `DataStore`.
+  ///
+  /// Setting an existing key replaces its item without changing the item's position. Setting a new key enqueues an item,
+  /// even if its id is remembered. Removing a key withdraws its item. The call waits for all others that change the queue,
+  /// and they wait for it.
+  public func apply(_ changes: ChangeBatch<Element>) async throws {
+    try await handle.run(.apply) {
+      try information.check(changes)
+      guard !changes.isEmpty else { return }
+      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
+        try changes.changes.map { change in
+          try change.mapValue { key, value in
+            try allowance.encode {
+              var bytes: [UInt8] = []
+              try coder.append(value, forKey: key, to: &bytes, during: .apply)
+              return bytes
+            }
+          }
+        }
+      }
+      _ = try await write(statements(for: encoded), locking: true, for: .apply)
+      noteChange()
+    }
+  }
+
+  /// Reads, modifies and writes the items of several keys atomically; see `DataStore`.
+  ///
+  /// An item that the body leaves unchanged keeps its lease. The call waits for all others that change the queue, and they
+  /// wait for it. The body may run more than once, because a transaction that meets a conflict is repeated.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Element?]) throws -> Result
+  ) async throws -> Result {
+    try await handle.run(.update) {
+      try information.check(updateOf: keys)
+      let first = (tableLock.map { [$0] } ?? []) + [statements.payloads(forKeys: keys)]
+      let result = try await handle.transaction(for: .update, first: first) { _, results in
+        let rows = results[results.count - 1]
+        let payloads = Dictionary(
+          (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
+          uniquingKeysWith: { first, _ in first })
+        var slots = try await values(of: rows, forKeys: keys, during: .update)
+        let result = try body(&slots)
+        try information.check(slotCount: slots.count, forUpdateOf: keys)
+        var changes: [Change<[UInt8]>] = []
+        for (key, value) in zip(keys, slots) {
+          guard let value else {
+            if payloads[key] != nil { changes.append(.remove(key)) }
+            continue
+          }
+          var bytes: [UInt8] = []
+          try coder.append(value, forKey: key, replacing: payloads[key].map { $0[...] }, to: &bytes, during: .update)
+          if payloads[key] != bytes { changes.append(.set(key, bytes)) }
+        }
+        return TransactionEnd(result: result, statements: statements(for: changes), commits: !changes.isEmpty)
+      }
+      noteChange()
+      return result
+    }
+  }
+
+  /// Returns the statements that make changes in order, if nobody else changes the queue meanwhile.
+  private func statements(for changes: [Change<[UInt8]>]) -> [Statement] {
+    let call = Int64.random(in: .min ... .max)
+    var list: [Statement] = []
+    var run = Run()
+    var (hasSet, hasRemoved) = (false, false)
+    func end(_ run: inout Run) {
+      if !run.set.isEmpty {
+        hasSet = true
+        list.append(statements.set(run.set, to: run.set.map { (run.payloads[$0] ?? [])[...] }))
+      }
+      if !run.removed.isEmpty {
+        hasRemoved = true
+        list += [statements.lockGroups(.keys(run.removed), call), statements.remove(run.removed)]
+      }
+      run = Run()
+    }
+    for change in changes {
+      switch change {
+      case .set(let key, let payload):
+        if !run.removed.isEmpty { end(&run) }
+        if run.payloads.updateValue(payload, forKey: key) == nil { run.set.append(key) }
+      case .remove(let key):
+        if !run.set.isEmpty { end(&run) }
+        run.removed.append(key)
+      case .removeAll(let range):
+        end(&run)
+        hasRemoved = true
+        list += [statements.lockGroups(.range(range), call), statements.remove(range)]
+      }
+    }
+    end(&run)
+    if hasRemoved { list += statements.advance(call) }
+    if hasSet, configuration.capacity != nil { list.append(statements.forgetRoom) }
+    return list
+  }
+}
+
+/// Changes of one kind that follow each other: either all set an item, or all remove one.
+///
+/// A removal is no part of a set that follows it, because an item that is removed and set again goes to the end.
+private struct Run {
+  /// In the order in which they were first set.
+  var set: [StoreKey] = []
+  var payloads: [StoreKey: [UInt8]] = [:]
+  var removed: [StoreKey] = []
+}
+#endif

@@ -1,0 +1,308 @@
+#if Postgres
+public import Larder
+import LarderCBOR
+import Synchronization
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A durable queue in a PostgreSQL database, which many hosts share.
+///
+/// ```swift
+/// let database = try await PostgresDatabase("postgresql://db.example/shop")
+/// let events = try await PostgresQueue<Event>(in: database, name: "events")
+/// try await events.enqueue(event, group: "customer:17")
+/// try await events.withNext(lease: .seconds(30)) { delivery in
+///   try await send(delivery.value)
+/// }
+/// ```
+///
+/// The queue is one table. Consumers on all hosts compete for its items, and pass over those that others are taking. Each
+/// call is one transaction in one round trip. <doc:PostgresQueueFormat> describes the table.
+///
+/// ## In one transaction with other data
+///
+/// ``PostgresTransaction/enqueue(_:in:)`` enqueues items in a transaction of the database, together with the data that
+/// they report.
+///
+/// ## Time
+///
+/// Leases and delays end by the clock of the server, so the clocks of the hosts don't matter. If the server's clock is set
+/// back, a lease still ends after its duration, as soon as an object of the queue notices.
+///
+/// ## Waiting
+///
+/// A consumer waits for a notification of the database, for the end of the next delay or lease, and for
+/// ``PostgresQueueConfiguration/pollInterval`` at most.
+public final class PostgresQueue<Element: Sendable>: DurableQueue {
+  /// The items of the queue.
+  public typealias Value = Element
+
+  /// The name, limits and durability of the queue.
+  public var information: StoreInformation { handle.information }
+
+  /// The rules.
+  public let configuration: PostgresQueueConfiguration
+
+  let handle: PostgresHandle
+  let statements: QueueStatements
+  let coder: ValueCoder<Element>
+  let retrying: Retrying
+  let deaths = DeathObservers()
+  let decodingRecord = DecodingRecord<UInt128>()
+  let waits = ConsumerWaits()
+
+  /// The name of the notifications of the queue.
+  let channel: String
+
+  private let keys = Mutex(KeyGenerator())
+
+  /// A statement that records the codec with the first write, if the record still names one that it adopts.
+  private let adoption: Mutex<Statement?>
+
+  /// The observation of the queue's notifications.
+  private let listening: StoreObservation
+
+  /// The latest time of the server that a call has seen, in microseconds since 1970.
+  private let latestTime = Mutex<Int64>(.min)
+
+  /// Opens a queue in a database.
+  ///
+  /// - Parameters:
+  ///   - database: The database that holds the queue.
+  ///   - name: The name of the queue, which is that of its table: 1 to 63 bytes of UTF-8 without NUL. Names that begin
+  ///     with `larder_` are refused.
+  ///   - codec: The codec that encodes and decodes items.
+  ///   - configuration: The rules of the queue.
+  ///   - createsIfMissing: Whether to create the queue if it is missing. Defaults to `true`.
+  ///   - clock: The clock that measures the time for which a consumer waits. Defaults to a `ContinuousClock`.
+  ///   - now: A closure that returns the time by which leases and delays end, for tests. Defaults to `nil`, for the time of
+  ///     the server.
+  ///   - randomness: The generator of the random part of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the
+  ///     system's generator.
+  /// - Throws: `StoreError`: `invalidArgument` if the name or a rule is invalid; `notFound`; `versionMismatch` if the queue
+  ///   was written by a newer version or with a different codec; `unsupported` if the schema has something else of that
+  ///   name; `notPermitted`; `closed`; `timedOut`; `ioFailed`.
+  public init(
+    in database: PostgresDatabase, name: String, codec: some Codec<Element>,
+    configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
+    clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+  ) async throws {
+    let root = database.handle
+    var information = root.information
+    information.name += "#\(name)"
+    let handle = PostgresHandle(root.pool, dependingOn: root, information: information)
+    self.handle = handle
+    self.configuration = configuration
+    channel = name
+    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
+    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    try configuration.check(store: handle.name)
+    if let problem = StoreCatalog.problem(withName: name) {
+      throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
+    }
+    let (valueType, adoption) = try await handle.run(.open) {
+      try await QueueCatalog(handle, queue: name).open(codec, createsIfMissing: createsIfMissing)
+    }
+    self.adoption = Mutex(adoption)
+    statements = QueueStatements(name: name, schema: handle.quotedSchema, valueType: valueType) {
+      now.map { $0().microseconds }
+    }
+    listening = handle.listen(channel) { [waits] in waits.signal() }
+    if information.access == .readWrite { try await boundByDuration(during: .open) }
+  }
+
+  /// The clock that measures the time for which a consumer waits.
+  public var clock: any Clock<Duration> { retrying.clock }
+
+  // MARK: Reading
+
+  /// Returns the item of a key; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Element? {
+    try information.check(key, for: .value)
+    let rows = try await handle.run(.value) {
+      try await handle.read(statements.payload(forKey: key), for: .value)
+    }
+    return rows.rowCount == 0 ? nil : try value(of: rows, 0, 1, forKey: key, during: .value)
+  }
+
+  /// Returns the items of several keys in one snapshot; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
+    try information.check(keys, for: .values)
+    return try await handle.run(.values) {
+      guard !keys.isEmpty else { return [] }
+      let rows = try await handle.read(statements.payloads(forKeys: keys), for: .values)
+      return try await values(of: rows, forKeys: keys, during: .values)
+    }
+  }
+
+  /// Returns the first entries of a range of keys in one snapshot; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Element>] {
+    try information.check(limit: limit, for: .entries)
+    return try await handle.run(.entries) {
+      let scan = statements.scan("key, payload", in: range, limit: limit, order: order)
+      return try await entries(of: handle.read(scan, for: .entries), during: .entries)
+    }
+  }
+
+  /// Returns the first keys of a range in one snapshot; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    let rows = try await handle.run(.keys) {
+      try await handle.read(statements.scan("key", in: range, limit: limit, order: order), for: .keys)
+    }
+    return (0..<rows.rowCount).map { rows.key($0, 0) }
+  }
+
+  /// Returns the number of items in a range of keys; see `DataStore`.
+  ///
+  /// PostgreSQL counts the rows one by one.
+  public func count(in range: KeyRange) async throws -> Int {
+    let rows = try await handle.run(.count) { try await handle.read(statements.count(in: range), for: .count) }
+    return Int(rows.integer(0, 0) ?? 0)
+  }
+
+  func value(
+    of rows: QueryResult, _ row: Int, _ column: Int, forKey key: StoreKey, during operation: StoreOperation
+  ) throws(StoreError) -> Element {
+    // The standard library's method does not pass on the type of the error.
+    try rows.withBytes(row, column) { bytes in
+      Result { () throws(StoreError) in
+        try coder.value(of: bytes ?? UnsafeRawBufferPointer(start: nil, count: 0), forKey: key, during: operation)
+      }
+    }.get()
+  }
+
+  func values(
+    of rows: QueryResult, forKeys keys: [StoreKey], during operation: StoreOperation
+  ) async throws -> [Element?] {
+    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
+      let indices = Dictionary(
+        (0..<rows.rowCount).map { (rows.key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
+      return try keys.map { key in
+        guard let row = indices[key] else { return nil }
+        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
+        return try value(of: rows, row, 1, forKey: key, during: operation)
+      }
+    }
+  }
+
+  func entries(of rows: QueryResult, during operation: StoreOperation) async throws -> [StoreEntry<Element>] {
+    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
+      try (0..<rows.rowCount).map { row in
+        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
+        let key = rows.key(row, 0)
+        return StoreEntry(key: key, value: try value(of: rows, row, 1, forKey: key, during: operation))
+      }
+    }
+  }
+
+  // MARK: Writing
+
+  /// Runs statements as one transaction, together with the record of the codec if it is outdated.
+  ///
+  /// - Parameter lock: Whether the table is locked first, so that nobody else changes it meanwhile.
+  func write(
+    _ statements: [Statement], locking lock: Bool = false, for operation: StoreOperation
+  ) async throws -> [QueryResult] {
+    let record = adoption.withLock { $0 }
+    let all = statements + (record.map { [$0] } ?? [])
+    let results = try await handle.write(all, locking: lock ? tableLock : nil, for: operation)
+    if record != nil { adoption.withLock { $0 = nil } }
+    return results
+  }
+
+  /// The statement that keeps others from changing the queue, or `nil` if the server orders transactions by itself.
+  var tableLock: Statement? {
+    guard handle.pool.configuration.isolation == .readCommitted else { return nil }
+    return Statement("LOCK TABLE \(statements.table) IN SHARE ROW EXCLUSIVE MODE")
+  }
+
+  /// Wakes a consumer of this object and, soon, those of others.
+  func noteChange() {
+    waits.signal()
+    handle.notify(channel)
+  }
+
+  func makeKey() -> StoreKey { keys.withLock { $0.next() } }
+
+  /// Makes leases and delays end after their durations, and notes the time of the server.
+  func boundByDuration(during operation: StoreOperation) async throws {
+    let rows = try await handle.write([statements.boundByDuration], for: operation)[0]
+    latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }
+  }
+
+  /// Notes the time of the server, and returns whether its clock was set back.
+  func noteTime(_ time: Int64) -> Bool {
+    latestTime.withLock { latest in
+      // Calls that run at the same time end in any order.
+      if time < latest.addingSaturating(-10_000_000) { return true }
+      latest = max(latest, time)
+      return false
+    }
+  }
+
+  // MARK: Lifecycle
+
+  /// Waits until all previous writes are durable; see `DataStore`.
+  ///
+  /// With `FileDurability.synced` every write was durable when it returned. Otherwise a small transaction waits for the
+  /// disk of the server.
+  public func synchronize() async throws {
+    try await handle.run(.synchronize) {
+      guard handle.pool.configuration.durability != .synced, information.access == .readWrite else { return }
+      try await handle.write(
+        [Statement("SET LOCAL synchronous_commit = on"), TransactionStatus.replicatedMessage], for: .synchronize)
+    }
+  }
+
+  /// Waits for running operations, then closes the queue, but not its database.
+  ///
+  /// Calls that wait for an item fail with `closed`. Leases keep running.
+  public func close() async throws {
+    waits.close()
+    listening.cancel()
+    await handle.close()
+  }
+}
+
+extension PostgresQueue: CustomStringConvertible {
+  /// The type and the name of the queue.
+  public var description: String { "PostgresQueue(\(information.name))" }
+}
+
+extension PostgresQueue where Element: Codable {
+  /// Opens a queue of `Codable` items in a database, with `CBORCodec`.
+  ///
+  /// - Parameters:
+  ///   - database: The database that holds the queue.
+  ///   - name: The name of the queue.
+  ///   - configuration: The rules of the queue.
+  ///   - createsIfMissing: Whether to create the queue if it is missing. Defaults to `true`.
+  /// - Throws: The same errors as ``init(in:name:codec:configuration:createsIfMissing:clock:now:randomness:)``.
+  public convenience init(
+    in database: PostgresDatabase, name: String,
+    configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(
+      in: database, name: name, codec: CBORCodec(), configuration: configuration, createsIfMissing: createsIfMissing)
+  }
+}
+
+/// A generator of keys that sort by the time of arrival: the time in microseconds since 1970, which increases with each
+/// key, and a number that is random for each generator.
+private struct KeyGenerator {
+  private var last: UInt64 = 0
+  private let origin = UInt64.random(in: .min ... .max)
+
+  mutating func next() -> StoreKey {
+    last = max(last + 1, UInt64(max(0, Date.now.microseconds)))
+    let bytes = withUnsafeBytes(of: last.bigEndian) { Array($0) } + withUnsafeBytes(of: origin.bigEndian) { Array($0) }
+    return StoreKey(bytes: Hexadecimal.digits(of: bytes))
+  }
+}
+#endif

@@ -1,0 +1,86 @@
+#if Postgres
+public import Larder
+
+/// The rules of a ``PostgresQueue``.
+///
+/// Each object applies its own rules, so all objects that use a queue must be given the same.
+public struct PostgresQueueConfiguration: Sendable, Hashable {
+  /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
+  ///
+  /// Without a limit, an item that cannot be decoded still becomes a dead letter after five deliveries.
+  public var maximumDeliveries: Int?
+
+  /// The delay of items that are released without an explicit delay.
+  public var retryPolicy: RetryPolicy
+
+  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so that it is not
+  /// enqueued again.
+  ///
+  /// Generated keys are not remembered.
+  public var duplicateWindow: Duration
+
+  /// The time after which a dead letter is removed; `nil` for no limit.
+  public var deadLetterRetention: Duration?
+
+  /// The maximum number of items, including dead letters; `nil` for no limit.
+  ///
+  /// Enqueuing throws `full` if there is no room for all items of the call. With a limit, callers that enqueue take turns,
+  /// because each of them must know what the others have added. Setting the value of a new key is not limited.
+  public var capacity: Int?
+
+  /// The time between two looks of a waiting consumer, for items whose notification was lost.
+  public var pollInterval: Duration
+
+  /// Creates a configuration.
+  ///
+  /// - Parameters:
+  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit.
+  ///     Defaults to 5.
+  ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
+  ///     to 5 minutes.
+  ///   - duplicateWindow: The time for which an id is remembered after its item was acknowledged or became a dead letter.
+  ///     Defaults to 5 minutes.
+  ///   - deadLetterRetention: The time after which a dead letter is removed. Defaults to `nil`, for no limit.
+  ///   - capacity: The maximum number of items, including dead letters. Defaults to `nil`, for no limit.
+  ///   - pollInterval: The time between two looks of a waiting consumer. Defaults to 1 second.
+  public init(
+    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
+    deadLetterRetention: Duration? = nil, capacity: Int? = nil, pollInterval: Duration = .seconds(1)
+  ) {
+    self.maximumDeliveries = maximumDeliveries
+    self.retryPolicy = retryPolicy
+    self.duplicateWindow = duplicateWindow
+    self.deadLetterRetention = deadLetterRetention
+    self.capacity = capacity
+    self.pollInterval = pollInterval
+  }
+}
+
+extension PostgresQueueConfiguration {
+  /// Throws `invalidArgument` if a rule is out of range.
+  func check(store: String) throws {
+    func check(_ isValid: Bool, _ message: String) throws {
+      guard !isValid else { return }
+      throw StoreError(.invalidArgument, during: .open, store: store, message: message)
+    }
+    let deliveries = maximumDeliveries ?? 1
+    try check((1...Int(Int32.max)).contains(deliveries), "`maximumDeliveries` must be at least 1, not \(deliveries)")
+    try check(duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)")
+    try check(
+      retryPolicy.isValid,
+      "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
+    let retention = deadLetterRetention ?? .zero
+    try check(retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)")
+    try check(capacity ?? 1 >= 1, "`capacity` must be at least 1, not \(capacity ?? 1)")
+    try check(pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)")
+  }
+
+  /// The number of deliveries after which an item becomes a dead letter, or one that no item reaches.
+  var deliveryLimit: Int64 { maximumDeliveries.map { Int64($0) } ?? Int64(Int32.max) }
+
+  /// The number of deliveries after which an item that cannot be decoded becomes a dead letter.
+  ///
+  /// More deliveries do not make an item decodable.
+  var decodingLimit: Int { maximumDeliveries ?? 5 }
+}
+#endif

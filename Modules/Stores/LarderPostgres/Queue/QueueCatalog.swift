@@ -1,0 +1,103 @@
+#if Postgres
+import Larder
+
+/// Larder's own records of the queues in a schema, in the table `larder_queues`, and the tables of queues.
+struct QueueCatalog: Sendable {
+  /// The table that holds the records.
+  static let tableName = "larder_queues"
+
+  /// The format version that this code reads and writes.
+  static let format = 1
+
+  private let handle: PostgresHandle
+  private let name: String
+
+  private var table: String { "\(handle.quotedSchema).\(QueueCatalog.tableName)" }
+
+  /// Creates the catalog of the schema of a queue.
+  init(_ handle: PostgresHandle, queue name: String) {
+    self.handle = handle
+    self.name = name
+  }
+
+  /// Finds the table of the queue, or creates it.
+  ///
+  /// - Returns: The type of the payloads, and a statement that records the codec if the recorded one is older.
+  /// - Throws: ``StoreError`` with `notFound` if the queue is missing and must not be created; `versionMismatch` if a newer
+  ///   version or another codec wrote it; `unsupported` if the schema has something else of its name, or the queue holds
+  ///   JSON and the codec does not write it.
+  func open(_ codec: some Codec, createsIfMissing: Bool) async throws -> (StoreTable.ValueType, adoption: Statement?) {
+    var valueType = try await findTable()
+    if valueType == nil {
+      guard createsIfMissing, handle.information.access == .readWrite else {
+        throw error(.notFound, "the database has no queue of this name")
+      }
+      try await create(codec)
+      valueType = try await findTable()
+    }
+    guard let valueType else { throw error(.conflict, "the table of the queue was removed while it was opened") }
+    guard valueType == .bytes || codec.format == .json else {
+      throw error(.unsupported, "the queue holds JSON, which the codec \(codec.name) does not write")
+    }
+    let record = try await handle.read(
+      Statement("SELECT codec, format::int8 FROM \(table) WHERE name = $1", .text(name)), for: .open)
+    guard record.rowCount == 1, let codecName = record.text(0, 0), let format = record.integer(0, 1) else {
+      throw error(.corrupted, "the queue has no record in \(QueueCatalog.tableName)")
+    }
+    guard format <= QueueCatalog.format else {
+      throw error(
+        .versionMismatch,
+        "the queue has format version \(format); only versions up to \(QueueCatalog.format) are supported")
+    }
+    try codec.check(recordedName: codecName, store: handle.name)
+    guard codecName != codec.name else { return (valueType, nil) }
+    return (valueType, Statement("UPDATE \(table) SET codec = $2 WHERE name = $1", .text(name), .text(codec.name)))
+  }
+
+  /// Returns the type of the payloads, or `nil` if nothing has the name of the queue.
+  private func findTable() async throws -> StoreTable.ValueType? {
+    let columns = try await handle.read(
+      Statement(
+        """
+        SELECT column_name::text, data_type::text FROM information_schema.columns
+        WHERE table_schema = $1 AND table_name = $2
+        """, .text(handle.pool.configuration.schema), .text(name)), for: .open)
+    guard columns.rowCount > 0 else { return nil }
+    let types = Dictionary(
+      (0..<columns.rowCount).map { (columns.text($0, 0) ?? "", columns.text($0, 1) ?? "") },
+      uniquingKeysWith: { first, _ in first })
+    guard types["seq"] == "bigint", types["key"] == "bytea", types["state"] == "smallint",
+      let valueType = StoreTable.ValueType(rawValue: types["payload"] ?? "")
+    else {
+      throw error(.unsupported, "\(name) exists in the schema and is not the table of a queue; choose another name")
+    }
+    return valueType
+  }
+
+  /// Creates the table with its record, unless another process does it at the same moment.
+  private func create(_ codec: some Codec) async throws {
+    let catalog = StoreCatalog(handle, store: handle.name)
+    let records = Statement(
+      """
+      CREATE TABLE IF NOT EXISTS \(table)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
+      """, [], isPrepared: false)
+    try await catalog.creating { try await handle.write([records], for: .open) }
+    let record = Statement(
+      """
+      INSERT INTO \(table)(name, codec, format) VALUES($1, $2, \(QueueCatalog.format))
+      ON CONFLICT (name) DO UPDATE SET codec = excluded.codec, format = excluded.format
+      """, .text(name), .text(codec.name))
+    let statements = QueueStatements(
+      name: name, schema: handle.quotedSchema, valueType: codec.format == .json ? .json : .bytes)
+    try await catalog.creating {
+      // Again for each attempt, because the table may be there by now.
+      guard try await findTable() == nil else { return }
+      try await handle.write([record] + statements.creation, for: .open)
+    }
+  }
+
+  private func error(_ code: StoreError.Code, _ message: String) -> StoreError {
+    StoreError(code, during: .open, store: handle.name, message: message)
+  }
+}
+#endif

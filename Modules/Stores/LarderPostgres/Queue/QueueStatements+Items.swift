@@ -1,0 +1,404 @@
+#if Postgres
+import Larder
+
+/// Statements that add items and end leases.
+extension QueueStatements {
+  /// New items, one element for each in every array.
+  struct Items: Sendable {
+    var keys: [StoreKey] = []
+    var payloads: [ArraySlice<UInt8>] = []
+    /// In microseconds.
+    var delays: [Int64] = []
+    var priorities: [Int64] = []
+    var groups: [StoreKey?] = []
+    /// 1 if the caller gave the key, else 0.
+    var named: [Int64] = []
+  }
+
+  /// A receipt with what is to happen to its item.
+  struct Release: Sendable {
+    let receipt: DeliveryReceipt
+    /// In microseconds.
+    var delay: Int64
+    /// Whether the delivery counts.
+    var counts: Bool
+    /// The reason for which the item becomes a dead letter, or `nil` if it is delivered again.
+    var death: DeathReason?
+  }
+
+  private static let columns = "seq, key, payload, priority, group_key, is_named, arrival, state, since, until"
+
+  /// The changes that make a row of a remembered id an item again.
+  private static let revival = """
+    seq = excluded.seq, payload = excluded.payload, priority = excluded.priority, group_key = excluded.group_key,
+    is_named = excluded.is_named, arrival = excluded.arrival, state = excluded.state, since = excluded.since,
+    until = excluded.until, deliveries = 0, epoch = NULL, is_suspect = false
+    """
+
+  // MARK: Adding
+
+  /// Inserts items whose keys are neither in the queue nor remembered, and returns their numbers and keys.
+  ///
+  /// Items of groups, which are locked, are parked until ``QueueStatements/advance(_:)``.
+  ///
+  /// - Parameters:
+  ///   - items: The items, with different keys.
+  ///   - isLimited: Whether nothing is inserted unless ``makeRoom(_:capacity:)`` has found room for all.
+  func insert(_ items: Items, isLimited: Bool) -> Statement {
+    let guardSQL = isLimited ? "WHERE (SELECT epoch FROM \(table) WHERE seq = 0) >= $8" : ""
+    let statement = Statement(
+      """
+      \(QueueStatements.clock), given AS MATERIALIZED (
+        SELECT \(nextSequence) AS seq, list.*
+        FROM (SELECT * FROM unnest(
+            $2::bytea[], $3::\(valueType.rawValue)[], $4::int8[], $5::int8[], $6::bytea[], $7::int8[])
+          WITH ORDINALITY AS t(key, payload, delay, priority, group_key, named, place) ORDER BY place) AS list
+        \(guardSQL))
+      INSERT INTO \(table) AS q(\(QueueStatements.columns))
+      SELECT seq, key, payload, priority, group_key, named = 1, now,
+        CASE WHEN group_key IS NOT NULL THEN 5 WHEN delay > 0 THEN 1 ELSE 0 END, CASE WHEN delay > 0 THEN now END,
+        CASE WHEN delay > 0 THEN now + delay * interval '1 microsecond' END
+      FROM given CROSS JOIN clock ORDER BY key
+      ON CONFLICT (key) DO UPDATE SET \(QueueStatements.revival), remembered = NULL, original = NULL
+        WHERE q.state = 4 AND q.until <= \(QueueStatements.present)
+      RETURNING seq, key
+      """, time, .keys(items.keys), .values(items.payloads, areJSON: valueType == .json),
+      QueueStatements.durations(items.delays), .integers(items.priorities),
+      .values(items.groups.map { $0.map { $0.bytes[...] } }), .integers(items.named))
+    guard isLimited else { return statement }
+    return Statement(statement.sql, statement.parameters + [.integer(Int64(items.keys.count))])
+  }
+
+  /// Returns the keys of live items and remembered ids, with the numbers of their items.
+  func sequences(ofKeys keys: [StoreKey]) -> Statement {
+    Statement(
+      "SELECT key, CASE WHEN state = 4 THEN coalesce(original, seq) ELSE seq END FROM \(table) WHERE key = ANY($1)",
+      .keys(keys))
+  }
+
+  /// Locks the row of the capacity, and counts the items if it does not show that there is room for some more.
+  ///
+  /// Items that leave make room that the row does not show, so that consumers need not change it.
+  func makeRoom(_ count: Int, capacity: Int) -> [Statement] {
+    [
+      Statement(
+        "INSERT INTO \(table) AS q(seq, state, epoch) VALUES(0, 7, 0) ON CONFLICT (seq) DO UPDATE SET epoch = 0 WHERE false"
+      ),
+      Statement(
+        """
+        UPDATE \(table) SET epoch = $2 - (SELECT count(*) FROM \(table) WHERE state IN (0, 1, 2, 3, 5))
+        WHERE seq = 0 AND (epoch < $1 OR epoch > $2)
+        """, .integer(Int64(count)), .integer(Int64(capacity))),
+    ]
+  }
+
+  /// Takes the room of items from the row of the capacity, unless there is too little.
+  func takeRoom(_ count: Int) -> Statement {
+    Statement("UPDATE \(table) SET epoch = epoch - $1 WHERE seq = 0 AND epoch >= $1", .integer(Int64(count)))
+  }
+
+  /// Makes the next call that needs room count the items.
+  var forgetRoom: Statement { Statement("UPDATE \(table) SET epoch = 0 WHERE seq = 0") }
+
+  // MARK: Replacing and removing
+
+  /// Replaces the items of keys, and adds those that are missing at the end of the queue.
+  func set(_ keys: [StoreKey], to payloads: [ArraySlice<UInt8>]) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), given AS MATERIALIZED (
+        SELECT \(nextSequence) AS seq, list.*
+        FROM (SELECT * FROM unnest($2::bytea[], $3::\(valueType.rawValue)[])
+          WITH ORDINALITY AS t(key, payload, place) ORDER BY place) AS list)
+      INSERT INTO \(table) AS q(\(QueueStatements.columns))
+      SELECT seq, key, payload, 0, NULL, true, now, 0, NULL, NULL FROM given CROSS JOIN clock ORDER BY key
+      ON CONFLICT (key) DO UPDATE SET payload = excluded.payload, deliveries = 0, epoch = NULL, is_suspect = false,
+        seq = CASE WHEN q.state = 4 THEN excluded.seq ELSE q.seq END,
+        state = CASE WHEN q.state IN (1, 5) THEN q.state ELSE 0 END,
+        since = CASE WHEN q.state IN (1, 5) THEN q.since END, until = CASE WHEN q.state IN (1, 5) THEN q.until END,
+        arrival = CASE WHEN q.state = 4 THEN excluded.arrival ELSE q.arrival END,
+        priority = CASE WHEN q.state = 4 THEN 0 ELSE q.priority END,
+        group_key = CASE WHEN q.state = 4 THEN NULL ELSE q.group_key END,
+        remembered = CASE WHEN q.state = 4 THEN q.until ELSE q.remembered END,
+        original = CASE WHEN q.state = 4 THEN coalesce(q.original, q.seq) ELSE q.original END
+      """, time, .keys(keys), .values(payloads, areJSON: valueType == .json))
+  }
+
+  func remove(_ keys: [StoreKey]) -> Statement { remove("key = ANY($2)", [.keys(keys)]) }
+
+  func remove(_ range: KeyRange) -> Statement {
+    let (condition, bounds) = StoreTable.condition(range, from: 2)
+    return remove(condition, bounds)
+  }
+
+  /// Removes items. An id that was remembered before stays so.
+  private func remove(_ condition: String, _ parameters: [Parameter]) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), kept AS (
+        UPDATE \(table) SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = NULL, until = remembered
+        WHERE \(condition) AND \(QueueStatements.isLive) AND remembered > \(QueueStatements.present))
+      DELETE FROM \(table) WHERE \(condition) AND \(QueueStatements.isLive)
+        AND (remembered IS NULL OR remembered <= \(QueueStatements.present))
+      """, [time] + parameters)
+  }
+
+  // MARK: Leasing
+
+  /// Puts back the items whose delays or leases have ended, and removes what is no longer needed.
+  ///
+  /// The result has one row: whether there may be more to do; whether the lease of an item has ended that was delivered as
+  /// often as the queue allows; and the time of the server. Such an item is left to
+  /// ``buryExhausted(_:maximumDeliveries:window:retention:)``.
+  func settle(maximumDeliveries: Int64) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), due AS MATERIALIZED (
+        SELECT seq, state = 2 AND deliveries >= $2 AS is_exhausted FROM \(table)
+        WHERE state IN (1, 2) AND until <= \(QueueStatements.present)
+        ORDER BY until LIMIT \(QueueStatements.dueLimit) FOR UPDATE SKIP LOCKED),
+      old AS MATERIALIZED (
+        SELECT seq FROM \(table) WHERE state IN (3, 4) AND until <= \(QueueStatements.present)
+        ORDER BY until LIMIT \(QueueStatements.dueLimit) FOR UPDATE SKIP LOCKED),
+      freed AS (
+        UPDATE \(table) AS q SET state = 0, since = NULL, until = NULL, epoch = NULL,
+          is_suspect = q.is_suspect OR q.state = 2
+        FROM due WHERE q.seq = due.seq AND NOT due.is_exhausted),
+      removed AS (DELETE FROM \(table) AS q USING old WHERE q.seq = old.seq)
+      SELECT CASE WHEN count(*) = \(QueueStatements.dueLimit) THEN 1::int8 ELSE 0 END,
+        CASE WHEN bool_or(is_exhausted) THEN 1::int8 ELSE 0 END,
+        \(QueueStatements.microseconds(QueueStatements.present))
+      FROM due
+      """, time, .integer(maximumDeliveries))
+  }
+
+  /// Leases the first items that are due.
+  ///
+  /// An item that may have crashed its consumer is leased alone.
+  ///
+  /// - Parameters:
+  ///   - max: The maximum number of items.
+  ///   - lease: The duration of the leases, in microseconds.
+  ///   - epoch: A random even number, to which 1 is added for items of groups.
+  ///   - mayBeSuspect: Whether an item that may have crashed its consumer is leased.
+  ///   - skipped: The numbers of items that are passed over.
+  func lease(
+    _ max: Int, _ lease: Int64, epoch: Int64, mayBeSuspect: Bool, skipping skipped: some Collection<Int64>
+  ) -> Statement {
+    let skip = skipped.isEmpty ? "" : "AND seq <> ALL($6)"
+    let statement = Statement(
+      """
+      \(QueueStatements.clock), found AS MATERIALIZED (
+        SELECT seq, priority, is_suspect AND deliveries >= 2 AS is_alone FROM \(table) WHERE state = 0 \(skip)
+        ORDER BY priority DESC, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
+      placed AS (
+        SELECT seq, row_number() OVER places AS place, count(*) FILTER (WHERE is_alone) OVER places AS alone_count
+        FROM found WINDOW places AS (ORDER BY priority DESC, seq ROWS UNBOUNDED PRECEDING))
+      UPDATE \(table) AS q SET state = 2, since = \(QueueStatements.present),
+        until = \(QueueStatements.present) + $3::int8 * interval '1 microsecond', deliveries = q.deliveries + 1,
+        epoch = $4::int8 | CASE WHEN q.group_key IS NULL THEN 0 ELSE 1 END
+      FROM placed WHERE q.seq = placed.seq AND (placed.alone_count = 0 OR placed.place = 1 AND $5::int8 = 1)
+      RETURNING q.seq, q.deliveries, q.epoch, q.key, q.payload, \(QueueStatements.microseconds("q.arrival")), q.priority,
+        q.group_key, CASE WHEN q.is_suspect AND q.deliveries > 2 THEN 1::int8 ELSE 0 END
+      """, time, .integer(Int64(max)), QueueStatements.duration(lease), .integer(epoch), .integer(mayBeSuspect ? 1 : 0))
+    guard !skipped.isEmpty else { return statement }
+    return Statement(statement.sql, statement.parameters + [.integers(skipped.map { $0 })])
+  }
+
+  /// Returns the time until the first delay or lease ends, in microseconds, if there is any.
+  var nextEnd: Statement {
+    Statement(
+      """
+      \(QueueStatements.clock)
+      SELECT \(QueueStatements.microseconds("until - \(QueueStatements.present)")) FROM \(table)
+      WHERE state IN (1, 2) ORDER BY until LIMIT 1
+      """, time)
+  }
+
+  // MARK: Receipts
+
+  /// Columns and arrays of receipts, from the second parameter on.
+  private static let receipts = "unnest($2::int8[], $3::int8[], $4::int8[]"
+
+  private static func parameters(_ receipts: [DeliveryReceipt]) -> [Parameter] {
+    [
+      .integers(receipts.map { Int64(clamping: $0.sequence) }), .integers(receipts.map { Int64($0.attempt) }),
+      .integers(receipts.map { Int64(bitPattern: $0.epoch) }),
+    ]
+  }
+
+  /// A part of a statement that locks the leased items of receipts in the order of their keys.
+  private func held(_ columns: String, _ arrays: String = "", _ names: String = "") -> String {
+    """
+    \(QueueStatements.clock), held AS MATERIALIZED (
+      SELECT q.seq, q.deliveries, q.epoch\(columns) FROM \(table) AS q
+      JOIN \(QueueStatements.receipts)\(arrays)) AS given(seq, deliveries, epoch\(names))
+        ON q.seq = given.seq AND q.deliveries = given.deliveries AND q.epoch = given.epoch
+      WHERE q.state = 2 AND q.until > \(QueueStatements.present) ORDER BY q.key FOR UPDATE OF q)
+    """
+  }
+
+  /// Removes the items of receipts that are not stale, and returns these receipts.
+  ///
+  /// - Parameter window: The time for which ids are remembered, in microseconds.
+  func acknowledge(_ receipts: [DeliveryReceipt], window: Int64) -> Statement {
+    Statement(
+      """
+      \(held(", q.is_named AND $5::int8 > 0 AS is_kept")),
+      removed AS (DELETE FROM \(table) AS q USING held WHERE q.seq = held.seq AND NOT held.is_kept),
+      kept AS (
+        UPDATE \(table) AS q SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = NULL,
+          until = \(QueueStatements.present) + $5::int8 * interval '1 microsecond', remembered = NULL, original = NULL
+        FROM held WHERE q.seq = held.seq AND held.is_kept)
+      SELECT seq, deliveries, epoch FROM held
+      """, [time] + QueueStatements.parameters(receipts) + [QueueStatements.duration(window)])
+  }
+
+  /// Makes leases end some time from now, and returns the receipts that are not stale.
+  func extend(_ receipts: [DeliveryReceipt], lease: Int64) -> Statement {
+    Statement(
+      """
+      \(held(""))
+      UPDATE \(table) AS q SET since = \(QueueStatements.present),
+        until = \(QueueStatements.present) + $5::int8 * interval '1 microsecond'
+      FROM held WHERE q.seq = held.seq RETURNING q.seq, q.deliveries, q.epoch
+      """, [time] + QueueStatements.parameters(receipts) + [QueueStatements.duration(lease)])
+  }
+
+  /// Releases items or makes them dead letters, and returns the receipts that are not stale, and of dead letters the key
+  /// and the reason.
+  func release(_ releases: [Release], window: Int64, retention: Int64?) -> Statement {
+    let freed = """
+      UPDATE \(table) AS q SET state = CASE WHEN held.delay > 0 THEN 1 ELSE 0 END, epoch = NULL,
+        since = CASE WHEN held.delay > 0 THEN \(QueueStatements.present) END,
+        until = CASE WHEN held.delay > 0 THEN \(QueueStatements.present) + held.delay * interval '1 microsecond' END,
+        deliveries = q.deliveries - (1 - held.counts)::int4, is_suspect = held.counts = 0 AND q.is_suspect
+      FROM held WHERE q.seq = held.seq AND held.reason IS NULL
+      """
+    return Statement(
+      """
+      \(held(
+        ", given.delay, given.counts, given.reason", ", $5::int8[], $6::int8[], $7::int8[]", ", delay, counts, reason")),
+      freed AS (\(freed)), dying AS (SELECT seq, reason FROM held WHERE reason IS NOT NULL),
+      \(death(window: "$8", retention: "$9"))
+      SELECT held.seq, held.deliveries, held.epoch, died.name, died.reason
+      FROM held LEFT JOIN died ON died.seq = held.seq ORDER BY held.seq
+      """,
+      [time] + QueueStatements.parameters(releases.map(\.receipt)) + [
+        QueueStatements.durations(releases.map(\.delay)), .integers(releases.map { $0.counts ? 1 : 0 }),
+        .integers(releases.map { $0.death.map { Int64($0.rawValue) } }), QueueStatements.duration(window),
+        QueueStatements.duration(retention),
+      ])
+  }
+
+  /// Makes dead letters of items that were delivered as often as the queue allows and whose leases have ended, and returns
+  /// them in the columns of ``release(_:window:retention:)``.
+  ///
+  /// Their groups must be locked with the number `call`; see ``QueueStatements/lockGroups(_:_:)``.
+  func buryExhausted(_ call: Int64, maximumDeliveries: Int64, window: Int64, retention: Int64?) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), dying AS MATERIALIZED (
+        SELECT seq, 1 AS reason FROM \(table) AS q
+        WHERE state = 2 AND until <= \(QueueStatements.present) AND deliveries >= $2
+          AND (group_key IS NULL OR EXISTS (
+            SELECT FROM \(table) AS held WHERE held.state = 6 AND held.epoch = $3 AND held.group_key = q.group_key))
+        ORDER BY until LIMIT \(QueueStatements.dueLimit) FOR UPDATE SKIP LOCKED),
+      \(death(window: "$4", retention: "$5"))
+      SELECT seq, deliveries, 0::int8, name, reason FROM died ORDER BY seq
+      """, time, .integer(maximumDeliveries), .integer(call), QueueStatements.duration(window),
+      QueueStatements.duration(retention))
+  }
+
+  /// A part of a statement that makes dead letters of the items in `dying(seq, reason)`, and remembers their ids.
+  ///
+  /// A dead letter has no `key`, so that its id can be remembered, or enqueued again later.
+  private func death(window: String, retention: String) -> String {
+    """
+    died AS (
+      UPDATE \(table) AS q SET state = 3, name = q.key, key = NULL, reason = dying.reason, epoch = NULL,
+        since = \(QueueStatements.present),
+        until = \(QueueStatements.present) + \(retention)::int8 * interval '1 microsecond'
+      FROM dying WHERE q.seq = dying.seq RETURNING q.seq, q.name, q.deliveries, q.reason, q.is_named),
+    noted AS (
+      INSERT INTO \(table)(state, key, is_named, until, original)
+      SELECT 4, name, true, \(QueueStatements.present) + \(window)::int8 * interval '1 microsecond', seq
+      FROM died WHERE is_named AND \(window)::int8 > 0)
+    """
+  }
+
+  // MARK: Dead letters
+
+  /// Returns dead letters in the order of arrival.
+  func deadLetters(limit: Int, after sequence: Int64) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock)
+      SELECT seq, name, deliveries, reason, \(QueueStatements.microseconds("since")), payload FROM \(table)
+      WHERE state = 3 AND seq > $2 AND (until IS NULL OR until > \(QueueStatements.present)) ORDER BY seq LIMIT $3
+      """, time, .integer(sequence), .integer(Int64(limit)))
+  }
+
+  func purge(_ keys: [StoreKey]?) -> Statement {
+    guard let keys else { return Statement("DELETE FROM \(table) WHERE state = 3") }
+    return Statement("DELETE FROM \(table) WHERE state = 3 AND name = ANY($1)", .keys(keys))
+  }
+
+  /// Moves the latest dead letter of each key to the end of the queue, or none if an item in the queue has one of the keys.
+  ///
+  /// The result has one row: the number of dead letters moved, and such a key.
+  func requeue(_ keys: [StoreKey]) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), chosen AS MATERIALIZED (
+        SELECT DISTINCT ON (dead.name) dead.*, wanted.place
+        FROM unnest($2::bytea[]) WITH ORDINALITY AS wanted(name, place)
+        JOIN \(table) AS dead ON dead.name = wanted.name AND dead.state = 3
+        ORDER BY dead.name, dead.seq DESC, wanted.place),
+      blocking AS MATERIALIZED (
+        SELECT q.key FROM \(table) AS q JOIN chosen ON q.key = chosen.name WHERE q.\(QueueStatements.isLive)),
+      \(requeuing("WHERE NOT EXISTS (SELECT FROM blocking) ORDER BY place"))
+      SELECT (SELECT count(*) FROM added), (SELECT key FROM blocking LIMIT 1)
+      """, time, .keys(keys))
+  }
+
+  /// The greatest number of a dead letter.
+  var lastDeadLetter: Statement { Statement("SELECT max(seq) FROM \(table) WHERE state = 3") }
+
+  /// Moves dead letters to the end of the queue, except those whose keys are in it.
+  ///
+  /// The result has one row: the number of dead letters moved, and the last one that was considered.
+  func requeue(after first: Int64, upTo last: Int64) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), page AS MATERIALIZED (
+        SELECT * FROM \(table) WHERE state = 3 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT \(QueueStatements.dueLimit)),
+      chosen AS MATERIALIZED (
+        SELECT DISTINCT ON (page.name) page.* FROM page WHERE NOT EXISTS (
+          SELECT FROM \(table) AS q WHERE q.key = page.name AND q.\(QueueStatements.isLive))
+        ORDER BY page.name, page.seq),
+      \(requeuing("ORDER BY seq"))
+      SELECT (SELECT count(*) FROM added), (SELECT max(seq) FROM page)
+      """, time, .integer(first), .integer(last))
+  }
+
+  /// A part of a statement that moves the dead letters in `chosen` to the end of the queue.
+  private func requeuing(_ rest: String) -> String {
+    """
+    numbered AS MATERIALIZED (
+      SELECT \(nextSequence) AS seq, list.*
+      FROM (SELECT name, payload, priority, group_key, is_named FROM chosen \(rest)) AS list),
+    added AS (
+      INSERT INTO \(table) AS q(\(QueueStatements.columns))
+      SELECT seq, name, payload, priority, group_key, is_named, now, CASE WHEN group_key IS NULL THEN 0 ELSE 5 END, NULL,
+        NULL
+      FROM numbered CROSS JOIN clock ORDER BY name
+      ON CONFLICT (key) DO UPDATE SET \(QueueStatements.revival), remembered = q.until,
+        original = coalesce(q.original, q.seq) WHERE q.state = 4
+      RETURNING key),
+    left_behind AS (
+      DELETE FROM \(table) AS q USING chosen, added WHERE q.seq = chosen.seq AND added.key = chosen.name)
+    """
+  }
+}
+#endif
