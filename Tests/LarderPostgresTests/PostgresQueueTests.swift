@@ -1,4 +1,5 @@
 #if Postgres
+import Foundation
 import Larder
 import LarderCBOR
 import LarderPostgres
@@ -6,52 +7,365 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// A queue that closes its database when it is closed.
-private struct DatabaseOwner<Value: Sendable>: ForwardingDecorator {
-  let base: PostgresQueue<Value>
-  let database: PostgresDatabase
-
-  func close() async throws {
-    try await base.close()
-    await database.close()
-  }
-}
-
-extension DatabaseOwner: DurableQueue {}
-
-/// The promises of queues.
-@Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct PostgresQueueConformance {
+/// What is particular to the queue in PostgreSQL; its promises are those of the conformance suites.
+@Suite(.timeLimit(.minutes(10))) struct PostgresQueueTests {
   private static func open(
-    _ location: QueueLocation, isolation: PostgresIsolation, codec: some Codec<SampleValue?>
-  ) async throws -> DatabaseOwner<SampleValue?> {
-    let server = try await PostgresServer.shared
-    let database = try await PostgresDatabase(
-      server.connectionString, schema: await server.schema(of: location.files), isolation: isolation)
-    let queue = try await PostgresQueue<SampleValue?>(
-      in: database, name: "queue", codec: codec,
-      configuration: PostgresQueueConfiguration(
-        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-        duplicateWindow: location.duplicateWindow),
-      clock: location.clock, now: { location.clock.date })
-    return DatabaseOwner(base: queue, database: database)
+    _ setting: Setting, _ clock: ManualClock, name: String = "q",
+    configuration: PostgresQueueConfiguration = PostgresQueueConfiguration()
+  ) async throws -> PostgresQueue<Int> {
+    try await PostgresQueue(
+      in: setting.database, name: name, codec: .cbor(), configuration: configuration, clock: clock,
+      now: { clock.date })
   }
 
-  static let readCommitted = QueueConformanceSuite(named: "PostgresQueue", isShared: true, rounds: 5) { location in
-    try await open(location, isolation: .readCommitted, codec: .cbor())
+  // MARK: Transactions
+
+  @Test func anItemIsEnqueuedTogetherWithOtherData() async throws {
+    struct Refused: Error {}
+    try await Setting.run { setting in
+      let orders = try await PostgresStore<String>(in: setting.database, name: "orders")
+      let outbox = try await PostgresQueue<Int>(in: setting.database, name: "outbox")
+      try await setting.database.write { transaction in
+        try await transaction.setValue("books", forKey: "17", in: orders)
+        let results = try await transaction.enqueue(
+          [QueueInput(17, id: "a", group: "g"), QueueInput(18), QueueInput(19, id: "a")], in: outbox)
+        #expect(results.map(\.isDuplicate) == [false, false, true])
+        #expect(try await outbox.receive(max: 9, lease: .seconds(60)).isEmpty)
+      }
+      await #expect(throws: Refused.self) {
+        try await setting.database.write { transaction in
+          try await transaction.setValue("none", forKey: "18", in: orders)
+          try await transaction.enqueue([QueueInput(20)], in: outbox)
+          throw Refused()
+        }
+      }
+      #expect(try await orders.keys(in: .all, limit: 9, order: .ascending) == ["17"])
+      #expect(try await outbox.receive(max: 9, lease: .seconds(60)).map(\.value) == [17, 18])
+    }
   }
 
-  static let serializable = QueueConformanceSuite(
-    named: "PostgresQueue of JSON, serializable", isShared: true, rounds: 3
-  ) { location in
-    try await open(location, isolation: .serializable, codec: .json())
+  @Test func aQueueOfAnotherDatabaseIsRefused() async throws {
+    try await Setting.run { setting in
+      try await Setting.run { other in
+        let queue = try await PostgresQueue<Int>(in: other.database, name: "q")
+        await expectStoreError(.invalidArgument) {
+          try await setting.database.write { try await $0.enqueue([QueueInput(1)], in: queue) }
+        }
+        #expect(try await queue.count() == 0)
+      }
+    }
   }
 
-  @Test(arguments: readCommitted.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
+  /// A transaction that began to enqueue earlier must not put its item before one that was already delivered.
+  @Test func theOrderOfAGroupIsThatOfItsTransactions() async throws {
+    try await Setting.run { setting in
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
+      let (isEnqueued, mayCommit) = (Gate(), Gate())
+      async let first: Void = setting.database.write { transaction in
+        try await transaction.enqueue([QueueInput(1, group: "g")], in: queue)
+        isEnqueued.open()
+        await mayCommit.wait()
+      }
+      await isEnqueued.wait()
+      async let second = queue.enqueue(2, group: "g")
+      // Other groups, and items without one, don't wait.
+      try await queue.enqueue(3, group: "h")
+      try await queue.enqueue(4)
+      #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value) == [3, 4])
+      try await setting.waitForBlocked(1)
+      mayCommit.open()
+      _ = try await (first, second)
+      let delivery = try #require(try await queue.receive(max: 9, lease: .seconds(60)).first)
+      #expect(delivery.value == 1)
+      try await queue.acknowledge(delivery.receipt)
+      #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value) == [2])
+    }
   }
 
-  @Test(arguments: serializable.cases) func conformsSerializable(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
+  /// An item that is enqueued while the one before it is acknowledged must not wait forever.
+  @Test func anItemEnqueuedDuringAnAcknowledgementIsNotForgotten() async throws {
+    try await Setting.run { setting in
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
+      try await queue.enqueue(1, group: "g")
+      let receipt = try #require(try await queue.receive(lease: .seconds(600)).first).receipt
+      let (isEnqueued, mayCommit) = (Gate(), Gate())
+      async let enqueuing: Void = setting.database.write { transaction in
+        try await transaction.enqueue([QueueInput(2, group: "g")], in: queue)
+        isEnqueued.open()
+        await mayCommit.wait()
+      }
+      await isEnqueued.wait()
+      async let acknowledging: Void = queue.acknowledge(receipt)
+      try await setting.waitForBlocked(1)
+      mayCommit.open()
+      _ = try await (enqueuing, acknowledging)
+      #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value) == [2])
+    }
+  }
+
+  // MARK: Rules
+
+  @Test func aFullQueueRefusesItemsUntilSomeHaveLeft() async throws {
+    try await Setting.run { setting in
+      let configuration = PostgresQueueConfiguration(capacity: 3)
+      let queue = try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
+      try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, delay: .seconds(60))])
+      await expectStoreError(.full) { try await queue.enqueue([QueueInput(3), QueueInput(4)]) }
+      #expect(try await queue.count() == 2, "all or none")
+      try await queue.enqueue(3)
+      await expectStoreError(.full) { try await queue.enqueue(4) }
+      #expect(try await queue.enqueue(5, id: "a").isDuplicate)
+      let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
+      await expectStoreError(.full) { try await queue.enqueue(4) }
+      #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+      try await queue.enqueue([QueueInput(4), QueueInput(5)])
+      try await queue.setValue(6, forKey: "unlimited")
+      await expectStoreError(.full) { try await queue.enqueue(7) }
+    }
+  }
+
+  @Test func producersNeverExceedTheCapacity() async throws {
+    try await Setting.run { setting in
+      let configuration = PostgresQueueConfiguration(capacity: 25)
+      let queue = try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
+      let accepted = try await withThrowingTaskGroup(of: Int.self) { group in
+        for producer in 0..<8 {
+          group.addTask {
+            var count = 0
+            for number in 0..<10 {
+              do {
+                try await queue.enqueue(producer * 10 + number)
+                count += 1
+              } catch StoreError.Code.full {
+              }
+            }
+            return count
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(accepted == 25)
+      #expect(try await queue.count() == 25)
+    }
+  }
+
+  @Test func deadLettersAreRemovedAfterTheirRetention() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(
+        setting, clock,
+        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(400)))
+      try await queue.enqueue(1, id: "a", group: "g")
+      try await queue.release(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+      clock.advance(by: .seconds(399))
+      #expect(try await queue.counts().dead == 1)
+      clock.advance(by: .seconds(1))
+      #expect(try await queue.counts().dead == 0)
+      #expect(try await queue.deadLetters().isEmpty)
+      #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+      #expect(try await setting.psql("SELECT count(*) FROM q") == "0", "not even the lock of the group is left")
+    }
+  }
+
+  @Test func anItemThatMayHaveCrashedItsConsumerIsReceivedAlone() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(setting, clock)
+      try await queue.enqueue((0..<5).map { QueueInput($0) })
+      for _ in 0..<2 {
+        #expect(try await queue.receive(max: 1, lease: .seconds(60)).map(\.value) == [0])
+        clock.advance(by: .seconds(60))
+      }
+      let suspects = try await queue.receive(max: 5, lease: .seconds(60))
+      #expect(suspects.map(\.value) == [0] && suspects.map(\.isSuspect) == [true])
+      #expect(try await queue.receive(max: 5, lease: .seconds(60)).map(\.value) == [1, 2, 3, 4])
+    }
+  }
+
+  /// A removed item gives its id free again, unless an earlier item of that id is remembered.
+  @Test func aRemovalForgetsNoEarlierAcknowledgement() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(setting, clock)
+      let first = try await queue.enqueue(1, id: "a")
+      try await queue.acknowledge(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+      try await queue.setValue(2, forKey: "a")
+      #expect(try await queue.count() == 1)
+      try await queue.removeValue(forKey: "a")
+      let again = try await queue.enqueue(3, id: "a")
+      #expect(again.isDuplicate && again.sequence == first.sequence)
+      clock.advance(by: .seconds(300))
+      #expect(try await queue.enqueue(4, id: "a").isDuplicate == false)
+    }
+  }
+
+  @Test func aProgramWithoutItsKeyCountsNoDelivery() async throws {
+    try await Setting.run { setting in
+      let key = NonceCodec<CBORCodec<Int>>.Switch()
+      let clock = ManualClock()
+      let queue = try await PostgresQueue(
+        in: setting.database, name: "q", codec: NonceCodec(.cbor(Int.self), key: key),
+        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock,
+        now: { clock.date })
+      try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
+      key.isOn = false
+      for _ in 0..<5 {
+        await expectStoreError(.keyUnavailable) { try await queue.receive(max: 9, lease: .seconds(60)) }
+        await expectStoreError(.keyUnavailable) { try await queue.nextDelivery(lease: .seconds(60)) }
+      }
+      #expect(try await queue.counts() == QueueCounts(waiting: 2))
+      key.isOn = true
+      let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
+      #expect(deliveries.map(\.value).sorted() == [1, 2] && deliveries.map(\.attempt) == [1, 1])
+      _ = try await queue.release(deliveries.map(\.receipt))
+      #expect(try await queue.requeueDeadLetters() == 2)
+      #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value).sorted() == [1, 2])
+    }
+  }
+
+  @Test func invalidRulesAreRefused() async throws {
+    try await Setting.run { setting in
+      for configuration in [
+        PostgresQueueConfiguration(maximumDeliveries: 0), PostgresQueueConfiguration(duplicateWindow: .seconds(-1)),
+        PostgresQueueConfiguration(pollInterval: .zero), PostgresQueueConfiguration(capacity: 0),
+        PostgresQueueConfiguration(deadLetterRetention: .seconds(-1)),
+        PostgresQueueConfiguration(retryPolicy: RetryPolicy(jitter: 2)),
+      ] {
+        await expectStoreError(.invalidArgument) {
+          try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
+        }
+      }
+    }
+  }
+
+  @Test func longDurationsAndManyItemsAreAccepted() async throws {
+    try await Setting.run { setting in
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
+      try await queue.enqueue(0, delay: .seconds(Int64.max / 2))
+      try await queue.enqueue((1...3000).map { QueueInput($0, group: StoreKey("\($0 % 7)")) })
+      var count = 0
+      while true {
+        let deliveries = try await queue.receive(max: 2000, lease: .seconds(Int64.max / 2))
+        if deliveries.isEmpty { break }
+        count += deliveries.count
+        #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+      }
+      #expect(count == 3000)
+      #expect(try await queue.counts() == QueueCounts(delayed: 1))
+    }
+  }
+
+  // MARK: Opening
+
+  @Test func objectsThatCreateAQueueAtOnceAllSucceed() async throws {
+    try await Setting.run(connections: 8) { setting in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<8 {
+          group.addTask {
+            try await PostgresQueue<Int>(in: setting.database, name: "q").enqueue(number)
+          }
+        }
+        try await group.waitForAll()
+      }
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
+      #expect(try await queue.count() == 8)
+    }
+  }
+
+  @Test func whatIsNoSuchQueueIsRefused() async throws {
+    try await Setting.run { setting in
+      await expectStoreError(.notFound) {
+        try await PostgresQueue<Int>(in: setting.database, name: "q", createsIfMissing: false)
+      }
+      for name in ["", "larder_q", String(repeating: "n", count: 64)] {
+        await expectStoreError(.invalidArgument) { try await PostgresQueue<Int>(in: setting.database, name: name) }
+      }
+      _ = try await PostgresStore<Int>(in: setting.database, name: "store")
+      await expectStoreError(.unsupported) { try await PostgresQueue<Int>(in: setting.database, name: "store") }
+      _ = try await PostgresQueue<Int>(in: setting.database, name: "q")
+      await expectStoreError(.unsupported) { try await PostgresStore<Int>(in: setting.database, name: "q") }
+      await expectStoreError(.versionMismatch) {
+        try await PostgresQueue<Int>(in: setting.database, name: "q", codec: .json())
+      }
+      #expect(try await setting.database.storeNames() == ["store"])
+      try await setting.psql("UPDATE larder_queues SET format = 2")
+      await expectStoreError(.versionMismatch) { try await PostgresQueue<Int>(in: setting.database, name: "q") }
+    }
+  }
+
+  @Test func namesWithQuotationMarksAreNames() async throws {
+    try await Setting.run { setting in
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: #"it's "my" queue; $1"#)
+      try await queue.enqueue(1)
+      #expect(try await queue.receive(lease: .seconds(1)).map(\.value) == [1])
+    }
+  }
+
+  // MARK: Time and waiting
+
+  /// Without an injected time, leases end by the clock of the server.
+  @Test func theTimeIsThatOfTheServer() async throws {
+    try await Setting.run { setting in
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
+      try await queue.enqueue(1)
+      let delivery = try #require(try await queue.receive(lease: .milliseconds(1)).first)
+      #expect(abs(delivery.enqueueDate.timeIntervalSinceNow) < 60)
+      // The wait ends when the lease does.
+      let again = try await queue.nextDelivery(lease: .seconds(60)).get()
+      #expect(again.attempt == 2)
+      await expectStoreError(.staleReceipt) { try await queue.acknowledge(delivery.receipt) }
+      try await queue.acknowledge(again.receipt)
+    }
+  }
+
+  /// If the clock of the server was set back by a year, leases still end after their durations.
+  @Test func aClockThatWasSetBackKeepsNoItem() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(setting, clock)
+      try await queue.enqueue([QueueInput(1), QueueInput(2, delay: .seconds(60))])
+      #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [1])
+      clock.advance(by: .seconds(-365 * 86_400))
+      #expect(try await queue.receive(max: 9, lease: .seconds(60)).isEmpty)
+      clock.advance(by: .seconds(61))
+      #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value) == [1, 2])
+    }
+  }
+
+  /// The clocks don't move, so only a notification can wake the consumers.
+  @Test func consumersOfOtherObjectsAreNotified() async throws {
+    try await Setting.run { setting in
+      let database = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(setting, clock)
+      let other = try await PostgresQueue<Int>(in: database, name: "q")
+      let waiting = (0..<3).map { _ in Task { try await queue.nextDelivery(lease: .seconds(60)).get().value } }
+      try await clock.waitForSleepers(3)
+      try await other.enqueue([QueueInput(1), QueueInput(2)])
+      try await database.write { transaction in
+        _ = try await transaction.enqueue([QueueInput(3)], in: other)
+      }
+      var values: [Int] = []
+      for task in waiting { values.append(try await task.value) }
+      #expect(values.sorted() == [1, 2, 3])
+      await database.close()
+    }
+  }
+
+  /// Without notifications, a consumer looks after the poll interval.
+  @Test func itemsOfOthersAreFoundByPolling() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(setting, clock)
+      let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get().value }
+      try await clock.waitForSleepers(1)
+      try await setting.psql(
+        "INSERT INTO q(key, payload, arrival, state) VALUES('a', '\\x01', now(), 0)")
+      clock.advance(by: .milliseconds(999))
+      #expect(try await queue.counts() == QueueCounts(waiting: 1))
+      clock.advance(by: .milliseconds(1))
+      #expect(try await waiting.value == 1)
+    }
   }
 }
 #endif

@@ -160,15 +160,16 @@ extension PostgresQueue {
       let (hasMore, hasExhausted) = (results[0].integer(0, 0) == 1, results[0].integer(0, 1) == 1)
       if noteTime(results[0].integer(0, 2) ?? 0) { try await boundByDuration(during: .receive) }
       let rows = results[1]
+      var hasBuried = false
       if hasExhausted {
         do {
-          try await buryExhausted()
+          hasBuried = try await buryExhausted()
         } catch  where rows.rowCount > 0 {
           // The items are leased. The next call buries what is left.
         }
       }
       // What was due may have been behind many others, or behind an item that is a dead letter now.
-      if rows.rowCount == 0, hasMore || hasExhausted { continue }
+      if rows.rowCount == 0, hasMore || hasBuried { continue }
       var leased = try await readings(of: rows)
       if findsNextEnd { leased.nextEnd = nextEnd(results[2]) }
       return leased
@@ -181,19 +182,19 @@ extension PostgresQueue {
   }
 
   /// Makes dead letters of items whose last lease has ended.
-  private func buryExhausted() async throws {
+  ///
+  /// - Returns: Whether there were any.
+  private func buryExhausted() async throws -> Bool {
     let call = Int64.random(in: .min ... .max)
     let limit = configuration.deliveryLimit
-    let list =
-      [
-        statements.lockGroups(.exhausted(maximumDeliveries: limit), call),
-        statements.buryExhausted(
-          call, maximumDeliveries: limit, window: configuration.duplicateWindow.microseconds,
-          retention: configuration.deadLetterRetention?.microseconds),
-      ] + statements.advance(call)
-    let rows = try await write(list, for: .receive)[1]
+    let burial = statements.buryExhausted(
+      call, maximumDeliveries: limit, window: configuration.duplicateWindow.microseconds,
+      retention: configuration.deadLetterRetention?.microseconds)
+    let lock = statements.lockGroupsOfExhausted(call, maximumDeliveries: limit)
+    let rows = try await write([lock, burial] + statements.advance(call), for: .receive)[1]
     report(rows)
     if rows.rowCount > 0 { noteChange() }
+    return rows.rowCount > 0
   }
 
   /// Reports the dead letters in the result of a release.

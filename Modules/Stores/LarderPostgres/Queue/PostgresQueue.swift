@@ -124,10 +124,10 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// Returns the item of a key; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> Element? {
     try information.check(key, for: .value)
-    let rows = try await handle.run(.value) {
-      try await handle.read(statements.payload(forKey: key), for: .value)
+    return try await handle.run(.value) {
+      let rows = try await handle.read(statements.payload(forKey: key), for: .value)
+      return rows.rowCount == 0 ? nil : try value(of: rows, 0, 1, forKey: key, during: .value)
     }
-    return rows.rowCount == 0 ? nil : try value(of: rows, 0, 1, forKey: key, during: .value)
   }
 
   /// Returns the items of several keys in one snapshot; see `DataStore`.

@@ -28,7 +28,9 @@ struct QueueStatements: Sendable {
   /// The number of rows that one statement handles at most, of those that time has made due.
   static let dueLimit = 1000
 
-  /// The longest duration, in microseconds: 100 years. A later time could exceed the range of `timestamptz`.
+  /// The longest duration, in microseconds: 100 years.
+  ///
+  /// A later time could exceed the range of `timestamptz`.
   private static let longest: Int64 = 100 * 366 * 86_400 * 1_000_000
 
   /// The name of the table with its schema, for SQL.
@@ -73,7 +75,9 @@ struct QueueStatements: Sendable {
   }
 
   /// The next number in the order of arrival.
-  var nextSequence: String { "nextval((SELECT pg_get_serial_sequence('\(table.replacing("'", with: "''"))', 'seq')::regclass))" }
+  var nextSequence: String {
+    "nextval((SELECT pg_get_serial_sequence('\(table.replacing("'", with: "''"))', 'seq')::regclass))"
+  }
 
   // MARK: Creating
 
@@ -89,7 +93,7 @@ struct QueueStatements: Sendable {
     // Items come and go, so the space of old rows is freed early and without pauses.
     let storage = """
       fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
-      autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
+      autovacuum_vacuum_cost_delay = 0
       """
     return [
       "CREATE TABLE \(table)(\(columns)) WITH (\(storage))",
@@ -128,7 +132,6 @@ struct QueueStatements: Sendable {
     case items([Int64])
     case keys([StoreKey])
     case range(KeyRange)
-    case exhausted(maximumDeliveries: Int64)
     case deadLetters([StoreKey])
     case allDeadLetters
   }
@@ -150,6 +153,20 @@ struct QueueStatements: Sendable {
       """, [.integer(call)] + parameters)
   }
 
+  /// Locks the groups of items that ``buryExhausted(_:maximumDeliveries:window:retention:)`` takes, except those that others
+  /// have locked.
+  func lockGroupsOfExhausted(_ call: Int64, maximumDeliveries: Int64) -> Statement {
+    Statement(
+      """
+      \(QueueStatements.clock), free AS MATERIALIZED (
+        SELECT seq FROM \(table) WHERE state = 6 AND group_key IN (
+          SELECT group_key FROM \(table)
+          WHERE group_key IS NOT NULL AND state = 2 AND until <= \(QueueStatements.present) AND deliveries >= $2)
+        FOR UPDATE SKIP LOCKED)
+      UPDATE \(table) AS held SET epoch = $3 FROM free WHERE held.seq = free.seq
+      """, time, .integer(maximumDeliveries), .integer(call))
+  }
+
   private func groups(_ source: GroupSource) -> (String, [Parameter]) {
     func select(_ condition: String) -> String {
       "SELECT group_key FROM \(table) WHERE group_key IS NOT NULL AND \(condition)"
@@ -162,9 +179,6 @@ struct QueueStatements: Sendable {
     case .range(let range):
       let (condition, bounds) = StoreTable.condition(range, from: 2)
       return (select("\(condition) AND \(QueueStatements.isLive)"), bounds)
-    case .exhausted(let maximum):
-      let now = "coalesce(timestamptz 'epoch' + $2::int8 * interval '1 microsecond', clock_timestamp())"
-      return (select("state = 2 AND until <= (SELECT \(now)) AND deliveries >= $3"), [time, .integer(maximum)])
     case .deadLetters(let keys): return (select("state = 3 AND name = ANY($2)"), [.keys(keys)])
     case .allDeadLetters: return (select("state = 3"), [])
     }

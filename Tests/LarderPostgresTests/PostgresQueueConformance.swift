@@ -1,0 +1,72 @@
+#if Postgres
+import Larder
+import LarderCBOR
+import LarderPostgres
+import LarderTesting
+import TestSupport
+import Testing
+
+/// A queue that closes its database when it is closed.
+private struct DatabaseOwner<Value: Sendable>: ForwardingDecorator {
+  let base: PostgresQueue<Value>
+  let database: PostgresDatabase
+
+  func close() async throws {
+    try await base.close()
+    await database.close()
+  }
+}
+
+extension DatabaseOwner: DurableQueue {}
+extension DatabaseOwner: MaintainableStore {}
+
+/// The promises of queues, and those of stores.
+@Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct PostgresQueueConformance {
+  private static func open(
+    _ location: QueueLocation, isolation: PostgresIsolation, codec: some Codec<SampleValue?>
+  ) async throws -> DatabaseOwner<SampleValue?> {
+    let server = try await PostgresServer.shared
+    let database = try await PostgresDatabase(
+      server.connectionString, schema: await server.schema(of: location.files), isolation: isolation)
+    let queue = try await PostgresQueue<SampleValue?>(
+      in: database, name: "queue", codec: codec,
+      configuration: PostgresQueueConfiguration(
+        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
+        duplicateWindow: location.duplicateWindow),
+      clock: location.clock, now: { location.clock.date })
+    return DatabaseOwner(base: queue, database: database)
+  }
+
+  static let readCommitted = QueueConformanceSuite(named: "PostgresQueue", isShared: true, rounds: 5) { location in
+    try await open(location, isolation: .readCommitted, codec: .cbor())
+  }
+
+  static let serializable = QueueConformanceSuite(
+    named: "PostgresQueue of JSON, serializable", isShared: true, rounds: 3
+  ) { location in
+    try await open(location, isolation: .serializable, codec: .json())
+  }
+
+  static let asStore = ConformanceSuite(
+    named: "PostgresQueue as a store", lacking: .observation, rounds: 5
+  ) { location in
+    let server = try await PostgresServer.shared
+    let database = try await PostgresDatabase(
+      server.connectionString, schema: await server.schema(of: location), access: location.access)
+    let queue = try await PostgresQueue<SampleValue?>(in: database, name: "queue", codec: .cbor())
+    return DatabaseOwner(base: queue, database: database)
+  }
+
+  @Test(arguments: readCommitted.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: serializable.cases) func conformsSerializable(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: asStore.cases) func conformsAsStore(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}
+#endif
