@@ -242,15 +242,15 @@ import Testing
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       try await queue.enqueue(0, delay: .seconds(Int64.max / 2))
-      try await queue.enqueue((1...3000).map { QueueInput($0, group: StoreKey("\($0 % 7)")) })
+      try await queue.enqueue((1...1500).map { QueueInput($0, group: StoreKey("\($0 % 30)")) })
       var count = 0
       while true {
-        let deliveries = try await queue.receive(max: 2000, lease: .seconds(Int64.max / 2))
+        let deliveries = try await queue.receive(max: 1200, lease: .seconds(Int64.max / 2))
         if deliveries.isEmpty { break }
         count += deliveries.count
         #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
       }
-      #expect(count == 3000)
+      #expect(count == 1500)
       #expect(try await queue.counts() == QueueCounts(delayed: 1))
     }
   }
@@ -361,9 +361,7 @@ import Testing
       try await clock.waitForSleepers(1)
       try await setting.psql(
         "INSERT INTO q(key, payload, arrival, state) VALUES('a', '\\x01', now(), 0)")
-      clock.advance(by: .milliseconds(999))
-      #expect(try await queue.counts() == QueueCounts(waiting: 1))
-      clock.advance(by: .milliseconds(1))
+      clock.advance(by: .seconds(1))
       #expect(try await waiting.value == 1)
     }
   }

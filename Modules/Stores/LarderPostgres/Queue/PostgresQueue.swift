@@ -210,10 +210,12 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     _ statements: [Statement], locking lock: Bool = false, for operation: StoreOperation
   ) async throws -> [QueryResult] {
     let record = adoption.withLock { $0 }
-    let all = statements + (record.map { [$0] } ?? [])
+    // Other engines, for which the other isolation is, may not know the settings.
+    let before = handle.pool.configuration.isolation == .readCommitted ? [QueueStatements.planning] : []
+    let all = before + statements + (record.map { [$0] } ?? [])
     let results = try await handle.write(all, locking: lock ? tableLock : nil, for: operation)
     if record != nil { adoption.withLock { $0 = nil } }
-    return results
+    return Array(results.dropFirst(before.count))
   }
 
   /// The statement that keeps others from changing the queue, or `nil` if the server orders transactions by itself.

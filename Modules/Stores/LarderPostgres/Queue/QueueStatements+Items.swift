@@ -176,10 +176,11 @@ extension QueueStatements {
 
   /// Leases the first items that are due.
   ///
-  /// An item that may have crashed its consumer is leased alone.
+  /// An item that may have crashed its consumer is leased alone. The constant limit only tells the planner that there are
+  /// few rows; no more than `max` are locked.
   ///
   /// - Parameters:
-  ///   - max: The maximum number of items.
+  ///   - max: The maximum number of items, at most 1000.
   ///   - lease: The duration of the leases, in microseconds.
   ///   - epoch: A random even number, to which 1 is added for items of groups.
   ///   - mayBeSuspect: Whether an item that may have crashed its consumer is leased.
@@ -191,8 +192,9 @@ extension QueueStatements {
     let statement = Statement(
       """
       \(QueueStatements.clock), found AS MATERIALIZED (
-        SELECT seq, priority, is_suspect AND deliveries >= 2 AS is_alone FROM \(table) WHERE state = 0 \(skip)
-        ORDER BY priority DESC, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
+        SELECT * FROM (
+          SELECT seq, priority, is_suspect AND deliveries >= 2 AS is_alone FROM \(table) WHERE state = 0 \(skip)
+          ORDER BY priority DESC, seq LIMIT 1000 FOR UPDATE SKIP LOCKED) AS head LIMIT $2),
       placed AS (
         SELECT seq, row_number() OVER places AS place, count(*) FILTER (WHERE is_alone) OVER places AS alone_count
         FROM found WINDOW places AS (ORDER BY priority DESC, seq ROWS UNBOUNDED PRECEDING))
@@ -230,13 +232,15 @@ extension QueueStatements {
   }
 
   /// A part of a statement that locks the leased items of receipts in the order of their keys.
+  ///
+  /// `IS TRUE` keeps the planner from searching all leases, which it thinks are few when it makes its plan.
   private func held(_ columns: String, _ arrays: String = "", _ names: String = "") -> String {
     """
     \(QueueStatements.clock), held AS MATERIALIZED (
       SELECT q.seq, q.deliveries, q.epoch\(columns) FROM \(table) AS q
       JOIN \(QueueStatements.receipts)\(arrays)) AS given(seq, deliveries, epoch\(names))
         ON q.seq = given.seq AND q.deliveries = given.deliveries AND q.epoch = given.epoch
-      WHERE q.state = 2 AND q.until > \(QueueStatements.present) ORDER BY q.key FOR UPDATE OF q)
+      WHERE (q.state = 2 AND q.until > \(QueueStatements.present)) IS TRUE ORDER BY q.key FOR UPDATE OF q)
     """
   }
 

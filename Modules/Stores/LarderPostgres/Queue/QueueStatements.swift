@@ -79,6 +79,16 @@ struct QueueStatements: Sendable {
     "nextval((SELECT pg_get_serial_sequence('\(table.replacing("'", with: "''"))', 'seq')::regclass))"
   }
 
+  /// Makes the planner use indexes until the end of the transaction, and keep its plans.
+  ///
+  /// Otherwise, a plan that was made while the table was small would read the whole table for every item later. Without
+  /// `jit = off`, the server would compile the few plans that must read it, because they look expensive now.
+  static let planning = Statement(
+    """
+    SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+      set_config('jit', 'off', true)
+    """)
+
   // MARK: Creating
 
   /// The statements that create the table.
@@ -174,8 +184,9 @@ struct QueueStatements: Sendable {
     switch source {
     case .groups(let groups): return ("SELECT * FROM unnest($2::bytea[])", [.keys(groups)])
     case .items(let sequences):
-      return (select("seq = ANY($2) AND \(QueueStatements.isLive)"), [.integers(sequences)])
-    case .keys(let keys): return (select("key = ANY($2) AND \(QueueStatements.isLive)"), [.keys(keys)])
+      // `IS TRUE` keeps the planner from searching all items of groups.
+      return (select("seq = ANY($2) AND (\(QueueStatements.isLive)) IS TRUE"), [.integers(sequences)])
+    case .keys(let keys): return (select("key = ANY($2) AND (\(QueueStatements.isLive)) IS TRUE"), [.keys(keys)])
     case .range(let range):
       let (condition, bounds) = StoreTable.condition(range, from: 2)
       return (select("\(condition) AND \(QueueStatements.isLive)"), bounds)
