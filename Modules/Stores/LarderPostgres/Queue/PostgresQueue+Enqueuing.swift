@@ -19,7 +19,7 @@ extension PostgresQueue {
       let new = try await newItems(inputs)
       guard !new.keys.isEmpty else { return [] }
       let plan = enqueuing(new)
-      let results = try await write(plan.statements, for: .enqueue)
+      let results = try await write(plan.statements, findingRows: plan.statements.count > 1, for: .enqueue)
       noteChange()
       return try enqueued(new, plan, results)
     }

@@ -105,11 +105,10 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     if let problem = StoreCatalog.problem(withName: name) {
       throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
     }
-    let (valueType, adoption) = try await handle.run(.open) {
-      try await QueueCatalog(handle, queue: name).open(codec, createsIfMissing: createsIfMissing)
-    }
-    self.adoption = Mutex(adoption)
-    statements = QueueStatements(name: name, schema: handle.quotedSchema, valueType: valueType) {
+    let catalog = QueueCatalog(handle, queue: name)
+    let found = try await handle.run(.open) { try await catalog.open(codec, createsIfMissing: createsIfMissing) }
+    adoption = Mutex(found.adoption)
+    statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
       now.map { $0().microseconds }
     }
     listening = handle.listen(channel) { [waits] in waits.signal() }
@@ -205,13 +204,19 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
 
   /// Runs statements as one transaction, together with the record of the codec if it is outdated.
   ///
-  /// - Parameter lock: Whether the table is locked first, so that nobody else changes it meanwhile.
+  /// - Parameters:
+  ///   - statements: The statements.
+  ///   - finds: Whether the statements look for rows, so that the planner must use indexes.
+  ///   - lock: Whether the table is locked first, so that nobody else changes it meanwhile.
+  ///   - operation: The operation, for errors.
+  /// - Returns: The results, one for each statement.
   func write(
-    _ statements: [Statement], locking lock: Bool = false, for operation: StoreOperation
+    _ statements: [Statement], findingRows finds: Bool = true, locking lock: Bool = false, for operation: StoreOperation
   ) async throws -> [QueryResult] {
     let record = adoption.withLock { $0 }
     // Other engines, for which the other isolation is, may not know the settings.
-    let before = handle.pool.configuration.isolation == .readCommitted ? [QueueStatements.planning] : []
+    let isPlanned = finds && handle.pool.configuration.isolation == .readCommitted
+    let before = isPlanned ? [QueueStatements.planning] : []
     let all = before + statements + (record.map { [$0] } ?? [])
     let results = try await handle.write(all, locking: lock ? tableLock : nil, for: operation)
     if record != nil { adoption.withLock { $0 = nil } }

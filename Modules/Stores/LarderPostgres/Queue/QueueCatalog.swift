@@ -9,10 +9,23 @@ struct QueueCatalog: Sendable {
   /// The format version that this code reads and writes.
   static let format = 1
 
+  /// What is known of a queue.
+  struct Found: Sendable {
+    /// The type of the payloads.
+    let valueType: StoreTable.ValueType
+    /// The name of the sequence that numbers the items, for SQL.
+    let sequence: String
+    /// A statement that records the codec if the recorded one is older.
+    var adoption: Statement?
+  }
+
   private let handle: PostgresHandle
   private let name: String
 
-  private var table: String { "\(handle.quotedSchema).\(QueueCatalog.tableName)" }
+  private var records: String { "\(handle.quotedSchema).\(QueueCatalog.tableName)" }
+
+  /// The name of the queue's table with its schema, for SQL.
+  var table: String { "\(handle.quotedSchema).\(SessionConfiguration.quoted(name))" }
 
   /// Creates the catalog of the schema of a queue.
   init(_ handle: PostgresHandle, queue name: String) {
@@ -22,11 +35,11 @@ struct QueueCatalog: Sendable {
 
   /// Finds the table of the queue, or creates it.
   ///
-  /// - Returns: The type of the payloads, and a statement that records the codec if the recorded one is older.
+  /// - Returns: The queue.
   /// - Throws: ``StoreError`` with `notFound` if the queue is missing and must not be created; `versionMismatch` if a newer
   ///   version or another codec wrote it; `unsupported` if the schema has something else of its name, or the queue holds
   ///   JSON and the codec does not write it.
-  func open(_ codec: some Codec, createsIfMissing: Bool) async throws -> (StoreTable.ValueType, adoption: Statement?) {
+  func open(_ codec: some Codec, createsIfMissing: Bool) async throws -> Found {
     var valueType = try await findTable()
     if valueType == nil {
       guard createsIfMissing, handle.information.access == .readWrite else {
@@ -40,7 +53,7 @@ struct QueueCatalog: Sendable {
       throw error(.unsupported, "the queue holds JSON, which the codec \(codec.name) does not write")
     }
     let record = try await handle.read(
-      Statement("SELECT codec, format::int8 FROM \(table) WHERE name = $1", .text(name)), for: .open)
+      Statement("SELECT codec, format::int8 FROM \(records) WHERE name = $1", .text(name)), for: .open)
     guard record.rowCount == 1, let codecName = record.text(0, 0), let format = record.integer(0, 1) else {
       throw error(.corrupted, "the queue has no record in \(QueueCatalog.tableName)")
     }
@@ -50,8 +63,13 @@ struct QueueCatalog: Sendable {
         "the queue has format version \(format); only versions up to \(QueueCatalog.format) are supported")
     }
     try codec.check(recordedName: codecName, store: handle.name)
-    guard codecName != codec.name else { return (valueType, nil) }
-    return (valueType, Statement("UPDATE \(table) SET codec = $2 WHERE name = $1", .text(name), .text(codec.name)))
+    let sequence = try await handle.read(
+      Statement("SELECT pg_get_serial_sequence($1, 'seq')", .text(table)), for: .open)
+    var found = Found(valueType: valueType, sequence: sequence.text(0, 0) ?? "")
+    if codecName != codec.name {
+      found.adoption = Statement("UPDATE \(records) SET codec = $2 WHERE name = $1", .text(name), .text(codec.name))
+    }
+    return found
   }
 
   /// Returns the type of the payloads, or `nil` if nothing has the name of the queue.
@@ -77,22 +95,21 @@ struct QueueCatalog: Sendable {
   /// Creates the table with its record, unless another process does it at the same moment.
   private func create(_ codec: some Codec) async throws {
     let catalog = StoreCatalog(handle, store: handle.name)
-    let records = Statement(
+    let table = Statement(
       """
-      CREATE TABLE IF NOT EXISTS \(table)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
+      CREATE TABLE IF NOT EXISTS \(records)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
       """, [], isPrepared: false)
-    try await catalog.creating { try await handle.write([records], for: .open) }
+    try await catalog.creating { try await handle.write([table], for: .open) }
     let record = Statement(
       """
-      INSERT INTO \(table)(name, codec, format) VALUES($1, $2, \(QueueCatalog.format))
+      INSERT INTO \(records)(name, codec, format) VALUES($1, $2, \(QueueCatalog.format))
       ON CONFLICT (name) DO UPDATE SET codec = excluded.codec, format = excluded.format
       """, .text(name), .text(codec.name))
-    let statements = QueueStatements(
-      name: name, schema: handle.quotedSchema, valueType: codec.format == .json ? .json : .bytes)
+    let creation = QueueStatements.creation(of: self.table, valueType: codec.format == .json ? .json : .bytes)
     try await catalog.creating {
       // Again for each attempt, because the table may be there by now.
       guard try await findTable() == nil else { return }
-      try await handle.write([record] + statements.creation, for: .open)
+      try await handle.write([record] + creation, for: .open)
     }
   }
 
