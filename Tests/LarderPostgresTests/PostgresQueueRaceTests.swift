@@ -79,7 +79,8 @@ private final class Account: Sendable {
           await database.close()
         }
       }
-      try await group.waitForAll()
+      // The first error cancels the others, which may wait for what the failed one should have done.
+      while try await group.next() != nil {}
     }
   }
 

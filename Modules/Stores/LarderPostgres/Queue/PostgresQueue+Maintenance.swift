@@ -24,9 +24,7 @@ extension PostgresQueue: MaintainableStore {
   /// - Throws: `StoreError`: `conflict`; `corrupted` if the server finds damage; `closed`; `timedOut`; `ioFailed`.
   public func verify() async throws -> VerificationReport {
     try await handle.run(.verify) {
-      try await handle.transaction(
-        for: .verify, beginning: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-      ) { [self] session, _ in
+      try await handle.transaction(for: .verify, isReading: true) { [self] session, _ in
         let (statements, coder, name) = (statements, coder, handle.name)
         var report = VerificationReport(entryCount: 0)
         try await report.addEntries(of: name) { range, limit in
