@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What happened to the ids of a race.
+/// The account of the ids of a race.
 private final class Account: Sendable {
   struct Entry {
     var enqueued = 0
@@ -164,7 +164,7 @@ private final class Account: Sendable {
               running.withLock { $0[group] = nil }
               _ = try await queue.release([delivery.receipt], after: .milliseconds(5))
             default:
-              // Noted before, because another consumer may get the next item at once. A stale receipt changes nothing.
+              // Noted before, because another consumer may get the next item immediately. A stale receipt changes nothing.
               let before = running.withLock { $0.removeValue(forKey: group) }
               if try await queue.acknowledge([delivery.receipt]).isEmpty {
                 handled.withLock { $0[group, default: []].append(Int64(clamping: delivery.receipt.sequence)) }

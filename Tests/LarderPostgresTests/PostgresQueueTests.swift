@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What is particular to the queue in PostgreSQL; its promises are those of the conformance suites.
+/// Tests of what the conformance suites of queues don't know: transactions, capacity, opening and the server's time.
 @Suite(.timeLimit(.minutes(10))) struct PostgresQueueTests {
   private static func open(
     _ setting: Setting, _ clock: ManualClock, name: String = "q",

@@ -79,7 +79,7 @@ extension PostgresQueue {
 
   /// Moves all dead letters to the end of the queue in their order of arrival; see `DurableQueue`.
   ///
-  /// They are moved a thousand at a time. Meanwhile, all other calls that change the queue wait.
+  /// They are moved a thousand at a time, each thousand while all other calls that change the queue wait.
   @discardableResult
   public func requeueDeadLetters() async throws -> Int {
     try information.checkWritable(for: .requeue)

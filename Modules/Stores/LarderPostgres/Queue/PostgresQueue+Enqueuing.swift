@@ -119,7 +119,7 @@ extension PostgresTransaction {
   /// Appends items to a queue in order.
   ///
   /// The items can be received after the transaction is committed. If it is not, they were never in the queue. An id is
-  /// free or taken as of the commit: another transaction that enqueues the same id meanwhile waits for this one.
+  /// free or taken as of the commit: another transaction that enqueues the same id waits for this one.
   ///
   /// ```swift
   /// try await database.write { transaction in

@@ -21,7 +21,7 @@ private struct FailedDelivery: Error {
   let error: StoreError
 }
 
-/// What one transaction has leased.
+/// The items that one transaction has leased.
 private struct Leased<Element: Sendable>: Sendable {
   var readings: [Result<Delivery<Element>, FailedDelivery>] = []
   /// Whether there is only one item because it may have crashed its consumer.
@@ -168,7 +168,7 @@ extension PostgresQueue {
           // The items are leased. The next call buries what is left.
         }
       }
-      // What was due may have been behind many others, or behind an item that is a dead letter now.
+      // Items that are due may have been behind many others, or behind an item that is a dead letter now.
       if rows.rowCount == 0, hasMore || hasBuried { continue }
       var leased = try await readings(of: rows)
       if findsNextEnd { leased.nextEnd = nextEnd(results[2]) }
@@ -181,7 +181,7 @@ extension PostgresQueue {
     return .microseconds(max(time, 1000))
   }
 
-  /// Makes dead letters of items whose last lease has ended.
+  /// Turns items whose last lease has ended into dead letters.
   ///
   /// - Returns: Whether there were any.
   private func buryExhausted() async throws -> Bool {

@@ -64,7 +64,7 @@ extension PostgresQueue {
     }
   }
 
-  /// Returns the statements that make changes in order, if nobody else changes the queue meanwhile.
+  /// Returns the statements that make changes in order, if the table is locked.
   private func statements(for changes: [Change<[UInt8]>]) -> [Statement] {
     let call = Int64.random(in: .min ... .max)
     var list: [Statement] = []

@@ -207,7 +207,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// - Parameters:
   ///   - statements: The statements.
   ///   - finds: Whether the statements look for rows, so that the planner must use indexes.
-  ///   - lock: Whether the table is locked first, so that nobody else changes it meanwhile.
+  ///   - lock: Whether the table is locked first, so that no other transaction changes it.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
   func write(
@@ -243,7 +243,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
 
   func makeKey() -> StoreKey { keys.withLock { $0.next() } }
 
-  /// Makes leases and delays end after their durations, and notes the time of the server.
+  /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
   func boundByDuration(during operation: StoreOperation) async throws {
     let rows = try await handle.write([statements.boundByDuration], for: operation)[0]
     latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }

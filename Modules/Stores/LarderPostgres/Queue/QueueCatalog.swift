@@ -9,7 +9,7 @@ struct QueueCatalog: Sendable {
   /// The format version that this code reads and writes.
   static let format = 1
 
-  /// What is known of a queue.
+  /// A queue that was found.
   struct Found: Sendable {
     /// The type of the payloads.
     let valueType: StoreTable.ValueType

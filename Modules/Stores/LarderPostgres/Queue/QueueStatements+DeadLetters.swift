@@ -3,8 +3,8 @@ import Larder
 
 /// Statements that make, move and remove dead letters.
 extension QueueStatements {
-  /// Makes dead letters of items that were delivered as often as the queue allows and whose leases have ended, and returns
-  /// them in the columns of ``release(_:window:retention:)``.
+  /// Turns items that were delivered as often as the queue allows into dead letters when their leases have ended, and
+  /// returns them in the columns of ``release(_:window:retention:)``.
   ///
   /// Items whose groups are not locked with the number `call` are left.
   func buryExhausted(_ call: Int64, maximumDeliveries: Int64, window: Int64, retention: Int64?) -> Statement {

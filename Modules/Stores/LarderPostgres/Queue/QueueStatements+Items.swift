@@ -97,7 +97,7 @@ extension QueueStatements {
     Statement("UPDATE \(table) SET epoch = epoch - $1 WHERE seq = 0 AND epoch >= $1", .integer(Int64(count)))
   }
 
-  /// Makes the next call that needs room count the items.
+  /// Causes the next call that needs room to count the items.
   var forgetRoom: Statement { Statement("UPDATE \(table) SET epoch = 0 WHERE seq = 0") }
 
   // MARK: Replacing and removing
@@ -260,7 +260,7 @@ extension QueueStatements {
       """, [time] + QueueStatements.parameters(receipts) + [QueueStatements.duration(window)])
   }
 
-  /// Makes leases end some time from now, and returns the receipts that are not stale.
+  /// Resets leases so that they end some time from now, and returns the receipts that are not stale.
   func extend(_ receipts: [DeliveryReceipt], lease: Int64) -> Statement {
     Statement(
       """

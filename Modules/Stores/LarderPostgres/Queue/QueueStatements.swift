@@ -84,7 +84,7 @@ struct QueueStatements: Sendable {
     .integers(microseconds.map { min($0, longest) })
   }
 
-  /// Makes the planner use indexes until the end of the transaction, and keep its plans.
+  /// Tells the planner to use indexes until the end of the transaction, and to keep its plans.
   ///
   /// Otherwise, a plan that was made while the table was small would read the whole table for every item later. Without
   /// `jit = off`, the server would compile the few plans that must read it, because they look expensive now.
@@ -123,7 +123,7 @@ struct QueueStatements: Sendable {
     ].map { Statement($0, [], isPrepared: false) }
   }
 
-  /// Makes leases and delays end after their durations although the clock of the server was set back.
+  /// Corrects the ends of leases and delays that began later than now, because the clock of the server was set back.
   ///
   /// The result has one row with the time of the server, in microseconds since 1970.
   var boundByDuration: Statement {
@@ -153,7 +153,7 @@ struct QueueStatements: Sendable {
 
   /// Locks groups in the order of their names, until the end of the transaction.
   ///
-  /// Whoever adds or removes an item of a group locks it first. So an item that arrives later has a later place, and
+  /// A transaction that adds or removes an item of a group locks it first. So an item that arrives later has a later place, and
   /// ``advance(_:)`` sees all items of the group.
   ///
   /// - Parameters:
@@ -200,7 +200,7 @@ struct QueueStatements: Sendable {
     }
   }
 
-  /// Lets the first item of each group come that was locked with a number, and removes the locks of empty groups.
+  /// Unparks the first items of the groups that were locked with a number, and removes the locks of empty groups.
   func advance(_ call: Int64) -> [Statement] {
     let first = """
       SELECT item.seq FROM \(table) AS item WHERE item.group_key = held.group_key AND item.\(QueueStatements.isLive)

@@ -1,0 +1,79 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import Synchronization
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Stores/LarderPostgres/LarderPostgres.docc/UsingPostgresQueue.md`.
+///
+/// It must appear in the guide unchanged, and it must work. The address of the server stands for that of the test.
+@Suite final class PostgresQueueGuideTests: Sendable {
+  private struct Job: Codable {
+    var name: String
+  }
+
+  private struct OrderPlaced: Codable {
+    var order: Int
+  }
+
+  private let performed = Mutex<[String]>([])
+
+  private func perform(_ job: Job) async throws {
+    performed.withLock { $0.append(job.name) }
+  }
+
+  @Test func theGuideIsTested() throws {
+    #expect(
+      try Guide("Modules/Stores/LarderPostgres/LarderPostgres.docc/UsingPostgresQueue.md").piecesMissing() == [])
+  }
+
+  /// Opens the database of the guide's address in the schema of a test.
+  private func PostgresDatabase(_ address: String) async throws -> LarderPostgres.PostgresDatabase {
+    #expect(address == "host=db.example dbname=app")
+    let server = try await PostgresServer.shared
+    return try await LarderPostgres.PostgresDatabase(server.connectionString, schema: server.newSchema())
+  }
+
+  @Test func aQueue() async throws {
+    let database = try await PostgresDatabase("host=db.example dbname=app")
+    let jobs = try await PostgresQueue<Job>(in: database, name: "jobs")
+
+    try await jobs.enqueue(Job(name: "resize"))
+    try await jobs.enqueue(Job(name: "charge"), id: "payment:17")  // repeating it with this id has no effect
+    try await jobs.withNext(lease: .seconds(30)) { delivery in
+      try await perform(delivery.value)  // acknowledged when this returns, released when it throws
+    }
+
+    #expect(try await jobs.enqueue(Job(name: "charge"), id: "payment:17").isDuplicate)
+    #expect(performed.withLock { $0 } == ["resize"])
+    #expect(try await jobs.count() == 1)
+    await database.close()
+  }
+
+  @Test func anOutbox() async throws {
+    try await Setting.run { setting in
+      let database = setting.database
+      try await setting.psql("CREATE TABLE orders(id int, item text)")
+      let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
+      try await database.write { transaction in
+        try await transaction.execute("INSERT INTO orders(id, item) VALUES($1, $2)", ["17", "lamp"])
+        try await transaction.enqueue([QueueInput(OrderPlaced(order: 17))], in: outbox)
+      }
+      #expect(try await setting.psql("SELECT item FROM orders") == "lamp")
+      #expect(try await setting.psql("SELECT payload ->> 'order' FROM outbox") == "17")
+    }
+  }
+
+  @Test func aLimit() async throws {
+    try await Setting.run { setting in
+      let database = setting.database
+      let configuration = PostgresQueueConfiguration(maximumDeliveries: 10, capacity: 100_000)
+      let limited = try await PostgresQueue<Job>(in: database, name: "limited", configuration: configuration)
+      await expectStoreError(.full) {
+        try await limited.enqueue((0...100_000).map { QueueInput(Job(name: "\($0)")) })
+      }
+    }
+  }
+}
+#endif
