@@ -38,6 +38,32 @@ public struct PostgresStore<Value: Sendable> {
 
 /// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
+public struct PostgresQueue<Element: Sendable> {
+  /// A placeholder: needs the trait `Postgres`.
+  public init(
+    in database: PostgresDatabase, name: String,
+    configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true
+  ) async throws {}
+
+  /// A placeholder: needs the trait `Postgres`.
+  public init(
+    in database: PostgresDatabase, name: String, codec: some Codec<Element>,
+    configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) async throws {}
+}
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+public struct PostgresQueueConfiguration: Sendable {
+  /// A placeholder: needs the trait `Postgres`.
+  public init(
+    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
+    deadLetterRetention: Duration? = nil, capacity: Int? = nil, pollInterval: Duration = .seconds(1)
+  ) {}
+}
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresStoreProvider {
   /// A placeholder: needs the trait `Postgres`.
   public init() {}
