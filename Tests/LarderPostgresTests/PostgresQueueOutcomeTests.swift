@@ -1,0 +1,146 @@
+#if Postgres
+import Larder
+import LarderPostgres
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// The items that consumers have acknowledged, and what went wrong.
+private final class Handled: Sendable {
+  /// The numbers of the deliveries that were acknowledged for sure.
+  let acknowledged = Mutex<[Int: Int]>([:])
+  let problems = Mutex<[String]>([])
+  /// Whether all items have been enqueued.
+  let hasAll = Atomic(false)
+  /// Whether the queue is empty again.
+  let isOver = Atomic(false)
+}
+
+/// The results of a queue's calls whose connection is lost.
+@Suite(.timeLimit(.minutes(60))) struct PostgresQueueOutcomeTests {
+  /// A queue whose database is behind a proxy, in a schema of its own.
+  private func withProxy(
+    connections: Int = 1, _ body: (PostgresProxy, PostgresQueue<Int>, Setting) async throws -> Void
+  ) async throws {
+    // A proxy needs the socket of a local server.
+    try await Setting.run(on: PostgresServer.local) { setting in
+      let proxy = try PostgresProxy(setting.server)
+      let database = try await PostgresDatabase(
+        "\(proxy.connectionString) application_name=\(setting.schema)", schema: setting.schema, connections: connections
+      )
+      do {
+        let queue = try await PostgresQueue<Int>(
+          in: database, name: "q",
+          configuration: PostgresQueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
+        try await body(proxy, queue, setting)
+      } catch {
+        await database.close()
+        await proxy.close()
+        throw error
+      }
+      await database.close()
+      await proxy.close()
+    }
+  }
+
+  @Test func aCallWhoseConnectionIsLostAfterItsCommitReturns() async throws {
+    try await withProxy { proxy, queue, _ in
+      for round in 1...ConformanceSuite.killsOfProcess {
+        proxy.cut(.afterCommit)
+        let results = try await queue.enqueue(
+          [QueueInput(round, group: "g"), QueueInput(-round, id: StoreKey("\(round)"))])
+        #expect(results.map(\.isDuplicate) == [false, false])
+        proxy.cut(.afterCommit)
+        let deliveries = try await queue.receive(max: 9, lease: .seconds(600))
+        #expect(deliveries.map(\.value) == [round, -round])
+        proxy.cut(.afterCommit)
+        #expect(try await queue.extend(deliveries.map(\.receipt), lease: .seconds(300)).isEmpty)
+        proxy.cut(.afterCommit)
+        #expect(try await queue.release([deliveries[0].receipt], after: .zero, countsAsAttempt: true).isEmpty)
+        let again = try await queue.receive(max: 9, lease: .seconds(600))
+        #expect(again.map(\.value) == [round] && again.map(\.attempt) == [2])
+        proxy.cut(.afterCommit)
+        #expect(try await queue.acknowledge([deliveries[1].receipt] + again.map(\.receipt)).isEmpty)
+        #expect(try await queue.counts() == QueueCounts())
+      }
+    }
+  }
+
+  enum Loss: CaseIterable {
+    case terminatedBackends, cutConnections, cutBeforeCommit, cutAfterCommit
+  }
+
+  /// Calls a closure again as long as it throws an error of which the caller cannot know what it changed.
+  private static func repeating<Result>(_ body: () async throws -> Result) async throws -> Result {
+    while true {
+      do {
+        return try await body()
+      } catch let error as StoreError where error.isRetryable {
+        await Task.yield()
+      }
+    }
+  }
+
+  @Test(arguments: Loss.allCases) func noItemIsLostOrComesAgain(loss: Loss) async throws {
+    try await withProxy(connections: 4) { proxy, queue, setting in
+      let count = 120
+      let handled = Handled()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          for number in 0..<count {
+            _ = try await PostgresQueueOutcomeTests.repeating {
+              try await queue.enqueue(number, id: StoreKey("\(number)"), group: StoreKey("\(number % 5)"))
+            }
+          }
+          handled.hasAll.store(true, ordering: .relaxed)
+        }
+        for _ in 0..<4 {
+          group.addTask {
+            while true {
+              let hasAll = handled.hasAll.load(ordering: .relaxed)
+              let deliveries = try await PostgresQueueOutcomeTests.repeating {
+                try await queue.receive(max: 3, lease: .milliseconds(500))
+              }
+              for delivery in deliveries {
+                // A receive whose connection was lost can return an earlier delivery, whose lease has ended.
+                if let last = handled.acknowledged.withLock({ $0[delivery.value] }), delivery.attempt > last {
+                  handled.problems.withLock { $0.append("\(delivery.value) comes again") }
+                }
+                // If the receipt is stale, an attempt whose outcome was unknown may have acknowledged the item.
+                let stale = try await PostgresQueueOutcomeTests.repeating {
+                  try await queue.acknowledge([delivery.receipt])
+                }
+                if stale.isEmpty { handled.acknowledged.withLock { $0[delivery.value] = delivery.attempt } }
+              }
+              if hasAll, try await PostgresQueueOutcomeTests.repeating({ try await queue.count() }) == 0 { break }
+              if deliveries.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            }
+            handled.isOver.store(true, ordering: .relaxed)
+          }
+        }
+        group.addTask {
+          while !handled.isOver.load(ordering: .relaxed) {
+            switch loss {
+            case .terminatedBackends:
+              try await setting.psql(
+                """
+                SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                WHERE application_name = '\(setting.schema)'
+                """)
+            case .cutConnections: await proxy.cutAll()
+            case .cutBeforeCommit: proxy.cut(.beforeCommit, times: 2)
+            case .cutAfterCommit: proxy.cut(.afterCommit, times: 2)
+            }
+            try await Task.sleep(for: .milliseconds(50))
+          }
+        }
+        while try await group.next() != nil {}
+      }
+      #expect(handled.problems.withLock { $0 } == [])
+      #expect(handled.acknowledged.withLock { $0.count } > count / 2)
+      #expect(try await setting.psql("SELECT state, count(*) FROM q GROUP BY state") == "4|\(count)")
+    }
+  }
+}
+#endif
