@@ -97,6 +97,8 @@ final class PostgresHandle: Sendable {
   ///
   /// - Parameters:
   ///   - statements: The statements.
+  ///   - isReadCommitted: Whether the transaction is read committed, whatever the isolation of the database. Defaults to
+  ///     `false`.
   ///   - lock: A statement that locks a table before the others, or `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
@@ -104,13 +106,16 @@ final class PostgresHandle: Sendable {
   ///   task is cancelled before the statements are sent.
   @discardableResult
   func write(
-    _ statements: [Statement], locking lock: Statement? = nil, for operation: StoreOperation
+    _ statements: [Statement], isReadCommitted: Bool = false, locking lock: Statement? = nil,
+    for operation: StoreOperation
   ) async throws -> [QueryResult] {
-    // A table can be locked only in a transaction that was begun.
-    let first = lock.map { [Statement("BEGIN"), TransactionStatus.number, $0] } ?? [TransactionStatus.number]
-    let numberIndex = lock == nil ? 0 : 1
+    // A table can be locked only in a transaction that was begun, and the isolation is a part of its beginning.
+    let begins = isReadCommitted || lock != nil
+    let beginning = Statement(isReadCommitted ? "BEGIN ISOLATION LEVEL READ COMMITTED" : "BEGIN")
+    let numberIndex = begins ? 1 : 0
+    let first = (begins ? [beginning] : []) + [TransactionStatus.number] + (lock.map { [$0] } ?? [])
     let flight = Session.Flight(
-      statements: first + statements, ending: lock.map { _ in Statement("COMMIT") },
+      statements: first + statements, ending: begins ? Statement("COMMIT") : nil,
       // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
       // lost during the commit.
       flushes: [numberIndex + 1, first.count + statements.count])
@@ -121,7 +126,7 @@ final class PostgresHandle: Sendable {
         switch landing.failure {
         case nil: return .finished(results)
         case .refused(let error):
-          if lock != nil { await rollBack(landing.backend, on: session) }
+          if begins { await rollBack(landing.backend, on: session) }
           return .failed(error)
         case .notSent(let error): return .failed(error)
         case .timedOut:

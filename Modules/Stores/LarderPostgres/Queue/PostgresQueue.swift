@@ -218,16 +218,13 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     // Other engines, for which the other isolation is, may not know the settings.
     let before = finds && isLocking ? [QueueStatements.planning] : []
     let all = before + statements + (record.map { [$0] } ?? [])
-    let first = lock ? tableLock : isLocking ? nil : PostgresQueue.lowerIsolation
-    let results = try await handle.write(all, locking: first, for: operation)
+    // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
+    // again. Those that change the whole queue need it, where they cannot lock the table.
+    let results = try await handle.write(
+      all, isReadCommitted: !isLocking && !lock, locking: lock ? tableLock : nil, for: operation)
     if record != nil { adoption.withLock { $0 = nil } }
     return Array(results.dropFirst(before.count))
   }
-
-  /// The first statement of a transaction that needs no better isolation than its row locks.
-  ///
-  /// In a serializable one, consumers that look for the first items at the same time would conflict again and again.
-  private static var lowerIsolation: Statement { Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED") }
 
   /// The statement that keeps others from changing the queue, or `nil` if the server orders transactions by itself.
   var tableLock: Statement? {
