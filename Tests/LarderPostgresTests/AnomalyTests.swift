@@ -72,6 +72,25 @@ import Testing
     }
   }
 
+  @Test func aRemovalOfTwoKeysIsAtomicBesideABatchThatSetsThem() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await store.setValue(0, forKey: "b")
+      let (isWritten, mayCommit) = (Gate(), Gate())
+      async let batch: Void = setting.database.write { transaction in
+        try await transaction.apply([.set("a", 1), .set("b", 1)], to: store)
+        isWritten.open()
+        await mayCommit.wait()
+      }
+      await isWritten.wait()
+      async let removal: Void = store.apply([.remove("a"), .remove("b")])
+      try await setting.waitForBlocked(1)
+      mayCommit.open()
+      _ = try await (batch, removal)
+      #expect(try await store.values(forKeys: ["a", "b"]) == [nil, nil])
+    }
+  }
+
   @Test func aReplacementOfAllEntriesWaitsForNoNewKey() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)

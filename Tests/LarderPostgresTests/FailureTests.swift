@@ -2,6 +2,7 @@
 import Foundation
 import Larder
 import LarderPostgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -144,6 +145,64 @@ import Testing
       await other.close()
       #expect(try await store.value(forKey: "k") == 1)
     }
+  }
+
+  @Test func aClosureThatTakesLongerThanTheLimitIsNotRepeatedAgainAndAgain() async throws {
+    try await Setting.run(timeout: .milliseconds(300)) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let runs = Mutex(0)
+      await expectStoreError(.ioFailed) {
+        try await setting.database.write { transaction in
+          runs.withLock { $0 += 1 }
+          try await transaction.setValue(1, forKey: "k", in: store)
+          // The server ends a transaction that is idle for as long as the limit.
+          while try await setting.psql(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = '\(setting.schema)' AND state LIKE 'idle in %'"
+          )
+            != "0"
+          {}
+          try await transaction.setValue(2, forKey: "k", in: store)
+        }
+      }
+      #expect(runs.withLock { $0 } <= 2)
+    }
+  }
+
+  @Test func aRoleMayHaveFewRights() async throws {
+    try await Setting.run(on: PostgresServer.local) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      try await store.setValue(1, forKey: "k")
+      try await setting.psql(
+        """
+        CREATE ROLE reader_\(setting.schema) LOGIN; CREATE ROLE stranger_\(setting.schema) LOGIN;
+        GRANT USAGE ON SCHEMA \(setting.schema) TO reader_\(setting.schema), stranger_\(setting.schema);
+        GRANT SELECT ON ALL TABLES IN SCHEMA \(setting.schema) TO reader_\(setting.schema);
+        """)
+      for access in [StoreAccess.readOnly, .readWrite] {
+        func open(_ role: String) async throws -> PostgresStore<Int> {
+          let connection = "\(setting.server.connectionString) user=\(role)_\(setting.schema)"
+          let database = try await PostgresDatabase(connection, schema: setting.schema, access: access)
+          return try await PostgresStore<Int>(in: database, name: "numbers")
+        }
+        let reading = try await open("reader")
+        #expect(try await reading.value(forKey: "k") == 1)
+        await expectError(.notPermitted) { try await reading.setValue(2, forKey: "k") }
+        await expectError(.notPermitted) { _ = try await open("stranger") }
+      }
+    }
+  }
+
+  @Test func aHostThatIsFrozenLeavesTimeForTheNext() async throws {
+    let (frozen, good) = (try await PostgresServer(), try await PostgresServer.local)
+    let schema = try await good.newSchema()
+    let process = try await frozen.run(psql: "SELECT pg_read_file('postmaster.pid')").split(separator: "\n")[0]
+    let postmaster = try #require(Int32(process))
+    kill(postmaster, SIGSTOP)
+    let hosts = try "host=\(frozen.folder),\(good.folder) port=5432,5432 user=larder dbname=postgres"
+    let database = try await PostgresDatabase(hosts, schema: schema, timeout: .seconds(2))
+    await database.close()
+    kill(postmaster, SIGCONT)
+    try await frozen.close()
   }
 
   @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {

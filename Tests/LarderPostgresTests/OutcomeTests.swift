@@ -121,6 +121,30 @@ import Testing
     }
   }
 
+  @Test func aWriteThatIsEndedWhileItWaitsForALockIsRepeated() async throws {
+    try await Setting.run(connections: 2) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let (isWritten, mayCommit) = (Gate(), Gate())
+      async let holder: Void = setting.database.write { transaction in
+        try await transaction.setValue(9, forKey: "k", in: store)
+        isWritten.open()
+        await mayCommit.wait()
+      }
+      await isWritten.wait()
+      async let waiter: Void = store.setValue(1, forKey: "k")
+      try await setting.waitForBlocked(1)
+      try await setting.psql(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND application_name = '\(setting.schema)'
+        """)
+      try await setting.waitForBlocked(1)
+      mayCommit.open()
+      _ = try await (holder, waiter)
+      #expect(try await store.value(forKey: "k") == 1)
+    }
+  }
+
   @Test func theOutcomeIsUnknownIfTheServerMayHaveLostCommits() async throws {
     let server = try await PostgresServer()
     try await withProxy(on: server) { proxy, database, setting in

@@ -1,5 +1,6 @@
 #if Postgres
 import Larder
+import LarderCBOR
 import LarderPostgres
 import TestSupport
 import Testing
@@ -56,6 +57,95 @@ import Testing
       #expect((error?.underlying as? PostgresError)?.sqlState == "42P01")
       #expect(error?.outcome == .nothingChanged)
       #expect(try await store.value(forKey: "k") == nil)
+    }
+  }
+
+  @Test func aCommitThatTheServerRollsBackIsAnError() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let mayFail = Gate()
+      await expectStoreError(.conflict) {
+        try await setting.database.write { transaction in
+          try await transaction.setValue(1, forKey: "k", in: store)
+          // It is sent before the commit, and the closure does not wait for its failure.
+          Task {
+            mayFail.open()
+            try await transaction.execute("SELECT 1 / length(pg_sleep(0.2)::text)")
+          }
+          await mayFail.wait()
+          try await Task.sleep(for: .milliseconds(50))
+        }
+      }
+      #expect(try await store.value(forKey: "k") == nil)
+    }
+  }
+
+  @Test(arguments: ["ROLLBACK", "COMMIT"]) func theUsersSQLCannotEndTheTransaction(sql: String) async throws {
+    try await Setting.run(connections: 1) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      await expectStoreError(.invalidArgument) {
+        try await setting.database.write { transaction in
+          try await transaction.setValue(1, forKey: "k", in: store)
+          try await transaction.execute(sql)
+        }
+      }
+      try await store.setValue(2, forKey: "k")
+      #expect(try await store.value(forKey: "k") == 2)
+    }
+  }
+
+  @Test func anUpdateThatFailsInATransactionLeavesNoRow() async throws {
+    struct Refused: Error {}
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database)
+      try await setting.database.write { transaction in
+        do {
+          try await transaction.update(["missing"], in: store) { _ in throw Refused() }
+        } catch is Refused {}
+      }
+      #expect(try await setting.psql("SELECT count(*) FROM \"default\"") == "0")
+    }
+  }
+
+  @Test func sqlThatCannotRunIsRefused() async throws {
+    try await Setting.run { setting in
+      let database = setting.database
+      await expectStoreError(.unsupported) {
+        try await database.write { try await $0.execute("COPY (SELECT 1) TO STDOUT") }
+      }
+      await expectStoreError(.invalidArgument) {
+        try await database.write { try await $0.execute("SELECT $1", ["a\0b"]) }
+      }
+      await expectStoreError(.invalidArgument) { try await database.write { try await $0.execute("SELEC") } }
+      let many = (1...20_000).map { "$\($0)" }.joined(separator: ",")
+      let rows = try await database.write {
+        try await $0.execute("SELECT cardinality(ARRAY[\(many)]) AS n", Array(repeating: "1", count: 20_000))
+      }
+      #expect(rows == [["n": "20000"]])
+    }
+  }
+
+  @Test func settingsOfTheUserEndWithTheirConnection() async throws {
+    try await Setting.run(connections: 1) { setting in
+      try await setting.database.write { try await $0.execute("SET synchronous_commit = off") }
+      let rows = try await setting.database.write { try await $0.execute("SHOW synchronous_commit") }
+      #expect(rows == [["synchronous_commit": "on"]])
+    }
+  }
+
+  @Test(arguments: [true, false]) func theFirstWriteRecordsACodecThatAdoptsAnother(inTransaction: Bool) async throws {
+    try await Setting.run { setting in
+      _ = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: .cbor())
+      let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: codec)
+      try await store.update(["missing"]) { _ in }
+      #expect(try await setting.psql("SELECT codec FROM larder_stores") == "cbor", "nothing was written")
+      if inTransaction {
+        try await setting.database.write { try await $0.setValue(2, forKey: "k", in: store) }
+      } else {
+        try await store.setValue(2, forKey: "k")
+      }
+      #expect(try await setting.psql("SELECT codec FROM larder_stores") == codec.name)
     }
   }
 

@@ -20,7 +20,8 @@ public import Larder
 /// ## Connections
 ///
 /// The database keeps a pool of connections, which are made when they are needed and made again when they are lost. One
-/// of them only reads. Requests are sent without waiting for the answers to earlier ones. No thread of Swift's
+/// of them only reads. Concurrent reads are sent without waiting for the answers to earlier ones; a write or a
+/// transaction has its connection for itself. No thread of Swift's
 /// cooperative pool waits for the server: each connection has a thread of its own.
 ///
 /// The library libpq makes the connections. It reads the `PG…` variables and `~/.pgpass`, and knows TLS, several hosts
@@ -53,7 +54,7 @@ public final class PostgresDatabase: Sendable {
   ///     created, and the server refuses every write.
   ///   - connections: The number of connections that may write, at least 1. Defaults to 4. One more only reads.
   ///   - timeout: The time limit of each wait: for a connection of the pool, for a new connection, and for the answer of
-  ///     the server to one request, locks included. Defaults to 30 seconds.
+  ///     the server to one request, locks included. Nothing is repeated after it has passed. Defaults to 30 seconds.
   /// - Throws: `StoreError`: `invalidArgument` if the connection cannot be parsed, or if a number is not positive;
   ///   `notFound` if the database or the schema does not exist; `notPermitted` if the server refuses the user or the
   ///   password; `timedOut`; `ioFailed` if no server can be reached.

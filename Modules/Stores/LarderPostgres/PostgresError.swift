@@ -50,7 +50,8 @@ public struct PostgresError: ValueFreeError, Hashable {
     case "42P01", "3F000", "42703", "42804", "42883", "42P10": .conflict
     case "40001", "40P01", "25P02": .conflict
     // The user's own SQL.
-    case "42601", "0A000", "08P01", "2D000": .invalidArgument
+    case "42601", "08P01", "2D000": .invalidArgument
+    case "0A000": .unsupported
     default:
       switch sqlState.prefix(2) {
       case "28": .notPermitted

@@ -265,7 +265,8 @@ final class PostgresHandle: Sendable {
       case .finished(let result): return result
       case .failed(let error) where error.mustRepeat: failure = error
       case .failed(let error):
-        throw StoreError(error, during: operation, store: name, message: "the server refused the operation")
+        let message = error.sqlState.isEmpty ? "no server can be reached" : "the server refused the operation"
+        throw StoreError(error, during: operation, store: name, message: message)
       case .mustRepeat(let error): failure = error
       }
       guard number < PostgresHandle.attemptLimit, ContinuousClock.now < deadline else {
