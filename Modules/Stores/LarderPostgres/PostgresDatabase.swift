@@ -137,9 +137,9 @@ public final class PostgresDatabase: Sendable {
   /// - Returns: Whether the schema exists.
   private static func connect(_ pool: SessionPool) async throws(PostgresError) -> Bool {
     let query = Statement("SELECT 1 FROM pg_namespace WHERE nspname = $1", .text(pool.configuration.schema))
-    let landing = await pool.read(Session.Flight(statements: [query]))
-    switch landing.failure {
-    case nil: return landing.results[0].rowCount == 1
+    let response = await pool.read(Session.Request(statements: [query]))
+    switch response.failure {
+    case nil: return response.results[0].rowCount == 1
     case .refused(let error), .notSent(let error), .lost(let error): throw error
     case .timedOut: throw PostgresError(sqlState: "57014", message: "the server did not answer in time")
     }

@@ -203,20 +203,20 @@ final class Connection {
     case preparation(sql: String)
     /// The rows of a statement.
     case rows
-    /// The end of a flight.
+    /// The end of a request.
     case synchronization
   }
 
-  /// Adds a flight to what is sent.
+  /// Adds a request to what is sent.
   ///
   /// - Returns: The answers that will come, or `nil` if the connection is unusable.
-  func send(_ flight: Session.Flight) -> [Expected]? {
+  func send(_ request: Session.Request) -> [Expected]? {
     var expected: [Expected] = []
-    for (index, statement) in flight.statements.enumerated() {
+    for (index, statement) in request.statements.enumerated() {
       guard send(statement, &expected) else { return nil }
-      if flight.flushes.contains(index + 1), PQsendFlushRequest(connection) != 1 { return nil }
+      if request.flushes.contains(index + 1), PQsendFlushRequest(connection) != 1 { return nil }
     }
-    if let ending = flight.ending, !send(ending, &expected) { return nil }
+    if let ending = request.ending, !send(ending, &expected) { return nil }
     guard PQpipelineSync(connection) == 1 else { return nil }
     expected.append(.synchronization)
     return expected
@@ -278,7 +278,7 @@ final class Connection {
   enum Answer {
     case result(QueryResult)
     case failure(PostgresError)
-    /// The statement was skipped, because an earlier one of the flight failed.
+    /// The statement was skipped, because an earlier one of the request failed.
     case skipped
     /// The end of the answers to one statement.
     case end

@@ -86,7 +86,7 @@ final class NotificationListener: Sendable {
       while let channels = self?.takePending() {
         let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
         // If this fails, those who wait look by themselves.
-        _ = await self?.session.run(Session.Flight(statements: statements))
+        _ = await self?.session.run(Session.Request(statements: statements))
       }
     }
   }
@@ -120,8 +120,8 @@ final class NotificationListener: Sendable {
     let statements = channels.map { channel in
       Statement("LISTEN \(SessionConfiguration.quoted(channel))", [], isPrepared: false)
     }
-    let landing = await session.run(Session.Flight(statements: statements))
-    if landing.failure != nil {
+    let response = await session.run(Session.Request(statements: statements))
+    if response.failure != nil {
       // Ends early if the listener is closed.
       try? await Task.sleep(for: NotificationListener.pause)
       change.yield()

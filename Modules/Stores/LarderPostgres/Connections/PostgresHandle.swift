@@ -72,7 +72,7 @@ final class PostgresHandle: Sendable {
     pool.listener.notify(channel)
   }
 
-  // MARK: Flights
+  // MARK: Requests
 
   /// Runs a statement that only reads, again if the connection is lost.
   ///
@@ -80,9 +80,9 @@ final class PostgresHandle: Sendable {
   func read(_ statement: Statement, for operation: StoreOperation) async throws -> QueryResult {
     try Task.checkCancellation()
     return try await repeating(operation) {
-      let landing = await pool.read(Session.Flight(statements: [statement]))
-      switch landing.failure {
-      case nil: return .finished(landing.results[0])
+      let response = await pool.read(Session.Request(statements: [statement]))
+      switch response.failure {
+      case nil: return .finished(response.results[0])
       case .refused(let error), .notSent(let error): return .failed(error)
       case .lost(let error): return .mustRepeat(error)
       case .timedOut: throw timeoutError(during: operation)
@@ -114,32 +114,32 @@ final class PostgresHandle: Sendable {
     let beginning = Statement(isReadCommitted ? "BEGIN ISOLATION LEVEL READ COMMITTED" : "BEGIN")
     let numberIndex = begins ? 1 : 0
     let first = (begins ? [beginning] : []) + [TransactionStatus.number] + (lock.map { [$0] } ?? [])
-    let flight = Session.Flight(
+    let request = Session.Request(
       statements: first + statements, ending: begins ? Statement("COMMIT") : nil,
       // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
       // lost during the commit.
       flushes: [numberIndex + 1, first.count + statements.count])
     return try await repeating(operation) {
       try await session(operation) { session in
-        let landing = await session.run(flight)
-        let results = Array(landing.results.dropFirst(first.count).prefix(statements.count))
-        switch landing.failure {
+        let response = await session.run(request)
+        let results = Array(response.results.dropFirst(first.count).prefix(statements.count))
+        switch response.failure {
         case nil: return .finished(results)
         case .refused(let error):
-          if begins { await rollBack(landing.backend, on: session) }
+          if begins { await rollBack(response.backend, on: session) }
           return .failed(error)
         case .notSent(let error): return .failed(error)
         case .timedOut:
-          TransactionStatus.endLater(landing.backend, on: session)
+          TransactionStatus.endLater(response.backend, on: session)
           throw timeoutError(during: operation, outcome: .unknown)
         case .lost(let error):
-          guard landing.results.count > numberIndex, let number = landing.results[numberIndex].text(0, 0) else {
-            await TransactionStatus.end(landing.backend, on: session)
+          guard response.results.count > numberIndex, let number = response.results[numberIndex].text(0, 0) else {
+            await TransactionStatus.end(response.backend, on: session)
             throw unknownOutcome(error, during: operation)
           }
           // A commit whose results are lost is as unknown to the caller.
           let known = results.count == statements.count ? results : nil
-          return try await found(known, number, landing.backend, error, on: session, during: operation)
+          return try await found(known, number, response.backend, error, on: session, during: operation)
         }
       }
     }
@@ -162,36 +162,36 @@ final class PostgresHandle: Sendable {
     try await repeating(operation) {
       try await session(operation) { session in
         let begins = isReading ? [snapshotBeginning] : [Statement("BEGIN"), TransactionStatus.number]
-        let landing = await session.run(Session.Flight(statements: begins + first))
-        switch landing.failure {
+        let response = await session.run(Session.Request(statements: begins + first))
+        switch response.failure {
         case nil: break
         case .refused(let error):
-          await rollBack(landing.backend, on: session)
+          await rollBack(response.backend, on: session)
           return .failed(error)
         case .notSent(let error): return .failed(error)
         case .lost(let error): return .mustRepeat(error)
         case .timedOut: throw timeoutError(during: operation)
         }
-        let number = isReading ? nil : landing.results[1].text(0, 0)
-        let transaction = TransactionSession(session, landing.backend, number: number)
+        let number = isReading ? nil : response.results[1].text(0, 0)
+        let transaction = TransactionSession(session, response.backend, number: number)
         defer { transaction.disconnectIfNeeded() }
         let end: TransactionEnd<Result>
         do {
-          end = try await body(transaction, Array(landing.results.suffix(first.count)))
+          end = try await body(transaction, Array(response.results.suffix(first.count)))
         } catch {
           // First, so that a call of another task is not sent behind the rollback.
           let failure = transaction.end()
-          await rollBack(landing.backend, on: session)
+          await rollBack(response.backend, on: session)
           if let failure, failure.mustRepeat { return .mustRepeat(failure.error) }
           throw error
         }
         // A closure cannot continue after a failed statement, even if it caught the error.
         if let failure = transaction.end() {
-          await rollBack(landing.backend, on: session)
+          await rollBack(response.backend, on: session)
           return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
         }
         let finished = try await finish(
-          end, number, landing.backend, on: session, during: operation)
+          end, number, response.backend, on: session, during: operation)
         if case .finished = finished { transaction.runCommitActions() }
         return finished
       }
@@ -213,11 +213,11 @@ final class PostgresHandle: Sendable {
       await rollBack(backend, on: session)
       return .finished(end.result)
     }
-    let flight = Session.Flight(statements: end.statements, ending: Statement("COMMIT"), backend: backend)
-    let landing = await session.run(flight)
-    switch landing.failure {
+    let request = Session.Request(statements: end.statements, ending: Statement("COMMIT"), backend: backend)
+    let response = await session.run(request)
+    switch response.failure {
     // The server answers the commit of a transaction that has failed with a rollback.
-    case nil where landing.results.last?.command != "COMMIT":
+    case nil where response.results.last?.command != "COMMIT":
       return .failed(PostgresError(sqlState: "25P02", message: "a statement of the transaction failed"))
     case nil: return .finished(end.result)
     case .refused(let error):
@@ -234,9 +234,9 @@ final class PostgresHandle: Sendable {
 
   private func rollBack(_ backend: Connection.Backend?, on session: Session) async {
     let rollback = Statement("ROLLBACK", [], isPrepared: false)
-    let landing = await session.run(Session.Flight(statements: [rollback], backend: backend))
+    let response = await session.run(Session.Request(statements: [rollback], backend: backend))
     // The server rolls back when the connection ends.
-    if landing.failure != nil { session.disconnect() }
+    if response.failure != nil { session.disconnect() }
   }
 
   // MARK: Attempts

@@ -6,31 +6,31 @@ import Synchronization
 
 /// A session with a server: a connection, and the thread that sends and receives on it.
 ///
-/// Flights are sent one behind another without waiting for answers, each with an end of its own, so that the failure of one
-/// does not concern the others. The connection is made when the first flight arrives, and made again after it was lost.
+/// Requests are sent one behind another without waiting for answers, each with an end of its own, so that the failure of one
+/// does not concern the others. The connection is made when the first request arrives, and made again after it was lost.
 final class Session: Sendable {
   /// Statements that are sent together, and are one transaction unless one of them begins or ends a transaction.
-  struct Flight: Sendable {
+  struct Request: Sendable {
     var statements: [Statement]
 
     /// A last statement, such as COMMIT.
     var ending: Statement?
 
     /// The numbers of statements after which the server sends the results so far, without waiting for the end of the
-    /// flight, so that they arrive even if the connection is lost later.
+    /// request, so that they arrive even if the connection is lost later.
     var flushes: [Int] = []
 
-    /// The connection whose transaction the flight belongs to, or `nil` if any will do.
+    /// The connection whose transaction the request belongs to, or `nil` if any will do.
     var backend: Connection.Backend?
   }
 
-  /// The outcome of a flight.
-  struct Landing: Sendable {
+  /// The outcome of a request.
+  struct Response: Sendable {
     /// The results that arrived, one for each statement if there is no failure.
     var results: [QueryResult] = []
     var failure: Failure?
 
-    /// The connection that the flight was sent on.
+    /// The connection that the request was sent on.
     var backend: Connection.Backend?
   }
 
@@ -44,7 +44,7 @@ final class Session: Sendable {
     /// No answer came within the time limit. The connection was given up.
     case timedOut
 
-    /// The failure of the flights behind the first one.
+    /// The failure of the requests behind the first one.
     fileprivate var afterFirst: Failure {
       guard case .timedOut = self else { return self }
       return .lost(
@@ -52,14 +52,14 @@ final class Session: Sendable {
     }
   }
 
-  /// A flight and the caller that waits for it.
-  private struct Passenger: Sendable {
-    let flight: Flight
-    let continuation: CheckedContinuation<Landing, Never>
+  /// A request and the caller that waits for it.
+  private struct PendingRequest: Sendable {
+    let request: Request
+    let continuation: CheckedContinuation<Response, Never>
   }
 
-  private struct Mailbox {
-    var passengers: [Passenger] = []
+  private struct Inbox {
+    var pending: [PendingRequest] = []
     var hasThread = false
     var isClosing = false
 
@@ -71,7 +71,7 @@ final class Session: Sendable {
   }
 
   private let configuration: SessionConfiguration
-  private let mailbox = Mutex(Mailbox())
+  private let inbox = Mutex(Inbox())
   private let wake: WakePipe
 
   /// A closure that is called with the channel of each notification.
@@ -104,67 +104,67 @@ final class Session: Sendable {
   /// The facts that the server told when the session connected last.
   var knownFacts: Facts { facts.withLock { $0 } }
 
-  /// Sends a flight and waits for its answers.
-  func run(_ flight: Flight) async -> Landing {
+  /// Sends a request and waits for its answers.
+  func run(_ request: Request) async -> Response {
     await withCheckedContinuation { continuation in
-      let (startsThread, signals) = mailbox.withLock { mailbox in
-        mailbox.passengers.append(Passenger(flight: flight, continuation: continuation))
-        defer { (mailbox.hasThread, mailbox.isSignalled) = (true, true) }
-        return (!mailbox.hasThread, mailbox.hasThread && !mailbox.isSignalled)
+      let (startsThread, signals) = inbox.withLock { inbox in
+        inbox.pending.append(PendingRequest(request: request, continuation: continuation))
+        defer { (inbox.hasThread, inbox.isSignalled) = (true, true) }
+        return (!inbox.hasThread, inbox.hasThread && !inbox.isSignalled)
       }
       if startsThread { Thread.detachNewThread { self.serve() } }
       if signals { wake.signal() }
     }
   }
 
-  /// Ends the connection before the next flight, which gets a new one.
+  /// Ends the connection before the next request, which gets a new one.
   func disconnect() {
-    mailbox.withLock { $0.mustDisconnect = true }
+    inbox.withLock { $0.mustDisconnect = true }
   }
 
-  /// Ends the session once the flights that were sent have landed.
+  /// Ends the session once the requests that were sent are answered.
   func close() {
-    let signals = mailbox.withLock { mailbox in
-      mailbox.isClosing = true
-      defer { mailbox.isSignalled = true }
-      return mailbox.hasThread && !mailbox.isSignalled
+    let signals = inbox.withLock { inbox in
+      inbox.isClosing = true
+      defer { inbox.isSignalled = true }
+      return inbox.hasThread && !inbox.isSignalled
     }
     if signals { wake.signal() }
   }
 
-  /// Takes what has arrived in the mailbox.
+  /// Takes what has arrived in the inbox.
   ///
-  /// - Parameter isIdle: Whether no flight is in the air.
-  /// - Returns: The flights to send, and whether the thread must end.
-  private func takeMail(isIdle: Bool) -> (passengers: [Passenger], mustEnd: Bool) {
-    mailbox.withLock { mailbox in
-      defer { (mailbox.passengers, mailbox.isSignalled) = ([], false) }
-      let mustEnd = mailbox.isClosing && isIdle && mailbox.passengers.isEmpty
+  /// - Parameter isIdle: Whether no request waits for its answer.
+  /// - Returns: The requests to send, and whether the thread must end.
+  private func takePending(isIdle: Bool) -> (pending: [PendingRequest], mustEnd: Bool) {
+    inbox.withLock { inbox in
+      defer { (inbox.pending, inbox.isSignalled) = ([], false) }
+      let mustEnd = inbox.isClosing && isIdle && inbox.pending.isEmpty
       // A later caller starts another thread.
-      if mustEnd { mailbox.hasThread = false }
-      return (mailbox.passengers, mustEnd)
+      if mustEnd { inbox.hasThread = false }
+      return (inbox.pending, mustEnd)
     }
   }
 
   private func takeDisconnection() -> Bool {
-    mailbox.withLock { mailbox in
-      defer { mailbox.mustDisconnect = false }
-      return mailbox.mustDisconnect
+    inbox.withLock { inbox in
+      defer { inbox.mustDisconnect = false }
+      return inbox.mustDisconnect
     }
   }
 
   // MARK: The thread
 
-  /// A flight in the air.
+  /// A request that was sent and not yet answered.
   private struct Sent {
-    let passenger: Passenger
+    let pending: PendingRequest
     var expected: ArraySlice<Connection.Expected>
-    var landing: Landing
+    var response: Response
 
     /// Whether the server has refused a statement before the commit.
     var isRefused = false
 
-    /// The time until which the server must answer, from the moment at which the flight is the first.
+    /// The time until which the server must answer, from the moment at which the request is the first.
     var deadline: ContinuousClock.Instant
   }
 
@@ -173,27 +173,27 @@ final class Session: Sendable {
     var connection: Connection?
     var sent: [Sent] = []
     while true {
-      let (passengers, mustEnd) = takeMail(isIdle: sent.isEmpty)
+      let (pending, mustEnd) = takePending(isIdle: sent.isEmpty)
       if mustEnd { return }
       if sent.isEmpty, takeDisconnection() { connection = nil }
       var loss: PostgresError?
-      for passenger in passengers {
+      for next in pending {
         do throws(PostgresError) {
           // Connecting again for each of them could take the time limit each time.
           if let loss { throw loss }
-          try send(passenger, &connection, &sent)
+          try send(next, &connection, &sent)
         } catch {
-          passenger.continuation.resume(returning: Landing(failure: .notSent(error)))
+          next.continuation.resume(returning: Response(failure: .notSent(error)))
           // Another transaction's connection is lost already.
-          if passenger.flight.backend == nil || passenger.flight.backend == connection?.backend { loss = error }
+          if next.request.backend == nil || next.request.backend == connection?.backend { loss = error }
         }
       }
       guard let failure = loss.map({ .lost($0) }) ?? exchange(connection, &sent) else { continue }
-      for (index, flight) in sent.enumerated() {
-        var landing = flight.landing
+      for (index, request) in sent.enumerated() {
+        var response = request.response
         // A transaction that was refused stays rolled back.
-        if !flight.isRefused { landing.failure = index == 0 ? failure : failure.afterFirst }
-        flight.passenger.continuation.resume(returning: landing)
+        if !request.isRefused { response.failure = index == 0 ? failure : failure.afterFirst }
+        request.pending.continuation.resume(returning: response)
       }
       sent = []
       if connection != nil { onLoss() }
@@ -201,21 +201,21 @@ final class Session: Sendable {
     }
   }
 
-  /// Sends a flight, on a new connection if there is none.
+  /// Sends a request, on a new connection if there is none.
   ///
-  /// - Throws: ``PostgresError`` if nothing was sent. Unless the flight belongs to another connection, this one is unusable.
+  /// - Throws: ``PostgresError`` if nothing was sent. Unless the request belongs to another connection, this one is unusable.
   private func send(
-    _ passenger: Passenger, _ connection: inout Connection?, _ sent: inout [Sent]
+    _ pending: PendingRequest, _ connection: inout Connection?, _ sent: inout [Sent]
   ) throws(PostgresError) {
-    if let required = passenger.flight.backend, required != connection?.backend {
+    if let required = pending.request.backend, required != connection?.backend {
       throw PostgresError(sqlState: "", message: "the connection was lost during the transaction")
     }
     let live = if let connection { connection } else { try connect() }
     connection = live
-    guard let expected = live.send(passenger.flight) else { throw live.lossError }
+    guard let expected = live.send(pending.request) else { throw live.lossError }
     sent.append(
       Sent(
-        passenger: passenger, expected: expected[...], landing: Landing(backend: live.backend),
+        pending: pending, expected: expected[...], response: Response(backend: live.backend),
         deadline: .now + configuration.timeout + Session.grace))
   }
 
@@ -255,9 +255,9 @@ final class Session: Sendable {
     }
   }
 
-  /// Sends and receives once, after waiting for the socket or the mailbox.
+  /// Sends and receives once, after waiting for the socket or the inbox.
   ///
-  /// - Returns: The failure that all flights meet if the connection is lost or given up, or `nil`.
+  /// - Returns: The failure that all requests meet if the connection is lost or given up, or `nil`.
   private func exchange(_ connection: Connection?, _ sent: inout [Sent]) -> Failure? {
     var descriptors = [pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0)]
     if let connection {
@@ -274,53 +274,53 @@ final class Session: Sendable {
         try connection.readAvailable()
       } catch {
         // Answers that arrived before the end of the connection still count.
-        land(connection, &sent)
+        receiveAnswers(connection, &sent)
         return .lost(error)
       }
     }
-    land(connection, &sent)
+    receiveAnswers(connection, &sent)
     if connection.isLost { return .lost(connection.lossError) }
     if let first = sent.first, first.deadline <= .now { return .timedOut }
     return nil
   }
 
   /// Hands out the answers that have arrived.
-  private func land(_ connection: Connection, _ sent: inout [Sent]) {
-    var landedCount = 0
-    answers: while landedCount < sent.count, let answer = connection.nextAnswer() {
-      switch (sent[landedCount].expected.first, answer) {
+  private func receiveAnswers(_ connection: Connection, _ sent: inout [Sent]) {
+    var answeredCount = 0
+    answers: while answeredCount < sent.count, let answer = connection.nextAnswer() {
+      switch (sent[answeredCount].expected.first, answer) {
       case (.preparation, .result): break
-      case (.rows, .result(let result)): sent[landedCount].landing.results.append(result)
+      case (.rows, .result(let result)): sent[answeredCount].response.results.append(result)
       case (let expected, .failure(let error)):
         if case .preparation(let sql) = expected { connection.forget(sql) }
         // A user's own SQL can drop prepared statements, and a table that was changed makes them useless.
         if error.concernsPreparation { connection.forgetPreparations() }
-        if sent[landedCount].landing.failure == nil {
-          sent[landedCount].landing.failure = .refused(error)
+        if sent[answeredCount].response.failure == nil {
+          sent[answeredCount].response.failure = .refused(error)
           // During the commit, the end of the connection leaves it open whether the transaction was committed.
           let isCommitting =
-            sent[landedCount].landing.results.count >= sent[landedCount].passenger.flight.statements.count
+            sent[answeredCount].response.results.count >= sent[answeredCount].pending.request.statements.count
           let isOfServer = !error.sqlState.isEmpty
-          sent[landedCount].isRefused = isOfServer && (!isCommitting || !error.endsConnection)
+          sent[answeredCount].isRefused = isOfServer && (!isCommitting || !error.endsConnection)
         }
         if connection.isLost { break answers }
       case (.preparation(let sql), .skipped): connection.forget(sql)
       case (_, .skipped): break
       case (.rows, .end), (.preparation, .end):
-        sent[landedCount].expected.removeFirst()
+        sent[answeredCount].expected.removeFirst()
       case (_, .end):
-        // This follows an error of the commit, which the end of the flight follows, unless the connection is lost.
+        // This follows an error of the commit, which the end of the request follows, unless the connection is lost.
         if connection.isLost { break answers }
       case (_, .synchronization):
-        let flight = sent[landedCount]
-        landedCount += 1
-        flight.passenger.continuation.resume(returning: flight.landing)
+        let request = sent[answeredCount]
+        answeredCount += 1
+        request.pending.continuation.resume(returning: request.response)
       case (nil, .result), (.synchronization, .result):
         break
       }
     }
-    sent.removeFirst(landedCount)
-    if landedCount > 0, !sent.isEmpty { sent[0].deadline = .now + configuration.timeout + Session.grace }
+    sent.removeFirst(answeredCount)
+    if answeredCount > 0, !sent.isEmpty { sent[0].deadline = .now + configuration.timeout + Session.grace }
     while let channel = connection.nextNotification() { onNotification(channel) }
   }
 

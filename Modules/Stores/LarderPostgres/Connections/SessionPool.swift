@@ -20,7 +20,7 @@ final class SessionPool: Sendable {
       loads = Array(repeating: Load(), count: writerCount + 1)
     }
 
-    /// Returns the session for a flight that reads: the one with the fewest, of those where it waits for no lock.
+    /// Returns the session for a request that reads: the one with the fewest, of those where it waits for no lock.
     mutating func takeForReading() -> Int {
       var best = 0
       for index in loads.indices.dropFirst() where !loads[index].isWriting {
@@ -86,17 +86,17 @@ final class SessionPool: Sendable {
   /// The facts that the server told when the first session connected.
   var knownFacts: Session.Facts { sessions[0].knownFacts }
 
-  /// Ends the sessions once their flights have landed.
+  /// Ends the sessions once their requests are answered.
   func close() {
     listener.close()
     for session in sessions { session.close() }
   }
 
-  /// Sends a flight that only reads.
-  func read(_ flight: Session.Flight) async -> Session.Landing {
+  /// Sends a request that only reads.
+  func read(_ request: Session.Request) async -> Session.Response {
     let index = state.withLock { $0.allotment.takeForReading() }
     defer { give { $0.endReading(index) } }
-    return await sessions[index].run(flight)
+    return await sessions[index].run(request)
   }
 
   /// Calls a closure with a session for a write or a transaction, after waiting for one.

@@ -47,8 +47,8 @@ final class TransactionSession: Sendable {
       throw StoreError(.closed, during: operation, store: store, message: "the transaction has ended")
     }
     if let failure { throw storeError(failure.error, during: operation, store: store) }
-    let landing = await session.run(Session.Flight(statements: statements, backend: backend))
-    guard let failure = landing.failure else { return landing.results }
+    let response = await session.run(Session.Request(statements: statements, backend: backend))
+    guard let failure = response.failure else { return response.results }
     let found =
       switch failure {
       case .refused(let error): Failure(error: error, mustRepeat: error.isConflict || error.concernsPreparation)

@@ -32,14 +32,14 @@ enum TransactionStatus: Sendable, Equatable {
     let deadline = ContinuousClock.now + limit
     let status = Statement("SELECT pg_xact_status($1::text::xid8)", .text(number))
     repeat {
-      let landing = await session.run(Session.Flight(statements: [identity, ending(of: backend), status]))
-      if landing.failure == nil {
+      let response = await session.run(Session.Request(statements: [identity, ending(of: backend), status]))
+      if response.failure == nil {
         // Another server, or one that has lost commits in a crash, uses the same numbers for other transactions.
-        let isSame = !backend.dataIdentity.isEmpty && landing.results[0].text(0, 0) == backend.dataIdentity
-        let answer = landing.results[2].text(0, 0)
+        let isSame = !backend.dataIdentity.isEmpty && response.results[0].text(0, 0) == backend.dataIdentity
+        let answer = response.results[2].text(0, 0)
         if let found = TransactionStatus(answer: answer, isSameData: isSame) {
           guard found == .committed, session.knownFacts.server?.isReplicated == true else { return found }
-          let message = await session.run(Session.Flight(statements: [replicatedMessage]))
+          let message = await session.run(Session.Request(statements: [replicatedMessage]))
           return message.failure == nil ? .committed : .unknown
         }
       }
@@ -52,7 +52,7 @@ enum TransactionStatus: Sendable, Equatable {
   /// Ends a process of the server that may still hold locks, if the server can be reached.
   static func end(_ backend: Connection.Backend?, on session: Session) async {
     guard let backend else { return }
-    _ = await session.run(Session.Flight(statements: [ending(of: backend)]))
+    _ = await session.run(Session.Request(statements: [ending(of: backend)]))
   }
 
   /// Ends a process of the server that may still hold locks, without waiting for it.
