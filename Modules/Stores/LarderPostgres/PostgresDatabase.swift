@@ -207,6 +207,15 @@ public final class PostgresDatabase: Sendable {
     try await handle.run(.open) { try await StoreCatalog(handle, store: self.name).record(of: name)?.codecName }
   }
 
+  /// Returns the name of the codec that is recorded for a queue.
+  ///
+  /// - Parameter name: The name of the queue.
+  /// - Returns: The name, or `nil` if there is no such queue.
+  /// - Throws: `StoreError`: `unsupported` if the schema has something else of that name; `closed`; `timedOut`; `ioFailed`.
+  public func codecName(ofQueue name: String) async throws -> String? {
+    try await handle.run(.open) { try await QueueCatalog(handle, queue: name).codecName() }
+  }
+
   /// Waits for running operations, then closes the database, the stores and the queues that were opened in it.
   ///
   /// Closing again is a no-op. The call ignores cancellation.

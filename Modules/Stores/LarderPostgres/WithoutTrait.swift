@@ -64,6 +64,13 @@ public struct PostgresQueueConfiguration: Sendable {
 
 /// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
+public struct PostgresQueueProvider {
+  /// A placeholder: needs the trait `Postgres`.
+  public init(codecName: String = "cbor") {}
+}
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresStoreProvider {
   /// A placeholder: needs the trait `Postgres`.
   public init() {}

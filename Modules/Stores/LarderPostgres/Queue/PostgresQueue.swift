@@ -58,6 +58,9 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// The name of the notifications of the queue.
   let channel: String
 
+  /// The database, if the queue closes it.
+  private let ownDatabase: PostgresDatabase?
+
   private let keys = Mutex(KeyGenerator())
 
   /// A statement that records the codec with the first write, if the record still names one that it adopts.
@@ -86,12 +89,25 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// - Throws: `StoreError`: `invalidArgument` if the name or a rule is invalid; `notFound`; `versionMismatch` if the queue
   ///   was written by a newer version or with a different codec; `unsupported` if the schema has something else of that
   ///   name; `notPermitted`; `closed`; `timedOut`; `ioFailed`.
-  public init(
+  public convenience init(
     in database: PostgresDatabase, name: String, codec: some Codec<Element>,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
     clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
   ) async throws {
+    try await self.init(
+      in: database, isOwned: false, name: name, codec: codec, configuration: configuration,
+      createsIfMissing: createsIfMissing, clock: clock, now: now, randomness: randomness)
+  }
+
+  /// Opens a queue, which closes its database if it owns it.
+  init(
+    in database: PostgresDatabase, isOwned: Bool, name: String, codec: some Codec<Element>,
+    configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
+    clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+  ) async throws {
+    ownDatabase = isOwned ? database : nil
     let root = database.handle
     var information = root.information
     information.name += "#\(name)"
@@ -270,13 +286,14 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     }
   }
 
-  /// Waits for running operations, then closes the queue, but not its database.
+  /// Waits for running operations, then closes the queue, and also the database if a registry opened it for the queue.
   ///
   /// Calls that wait for an item fail with `closed`. Leases keep running.
   public func close() async throws {
     waits.close()
     listening.cancel()
     await handle.close()
+    await ownDatabase?.close()
   }
 }
 

@@ -72,6 +72,14 @@ struct QueueCatalog: Sendable {
     return found
   }
 
+  /// Returns the name of the codec that is recorded for the queue, or `nil` if there is no such queue.
+  func codecName() async throws -> String? {
+    guard try await findTable() != nil else { return nil }
+    let record = try await handle.read(
+      Statement("SELECT codec FROM \(records) WHERE name = $1", .text(name)), for: .open)
+    return record.rowCount == 1 ? record.text(0, 0) : nil
+  }
+
   /// Returns the type of the payloads, or `nil` if nothing has the name of the queue.
   private func findTable() async throws -> StoreTable.ValueType? {
     let columns = try await handle.read(

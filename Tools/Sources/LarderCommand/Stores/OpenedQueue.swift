@@ -41,13 +41,16 @@ struct OpenedQueue {
     let url = try StoreURL(target.store.url)
     let keys = try await target.store.encryption?.valueKeys()
     let opened: any DurableQueue<JSONText>
-    if url.scheme == Stores.queueProvider.scheme {
+    let providers: [any StoreProvider] = [Stores.queueProvider, Stores.postgresQueueProvider]
+    if let provider = providers.first(where: { $0.scheme == url.scheme }) {
       guard target.prefix == nil, target.itemCodec == nil else {
         throw CommandFailure(
           .usage, "\(url) is a queue itself, with a codec of its own", advice: "Omit the prefix and the codec.")
       }
-      (opened, codec) = try await Self.queueStore(url, keys, options)
-      deaths = nil
+      (opened, codec) = try await Self.queue(at: url, of: provider, keys, options)
+      deaths =
+        provider is ReportingQueueProvider
+        ? nil : opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }
     } else {
       guard let prefix = target.prefix else {
         throw CommandFailure(
@@ -62,17 +65,18 @@ struct OpenedQueue {
     queue = target.store.meter.map { Self.metered(opened, by: $0) } ?? opened
   }
 
-  private static func queueStore(
-    _ url: StoreURL, _ keys: ValueKeys?, _ options: StoreOptions
+  private static func queue(
+    at url: StoreURL, of provider: some StoreProvider, _ keys: ValueKeys?, _ options: StoreOptions
   ) async throws -> (any DurableQueue<JSONText>, any Codec<JSONText>) {
-    let newName = CodecName(Stores.queueProvider.codecName)
-    let untyped = try await Stores.queueProvider.open(
+    let newName = CodecName(provider.codecName)
+    let untyped = try await provider.open(
       url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
     let name = CodecName(untyped.codecName)
     try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
     let codec = try await Stores.codecs(for: name, of: url, with: keys).codec(named: untyped.codecName)
-    let queue = try untyped.queue(codec: codec)
-    try await Stores.checkKeys(keys, fit: queue, options: options)
+    let store = try await untyped.typed(codec: codec)
+    try await Stores.checkKeys(keys, fit: store, options: options)
+    guard let queue = store.queue else { throw CommandFailure(.usage, "\(url) is not a queue") }
     return (queue, codec)
   }
 

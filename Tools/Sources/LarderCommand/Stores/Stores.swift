@@ -14,8 +14,11 @@ enum Stores {
   /// The kinds of store, by scheme.
   static let registry = StoreRegistry(providers: [
     MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(),
-    SQLiteStoreProvider(), PostgresStoreProvider(), queueProvider,
+    SQLiteStoreProvider(), PostgresStoreProvider(), postgresQueueProvider, queueProvider,
   ])
+
+  /// The provider of queues in PostgreSQL, in which the tool keeps items as they are, to the last digit.
+  static let postgresQueueProvider = PostgresQueueProvider(codecName: JSONTextCodec().name)
 
   /// The provider of the stores that are queues.
   static let queueProvider = ReportingQueueProvider()
@@ -90,7 +93,8 @@ enum Stores {
   /// - Throws: The errors of reading the dictionaries.
   static func codecs(for name: CodecName, of url: StoreURL, with keys: ValueKeys?) async throws -> ValueCodecs {
     // There are no files beside a database of a server.
-    guard name.transforms.contains(.compression), url.scheme != PostgresStoreProvider().scheme else {
+    let isOfServer = [PostgresStoreProvider().scheme, postgresQueueProvider.scheme].contains(url.scheme)
+    guard name.transforms.contains(.compression), !isOfServer else {
       return ValueCodecs(keys: keys)
     }
     let path = CompressionDictionaries.path(besideStoreAt: try path(of: url))

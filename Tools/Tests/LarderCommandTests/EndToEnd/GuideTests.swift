@@ -105,7 +105,7 @@ import Testing
 
   @Test func everyKindOfStoreIsInTheGuide() throws {
     let stores = try #require(sections("##", of: page("Docs/CommandLine.md")).first { $0.heading == "Stores" }?.text)
-    let schemes = stores.matches(of: /\n\| `([a-z]+:)/).map { String($0.output.1) }
+    let schemes = stores.matches(of: /\n\| `([a-z-]+:)/).map { String($0.output.1) }
     #expect(schemes == Stores.registry.providers.map { "\($0.scheme):" })
   }
 

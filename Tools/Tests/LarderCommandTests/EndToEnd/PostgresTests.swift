@@ -75,4 +75,23 @@ import Testing
     #expect(errors[1].contains("VACUUM"))
     #expect(errors[2].contains("PGPASSWORD") && !run.errors.contains("secret"))
   }
+
+  @Test func aQueueIsProcessed() async throws {
+    let run = try await withServer(
+      """
+      larder queue enqueue postgres-queue:jobs '{"to":"ada"}' --id 1
+      larder queue enqueue postgres-queue:jobs '{"to":"bob"}' --id 2 --priority 1
+      larder queue enqueue postgres-queue:jobs '{"to":"bob"}' --id 2 || echo "status $?"
+      larder queue receive postgres-queue:jobs > delivery
+      sed 's/,"receipt".*//' delivery
+      larder queue acknowledge postgres-queue:jobs $(sed 's/.*"receipt":"\\(.*\\)"}/\\1/' delivery)
+      larder list postgres-queue:jobs
+      larder queue stat postgres-queue:jobs | sed 's/,"oldestAge".*//'
+      psql -qAtc 'SELECT count(*) FROM jobs WHERE state = 0'
+      larder queue receive postgres-queue:none || echo "status $?"
+      larder queue receive postgres-queue:jobs --prefix x || echo "status $?"
+      """)
+    #expect(run.output == "")
+    #expect(run.errors == "")
+  }
 }
