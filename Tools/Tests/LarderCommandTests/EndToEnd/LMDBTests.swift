@@ -193,7 +193,8 @@ import Testing
     let metered = try await Tool.larder("stores", environment, "--metrics")
     #expect(metered.output == urls && metered.errors.contains("open"))
     #expect(
-      try await Tool.larder("stores", "json:x.json").failed(64, "is no LMDB environment, SQLite database or PostgreSQL database")
+      try await Tool.larder("stores", "json:x.json").failed(
+        64, "is no LMDB environment, SQLite database or PostgreSQL database")
     )
     #expect(try await Tool.larder("stores", "lmdb:\(folder.file("nosuch"))").failed(66, "nosuch"))
   }
