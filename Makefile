@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ test: set-up ## Run every test, including those of the nested packages, and veri
 	Scripts/run-tests --package-path Tools
 	Scripts/run-tests --package-path Examples
 	Scripts/prove-isolation
+
+test-postgres: set-up ## Run the tests of LarderPostgres; LARDER_POSTGRES="host=… dbname=…" for a server of yours.
+	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --filter LarderPostgresTests
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which detects data races.
 	LARDER_CUTS=500 LARDER_STEPS=1 Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
