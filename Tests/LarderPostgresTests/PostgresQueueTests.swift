@@ -21,6 +21,24 @@ import Testing
 
   // MARK: Transactions
 
+  @Test(arguments: ["enqueue", "transaction", "update"])
+  func theFirstWriteRecordsACodecThatAdoptsAnother(call: String) async throws {
+    try await Setting.run { setting in
+      let old = try await PostgresQueue<Int>(in: setting.database, name: "q", codec: .cbor())
+      try await old.enqueue([QueueInput(1, id: "a")])
+      let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "q", codec: codec)
+      try await queue.update(["missing"]) { _ in }
+      #expect(try await setting.psql("SELECT codec FROM larder_queues") == "cbor", "nothing was written")
+      switch call {
+      case "enqueue": try await queue.enqueue([QueueInput(2)])
+      case "transaction": try await setting.database.write { try await $0.enqueue([QueueInput(2)], in: queue) }
+      default: try await queue.update(["a"]) { $0[0] = 2 }
+      }
+      #expect(try await setting.psql("SELECT codec FROM larder_queues") == codec.name)
+    }
+  }
+
   @Test func anItemIsEnqueuedTogetherWithOtherData() async throws {
     struct Refused: Error {}
     try await Setting.run { setting in

@@ -192,7 +192,7 @@ final class PostgresHandle: Sendable {
         }
         let finished = try await finish(
           end, number, response.backend, on: session, during: operation)
-        if case .finished = finished { transaction.runCommitActions() }
+        if case .finished = finished, end.commits { transaction.runCommitActions() }
         return finished
       }
     }

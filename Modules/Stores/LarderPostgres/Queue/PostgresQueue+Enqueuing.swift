@@ -142,8 +142,12 @@ extension PostgresTransaction {
     let new = try await queue.newItems(inputs)
     guard !new.keys.isEmpty else { return [] }
     let plan = queue.enqueuing(new)
-    let results = try await run(plan.statements, of: queue.handle, for: .enqueue)
-    afterCommit { queue.noteChange() }
+    let adoption = queue.pendingAdoption
+    let results = try await run(plan.statements + adoption, of: queue.handle, for: .enqueue)
+    afterCommit {
+      if !adoption.isEmpty { queue.noteAdoption() }
+      queue.noteChange()
+    }
     return try queue.enqueued(new, plan, results)
   }
 }

@@ -39,7 +39,8 @@ extension PostgresQueue {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
       let first = (tableLock.map { [$0] } ?? []) + [statements.payloads(forKeys: keys)]
-      let result = try await handle.transaction(for: .update, first: first) { _, results in
+      let adoption = pendingAdoption
+      let result = try await handle.transaction(for: .update, first: first) { session, results in
         let rows = results[results.count - 1]
         let payloads = Dictionary(
           (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
@@ -57,7 +58,9 @@ extension PostgresQueue {
           try coder.append(value, forKey: key, replacing: payloads[key].map { $0[...] }, to: &bytes, during: .update)
           if payloads[key] != bytes { changes.append(.set(key, bytes)) }
         }
-        return TransactionEnd(result: result, statements: statements(for: changes), commits: !changes.isEmpty)
+        if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
+        return TransactionEnd(
+          result: result, statements: statements(for: changes) + adoption, commits: !changes.isEmpty)
       }
       noteChange()
       return result

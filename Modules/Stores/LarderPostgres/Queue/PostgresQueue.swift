@@ -229,17 +229,25 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   func write(
     _ statements: [Statement], findingRows finds: Bool = true, locking lock: Bool = false, for operation: StoreOperation
   ) async throws -> [QueryResult] {
-    let record = adoption.withLock { $0 }
+    let adoption = pendingAdoption
     let isLocking = handle.pool.configuration.isolation == .readCommitted
     // Other engines, for which the other isolation is, may not know the settings.
     let before = finds && isLocking ? [QueueStatements.planning] : []
-    let all = before + statements + (record.map { [$0] } ?? [])
+    let all = before + statements + adoption
     // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
     // again. Those that change the whole queue need it, where they cannot lock the table.
     let results = try await handle.write(
       all, isReadCommitted: !isLocking && !lock, locking: lock ? tableLock : nil, for: operation)
-    if record != nil { adoption.withLock { $0 = nil } }
+    if !adoption.isEmpty { noteAdoption() }
     return Array(results.dropFirst(before.count))
+  }
+
+  /// The statement that records the codec together with a write, or none if the codec is recorded.
+  var pendingAdoption: [Statement] { adoption.withLock { $0 }.map { [$0] } ?? [] }
+
+  /// Notes that a commit has recorded the codec.
+  func noteAdoption() {
+    adoption.withLock { $0 = nil }
   }
 
   /// The statement that keeps others from changing the queue, or `nil` if the server orders transactions by itself.
