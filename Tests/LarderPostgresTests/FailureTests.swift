@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test func aLockIsWaitedForWithALimit() async throws {
-    try await Setting.run(timeout: .milliseconds(300)) { setting in
+    try await Setting.run(timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let (isLocked, mayEnd) = (Gate(), Gate())
       let other = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test func aClosureThatTakesLongerThanTheLimitIsNotRepeatedAgainAndAgain() async throws {
-    try await Setting.run(timeout: .milliseconds(300)) { setting in
+    try await Setting.run(timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let runs = Mutex(0)
       await expectStoreError(.ioFailed) {
@@ -199,14 +199,14 @@ import Testing
     let postmaster = try #require(Int32(process))
     kill(postmaster, SIGSTOP)
     let hosts = try "host=\(frozen.folder),\(good.folder) port=5432,5432 user=larder dbname=postgres"
-    let database = try await PostgresDatabase(hosts, schema: schema, timeout: .seconds(2))
+    let database = try await PostgresDatabase(hosts, schema: schema, timeout: .seconds(10))
     await database.close()
     kill(postmaster, SIGCONT)
     try await frozen.close()
   }
 
   @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
-    try await Setting.run(connections: 1, timeout: .milliseconds(500)) { setting in
+    try await Setting.run(connections: 1, timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")
       let pids = try await setting.psql(

@@ -58,7 +58,7 @@ private final class Account: Sendable {
 }
 
 /// Races of producers and consumers by the clock of the server, over databases of their own as in several processes.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct PostgresQueueRaceTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct PostgresQueueRaceTests {
   private static func run(
     _ setting: Setting, count: Int, _ body: @escaping @Sendable (Int, PostgresQueue<Int>) async throws -> Void
   ) async throws {

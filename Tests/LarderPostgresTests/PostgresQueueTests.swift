@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Tests of what the conformance suites of queues don't know: transactions, capacity, opening and the server's time.
-@Suite(.timeLimit(.minutes(10))) struct PostgresQueueTests {
+@Suite(.timeLimit(.minutes(60))) struct PostgresQueueTests {
   private static func open(
     _ setting: Setting, _ clock: ManualClock, name: String = "q",
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration()
