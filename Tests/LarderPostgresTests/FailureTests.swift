@@ -192,6 +192,23 @@ import Testing
     }
   }
 
+  @Test func durabilityIsThatOfTheServer() async throws {
+    let server = try await PostgresServer(settings: ["fsync": "off"])
+    let unsafe = try await PostgresDatabase(server.connectionString)
+    #expect(try await PostgresStore<Int>(in: unsafe).information.durability == .buffered)
+    await unsafe.close()
+    try await server.close()
+    try await Setting.run { setting in
+      #expect(try await PostgresStore<Int>(in: setting.database).information.durability == .synced)
+      let buffered = try await PostgresDatabase(
+        setting.server.connectionString, schema: setting.schema, durability: .buffered)
+      let store = try await PostgresStore<Int>(in: buffered)
+      #expect(store.information.durability == .buffered)
+      try await store.synchronize()
+      await buffered.close()
+    }
+  }
+
   @Test func aHostThatIsFrozenLeavesTimeForTheNext() async throws {
     let (frozen, good) = (try await PostgresServer(), try await PostgresServer.local)
     let schema = try await good.newSchema()

@@ -8,32 +8,8 @@ import Testing
 
 /// The errors and results of calls whose connection is lost, above all during a commit.
 @Suite(.timeLimit(.minutes(60))) struct OutcomeTests {
-  /// A database behind a proxy, in a schema of its own.
-  private func withProxy(
-    on server: PostgresServer? = nil, connections: Int = 1,
-    _ body: (PostgresProxy, PostgresDatabase, Setting) async throws -> Void
-  ) async throws {
-    // A proxy needs the socket of a local server.
-    let server = if let server { server } else { try await PostgresServer.local }
-    try await Setting.run(on: server) { setting in
-      let proxy = try PostgresProxy(setting.server)
-      let database = try await PostgresDatabase(
-        "\(proxy.connectionString) application_name=\(setting.schema)", schema: setting.schema, connections: connections
-      )
-      do {
-        try await body(proxy, database, setting)
-      } catch {
-        await database.close()
-        await proxy.close()
-        throw error
-      }
-      await database.close()
-      await proxy.close()
-    }
-  }
-
   @Test func eachCallTakesTheRoundTripsOfTheGuide() async throws {
-    try await withProxy { proxy, database, _ in
+    try await Setting.runBehindProxy { proxy, database, _ in
       let store = try await PostgresStore<Int>(in: database)
       let keys = (0..<500).map { StoreKey(integer: $0) }
       let batch = ChangeBatch(keys.map { .set($0, 1) } + [.remove(keys[7])])
@@ -58,7 +34,7 @@ import Testing
   }
 
   @Test func concurrentReadsShareRoundTrips() async throws {
-    try await withProxy(connections: 3) { proxy, database, _ in
+    try await Setting.runBehindProxy(connections: 3) { proxy, database, _ in
       let store = try await PostgresStore<Int>(in: database)
       try await store.apply(ChangeBatch((0..<1000).map { .set(StoreKey(integer: $0), $0) }))
       try await store.update(["other"]) { $0[0] = 1 }
@@ -81,7 +57,7 @@ import Testing
 
   @Test(arguments: [PostgresProxy.CutInstant.beforeCommit, .beforeCommitInNetwork, .afterCommit])
   func aConnectionThatIsLostDuringTheCommitIsFoundOut(instant: PostgresProxy.CutInstant) async throws {
-    try await withProxy { proxy, database, setting in
+    try await Setting.runBehindProxy { proxy, database, setting in
       let store = try await PostgresStore<Int>(in: database, name: "numbers")
       try await setting.psql(
         """
@@ -147,7 +123,7 @@ import Testing
 
   @Test func theOutcomeIsUnknownIfTheServerMayHaveLostCommits() async throws {
     let server = try await PostgresServer()
-    try await withProxy(on: server) { proxy, database, setting in
+    try await Setting.runBehindProxy(on: server) { proxy, database, setting in
       let store = try await PostgresStore<Int>(in: database)
       try await store.setValue(1, forKey: "k")
       // A server that recovers from a crash resets these statistics too, and may use numbers of transactions again.
@@ -179,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: Loss.allCases) func nothingAcknowledgedIsLostAndNothingRefusedIsKept(loss: Loss) async throws {
-    try await withProxy(connections: 4) { proxy, database, setting in
+    try await Setting.runBehindProxy(connections: 4) { proxy, database, setting in
       let store = try await PostgresStore<Int>(in: database)
       try await expectNothingLost(in: store, database) {
         for _ in 0..<(5 * ConformanceSuite.killsOfProcess) {

@@ -23,24 +23,11 @@ private final class Handled: Sendable {
   private func withProxy(
     connections: Int = 1, _ body: (PostgresProxy, PostgresQueue<Int>, Setting) async throws -> Void
   ) async throws {
-    // A proxy needs the socket of a local server.
-    try await Setting.run(on: PostgresServer.local) { setting in
-      let proxy = try PostgresProxy(setting.server)
-      let database = try await PostgresDatabase(
-        "\(proxy.connectionString) application_name=\(setting.schema)", schema: setting.schema, connections: connections
-      )
-      do {
-        let queue = try await PostgresQueue<Int>(
-          in: database, name: "q",
-          configuration: PostgresQueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
-        try await body(proxy, queue, setting)
-      } catch {
-        await database.close()
-        await proxy.close()
-        throw error
-      }
-      await database.close()
-      await proxy.close()
+    try await Setting.runBehindProxy(connections: connections) { proxy, database, setting in
+      let queue = try await PostgresQueue<Int>(
+        in: database, name: "q",
+        configuration: PostgresQueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
+      try await body(proxy, queue, setting)
     }
   }
 

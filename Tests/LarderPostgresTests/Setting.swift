@@ -34,6 +34,32 @@ struct Setting: Sendable {
     await database.close()
   }
 
+  /// Runs a closure with a database behind a proxy, in a schema of its own.
+  ///
+  /// - Parameter server: The server; `nil`, the default, for a local one that the tests share.
+  static func runBehindProxy(
+    on server: PostgresServer? = nil, connections: Int = 1,
+    _ body: (PostgresProxy, PostgresDatabase, Setting) async throws -> Void
+  ) async throws {
+    // A proxy needs the socket of a local server.
+    let server = if let server { server } else { try await PostgresServer.local }
+    try await run(on: server) { setting in
+      let proxy = try PostgresProxy(setting.server)
+      let database = try await PostgresDatabase(
+        "\(proxy.connectionString) application_name=\(setting.schema)", schema: setting.schema, connections: connections
+      )
+      do {
+        try await body(proxy, database, setting)
+      } catch {
+        await database.close()
+        await proxy.close()
+        throw error
+      }
+      await database.close()
+      await proxy.close()
+    }
+  }
+
   /// Waits until a number of sessions of this schema wait for a lock, and records an issue if they don't.
   func waitForBlocked(_ count: Int) async throws {
     let query = """

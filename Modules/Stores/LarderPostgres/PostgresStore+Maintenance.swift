@@ -8,9 +8,8 @@ extension PostgresStore: MaintainableStore {
   public func storeStatistics() async throws -> StoreStatistics {
     try await handle.run(.statistics) {
       let count = try await handle.read(table.count(in: .all), for: .statistics)
-      let size = try await handle.read(
-        Statement("SELECT pg_total_relation_size($1::text::regclass)", .text(table.quotedName)), for: .statistics)
-      return StoreStatistics(entryCount: Int(count.integer(0, 0) ?? 0), bytesOnDisk: size.integer(0, 0))
+      return StoreStatistics(
+        entryCount: Int(count.integer(0, 0) ?? 0), bytesOnDisk: try await handle.size(ofTable: table.quotedName))
     }
   }
 
@@ -18,37 +17,17 @@ extension PostgresStore: MaintainableStore {
   ///
   /// - Throws: `StoreError`: `conflict`; `corrupted` if the server finds damage; `closed`; `timedOut`; `ioFailed`.
   public func verify() async throws -> VerificationReport {
-    try await handle.run(.verify) {
-      try await handle.transaction(for: .verify, isReading: true) { [self] session, _ in
-        let (table, coder, name) = (table, coder, handle.name)
-        var report = VerificationReport(entryCount: 0)
-        try await report.addEntries(of: name) { range, limit in
-          let page = table.entries(in: range, limit: limit, order: .ascending)
-          let rows = try await session.run([page], for: .verify, store: name)[0]
-          return (0..<rows.rowCount).map { row in
-            let key = rows.key(row, 0)
-            return (key, rows.withBytes(row, 1) { $0.flatMap { coder.problem(in: $0, forStoredKey: key) } })
-          }
-        }
-        return TransactionEnd(result: report, commits: false)
-      }
-    }
+    try await handle.verify(with: coder) { [table] in table.entries(in: $0, limit: $1, order: .ascending) }
   }
 
   /// Throws `unsupported`, because the server reuses free space by itself (autovacuum).
   public func compact() async throws {
-    try handle.checkOpen(for: .compact)
-    throw StoreError(
-      .unsupported, during: .compact, store: handle.name,
-      message: "PostgreSQL reuses free space by itself; see VACUUM in its documentation")
+    try handle.refuseCompaction()
   }
 
   /// Throws `unsupported`, because the server has tools for it, such as `pg_dump`.
   public func backup(to path: String, compacting: Bool) async throws {
-    try handle.checkOpen(for: .backup)
-    throw StoreError(
-      .unsupported, during: .backup, store: handle.name,
-      message: "copy the database with pg_dump or pg_basebackup, or the entries with larder copy")
+    try handle.refuseBackup()
   }
 }
 #endif

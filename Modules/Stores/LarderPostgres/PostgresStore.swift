@@ -195,11 +195,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
   public func synchronize() async throws {
-    try await handle.run(.synchronize) {
-      guard handle.pool.configuration.durability != .synced, information.access == .readWrite else { return }
-      try await handle.write(
-        [Statement("SET LOCAL synchronous_commit = on"), TransactionStatus.replicatedMessage], for: .synchronize)
-    }
+    try await handle.synchronize()
   }
 
   /// Waits for running operations, then closes the store, and also the database if a registry opened it for the store.

@@ -25,7 +25,6 @@ final class Connection {
     var isSynced: Bool
     /// Whether a commit waits for another server.
     var isReplicated: Bool
-    var isInRecovery: Bool
   }
 
   /// The number of Larder's statements that a connection keeps prepared.
@@ -120,7 +119,7 @@ final class Connection {
       backend: Backend(
         process: PQbackendPID(raw), start: facts.text(0, 0) ?? "", dataIdentity: identity?.text(0, 0) ?? ""),
       server: Server(
-        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t", isInRecovery: facts.text(0, 3) == "t")
+        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t")
     )
   }
 
@@ -128,8 +127,7 @@ final class Connection {
     SELECT (SELECT extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()),
       current_setting('fsync', true) IS NOT DISTINCT FROM 'on'
         AND current_setting('full_page_writes', true) IS NOT DISTINCT FROM 'on',
-      coalesce(current_setting('synchronous_standby_names', true), '') <> '',
-      pg_is_in_recovery()
+      coalesce(current_setting('synchronous_standby_names', true), '') <> ''
     """
 
   /// The statistics are discarded when a server recovers from a crash, so that the time of their reset shows it.

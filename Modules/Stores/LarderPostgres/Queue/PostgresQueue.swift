@@ -287,11 +287,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// With `FileDurability.synced` every write was durable when it returned. Otherwise a small transaction waits for the
   /// disk of the server.
   public func synchronize() async throws {
-    try await handle.run(.synchronize) {
-      guard handle.pool.configuration.durability != .synced, information.access == .readWrite else { return }
-      try await handle.write(
-        [Statement("SET LOCAL synchronous_commit = on"), TransactionStatus.replicatedMessage], for: .synchronize)
-    }
+    try await handle.synchronize()
   }
 
   /// Waits for running operations, then closes the queue, and also the database if a registry opened it for the queue.
