@@ -172,6 +172,7 @@ import Testing
     try await Setting.run(on: PostgresServer.local) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")
+      _ = try await PostgresQueue<Int>(in: setting.database, name: "queue")
       try await setting.psql(
         """
         CREATE ROLE reader_\(setting.schema) LOGIN; CREATE ROLE stranger_\(setting.schema) LOGIN;
@@ -179,15 +180,40 @@ import Testing
         GRANT SELECT ON ALL TABLES IN SCHEMA \(setting.schema) TO reader_\(setting.schema);
         """)
       for access in [StoreAccess.readOnly, .readWrite] {
-        func open(_ role: String) async throws -> PostgresStore<Int> {
+        func open(_ role: String) async throws -> PostgresDatabase {
           let connection = "\(setting.server.connectionString) user=\(role)_\(setting.schema)"
-          let database = try await PostgresDatabase(connection, schema: setting.schema, access: access)
-          return try await PostgresStore<Int>(in: database, name: "numbers")
+          return try await PostgresDatabase(connection, schema: setting.schema, access: access)
         }
-        let reading = try await open("reader")
+        let (reader, stranger) = (try await open("reader"), try await open("stranger"))
+        let reading = try await PostgresStore<Int>(in: reader, name: "numbers")
         #expect(try await reading.value(forKey: "k") == 1)
         await expectError(.notPermitted) { try await reading.setValue(2, forKey: "k") }
-        await expectError(.notPermitted) { _ = try await open("stranger") }
+        await expectError(.notPermitted) { _ = try await PostgresStore<Int>(in: stranger, name: "numbers") }
+        await expectError(.notPermitted) { _ = try await PostgresQueue<Int>(in: stranger, name: "queue") }
+        if access == .readOnly {
+          #expect(try await PostgresQueue<Int>(in: reader, name: "queue").count() == 0)
+        } else {
+          await expectError(.notPermitted) { _ = try await PostgresQueue<Int>(in: reader, name: "queue") }
+        }
+        await reader.close()
+        await stranger.close()
+      }
+    }
+  }
+
+  @Test func onlyAStrongerDurabilityOfTheRoleIsKept() async throws {
+    try await Setting.run(on: PostgresServer.local) { setting in
+      let role = "writer_\(setting.schema)"
+      try await setting.psql("CREATE ROLE \(role) LOGIN; GRANT ALL ON SCHEMA \(setting.schema) TO \(role)")
+      for (own, expected) in [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")] {
+        try await setting.psql("ALTER ROLE \(role) SET synchronous_commit = \(own)")
+        for durability in [FileDurability.synced, .buffered] {
+          let database = try await PostgresDatabase(
+            "\(setting.server.connectionString) user=\(role)", schema: setting.schema, durability: durability)
+          let rows = try await database.write { try await $0.execute("SHOW synchronous_commit") }
+          #expect(rows == [["synchronous_commit": durability == .synced ? expected : "off"]], "\(own)")
+          await database.close()
+        }
       }
     }
   }

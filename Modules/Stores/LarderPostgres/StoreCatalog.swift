@@ -82,11 +82,11 @@ struct StoreCatalog: Sendable {
     return Record(codecName: codecName, format: Int(format))
   }
 
-  /// Returns the table of a store, or `nil` if nothing has its name.
+  /// Returns the columns of a table: their names, their types, and whether each is the primary key by itself.
   ///
-  /// - Throws: ``StoreError`` with `unsupported` if the table is not of the form of a store's.
-  func findTable(_ name: String) async throws -> StoreTable? {
-    let columns = try await handle.read(
+  /// Unlike `information_schema`, these catalogs also show tables to which the role has no access.
+  func columns(ofTable name: String) async throws -> QueryResult {
+    try await handle.read(
       Statement(
         """
         SELECT attribute.attname::text, attribute.atttypid::int8,
@@ -97,6 +97,13 @@ struct StoreCatalog: Sendable {
         WHERE namespace.nspname = $1 AND class.relname = $2 AND attribute.attnum > 0 AND NOT attribute.attisdropped
         ORDER BY attribute.attnum
         """, .text(handle.pool.configuration.schema), .text(name)), for: .open)
+  }
+
+  /// Returns the table of a store, or `nil` if nothing has its name.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported` if the table is not of the form of a store's.
+  func findTable(_ name: String) async throws -> StoreTable? {
+    let columns = try await columns(ofTable: name)
     guard columns.rowCount > 0 else { return nil }
     guard columns.rowCount == 2, columns.text(0, 0) == "key", columns.integer(0, 2) == 1, columns.text(1, 0) == "value",
       columns.integer(0, 1) == StoreTable.ValueType.bytes.identifier,

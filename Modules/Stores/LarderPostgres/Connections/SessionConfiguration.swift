@@ -32,15 +32,21 @@ struct SessionConfiguration: Sendable {
   var quotedSchema: String { SessionConfiguration.quoted(schema) }
 
   /// The statements that set up a session, so that it does not depend on the defaults of the role or of the database.
+  ///
+  /// Only a role whose commits also wait until standbys have applied them (`remote_apply`) keeps that.
   var setup: String {
     let milliseconds = max(1, timeout.microseconds / 1000)
     let isolation = isolation == .readCommitted ? "read committed" : "serializable"
+    let syncing = """
+      SELECT set_config('synchronous_commit',
+        CASE current_setting('synchronous_commit', true) WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
+      """
     return """
       SET search_path = \(quotedSchema);
       SET default_transaction_isolation = '\(isolation)';
       SET default_transaction_deferrable = off;
       SET default_transaction_read_only = \(access == .readWrite ? "off" : "on");
-      SET synchronous_commit = \(durability == .synced ? "on" : "off");
+      \(durability == .synced ? syncing : "SET synchronous_commit = off");
       SET statement_timeout = \(milliseconds);
       SET lock_timeout = 0;
       SET idle_in_transaction_session_timeout = \(milliseconds);

@@ -81,19 +81,16 @@ struct QueueCatalog: Sendable {
   }
 
   /// Returns the type of the payloads, or `nil` if nothing has the name of the queue.
+  ///
+  /// The numbers of types are those of PostgreSQL's catalog: `bigint` is 20, and `smallint` is 21.
   private func findTable() async throws -> StoreTable.ValueType? {
-    let columns = try await handle.read(
-      Statement(
-        """
-        SELECT column_name::text, data_type::text FROM information_schema.columns
-        WHERE table_schema = $1 AND table_name = $2
-        """, .text(handle.pool.configuration.schema), .text(name)), for: .open)
+    let columns = try await StoreCatalog(handle, store: handle.name).columns(ofTable: name)
     guard columns.rowCount > 0 else { return nil }
     let types = Dictionary(
-      (0..<columns.rowCount).map { (columns.text($0, 0) ?? "", columns.text($0, 1) ?? "") },
+      (0..<columns.rowCount).map { (columns.text($0, 0) ?? "", columns.integer($0, 1) ?? 0) },
       uniquingKeysWith: { first, _ in first })
-    guard types["seq"] == "bigint", types["key"] == "bytea", types["state"] == "smallint",
-      let valueType = StoreTable.ValueType(rawValue: types["payload"] ?? "")
+    guard types["seq"] == 20, types["key"] == StoreTable.ValueType.bytes.identifier, types["state"] == 21,
+      let valueType = StoreTable.ValueType.allCases.first(where: { $0.identifier == types["payload"] })
     else {
       throw error(.unsupported, "\(name) exists in the schema and is not the table of a queue; choose another name")
     }
