@@ -138,8 +138,31 @@ import Testing
       await expectStoreError(.full) { try await queue.enqueue(4) }
       #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
       try await queue.enqueue([QueueInput(4), QueueInput(5)])
-      try await queue.setValue(6, forKey: "unlimited")
       await expectStoreError(.full) { try await queue.enqueue(7) }
+    }
+  }
+
+  @Test(arguments: PostgresIsolation.allCases)
+  func aFullQueueRefusesNewKeysAndTakesDeadLettersBack(isolation: PostgresIsolation) async throws {
+    try await Setting.run(isolation: isolation) { setting in
+      let queue = try await PostgresQueueTests.open(
+        setting, ManualClock(), configuration: PostgresQueueConfiguration(maximumDeliveries: 1, capacity: 3))
+      try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b"), QueueInput(3, id: "c")])
+      for delivery in try await queue.receive(max: 2, lease: .seconds(60)) { try await queue.release(delivery.receipt) }
+      #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 2))
+      for _ in 0..<2 {
+        await expectStoreError(.full) { try await queue.setValue(4, forKey: "d") }
+        await expectStoreError(.full) { try await queue.apply([.remove("c"), .set("d", 4), .set("e", 5)]) }
+        await expectStoreError(.full) { try await queue.update(["d"]) { $0[0] = 4 } }
+      }
+      #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 2))
+      try await queue.apply([.remove("c"), .set("d", 4)])
+      try await queue.update(["d", "f"]) { $0 = [nil, 6] }
+      try await queue.update(["f"]) { $0[0] = 7 }
+      // Dead letters count already.
+      #expect(try await queue.requeueDeadLetters() == 2)
+      #expect(try await queue.values(forKeys: ["a", "b", "f"]) == [1, 2, 7])
+      await expectStoreError(.full) { try await queue.enqueue(8) }
     }
   }
 

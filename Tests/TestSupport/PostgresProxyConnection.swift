@@ -12,6 +12,8 @@ final class ProxyConnection {
   private var conversation = PostgresConversation()
   /// Whether the client has sent messages since the latest answer.
   private var awaitsAnswer = false
+  /// Whether the client listens or notifies, which nobody waits for, so that its round trips are not counted.
+  private var notifies = false
   /// Whether the server's connection stays open after that of the client.
   private var keepsServer = false
   private var isClientClosed = false
@@ -77,7 +79,8 @@ final class ProxyConnection {
         toClient.append([UInt8(ascii: "N")], due: .now)
         continue
       }
-      if conversation.isReady { awaitsAnswer = true }
+      notifies = notifies || message.notifies
+      if conversation.isReady, !notifies { awaitsAnswer = true }
       if conversation.commits(client: message), let instant = control.withState({ $0.takeCut(afterCommit: false) }) {
         keepsServer = instant == .beforeCommitInNetwork
         toServer.end(due: due)
@@ -100,6 +103,19 @@ final class ProxyConnection {
       toClient.append(message.bytes, due: due)
     }
     if !toClient.isReading { toClient.end(due: due) }
+  }
+}
+
+extension PostgresMessage {
+  /// Whether the message is of a client that listens to notifications or sends some.
+  fileprivate var notifies: Bool {
+    let sql =
+      switch type {
+      case "P": strings(2)[1]
+      case "Q": strings(1)[0]
+      default: ""
+      }
+    return sql.hasPrefix("LISTEN ") || sql.contains("pg_notify(")
   }
 }
 

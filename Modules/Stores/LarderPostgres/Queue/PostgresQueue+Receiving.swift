@@ -26,6 +26,8 @@ private struct Leased<Element: Sendable>: Sendable {
   var readings: [Result<Delivery<Element>, FailedDelivery>] = []
   /// Whether there is only one item because it may have crashed its consumer.
   var isAlone = false
+  /// Whether more items may be due.
+  var hasMore = false
   /// The time until the first delay or lease ends, if it was asked for.
   var nextEnd: Duration?
 }
@@ -38,7 +40,7 @@ extension PostgresQueue {
   /// Leases and returns the first items that are due, without waiting for any; see `DurableQueue`.
   ///
   /// An item that may have crashed its consumer before is returned alone, even if other items wait. Items that another
-  /// consumer is just taking or changing are passed over.
+  /// consumer is just taking or changing are passed over. The call takes one round trip for each thousand items.
   ///
   /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
   /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
@@ -85,7 +87,7 @@ extension PostgresQueue {
           throw failure.error
         }
         let mustStop = !decodingRecord.hasDecoded && failures.count >= DecodingRecord<UInt128>.failureLimit
-        if mustStop || leased.isAlone && !deliveries.isEmpty { break }
+        if mustStop || !deliveries.isEmpty && (leased.isAlone || !leased.hasMore) { break }
       }
       let refused = try await withdraw(failures, lease: lease)
       if let first = refused.first, deliveries.isEmpty { throw first.error }
@@ -171,6 +173,7 @@ extension PostgresQueue {
       // Items that are due may have been behind many others, or behind an item that is a dead letter now.
       if rows.rowCount == 0, hasMore || hasBuried { continue }
       var leased = try await readings(of: rows)
+      leased.hasMore = hasMore || hasBuried || rows.rowCount >= wanted
       if findsNextEnd { leased.nextEnd = nextEnd(results[2]) }
       return leased
     }

@@ -6,8 +6,9 @@ extension PostgresQueue {
   /// Applies several changes atomically; see `DataStore`.
   ///
   /// Setting an existing key replaces its item without changing the item's position. Setting a new key enqueues an item,
-  /// even if its id is remembered. Removing a key withdraws its item. The call waits for all others that change the queue,
-  /// and they wait for it.
+  /// even if its id is remembered; if that exceeds ``PostgresQueueConfiguration/capacity``, the call throws `full` and
+  /// changes nothing. Removing a key withdraws its item. The call waits for all others that change the queue, and they wait
+  /// for it. It takes one round trip, or three with a capacity.
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try await handle.run(.apply) {
       try information.check(changes)
@@ -23,22 +24,34 @@ extension PostgresQueue {
           }
         }
       }
-      _ = try await write(statements(for: encoded), locking: true, for: .apply)
+      let list = statements(for: encoded)
+      if configuration.capacity == nil {
+        _ = try await write(list, locking: true, for: .apply)
+      } else {
+        let adoption = pendingAdoption
+        try await handle.transaction(for: .apply, first: beginning) { session, _ in
+          try await run(list, in: session, for: .apply)
+          if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
+          return TransactionEnd(result: (), statements: adoption)
+        }
+      }
       noteChange()
     }
   }
 
   /// Reads, modifies and writes the items of several keys atomically; see `DataStore`.
   ///
-  /// An item that the body leaves unchanged keeps its lease. The call waits for all others that change the queue, and they
-  /// wait for it. The body may run more than once, because a transaction that meets a conflict is repeated.
+  /// An item that the body leaves unchanged keeps its lease. New items beyond ``PostgresQueueConfiguration/capacity`` throw
+  /// `full`, with nothing changed. The call waits for all others that change the queue, and they wait for it. The body may
+  /// run more than once, because a transaction that meets a conflict is repeated. The call takes two round trips, or three
+  /// with a capacity.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Element?]) throws -> Result
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      let first = (tableLock.map { [$0] } ?? []) + [statements.payloads(forKeys: keys)]
+      let first = beginning + [statements.payloads(forKeys: keys)]
       let adoption = pendingAdoption
       let result = try await handle.transaction(for: .update, first: first) { session, results in
         let rows = results[results.count - 1]
@@ -59,12 +72,34 @@ extension PostgresQueue {
           if payloads[key] != bytes { changes.append(.set(key, bytes)) }
         }
         if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-        return TransactionEnd(
-          result: result, statements: statements(for: changes) + adoption, commits: !changes.isEmpty)
+        var list = statements(for: changes)
+        if configuration.capacity != nil, !changes.isEmpty {
+          try await run(list, in: session, for: .update)
+          list = []
+        }
+        return TransactionEnd(result: result, statements: list + adoption, commits: !changes.isEmpty)
       }
       noteChange()
       return result
     }
+  }
+
+  /// The statements that begin a transaction that may change the whole queue.
+  private var beginning: [Statement] { planning + (tableLock.map { [$0] } ?? []) }
+
+  /// Runs the statements of changes in a transaction, and throws `full` if they add items beyond the capacity.
+  private func run(
+    _ list: [Statement], in session: TransactionSession, for operation: StoreOperation
+  ) async throws {
+    let counting = [statements.lockRoom, statements.itemCount]
+    let results = try await session.run(
+      counting + list + [statements.itemCount], for: operation, store: information.name)
+    let (before, after) = (results[1].integer(0, 0) ?? 0, results[results.count - 1].integer(0, 0) ?? 0)
+    let capacity = configuration.capacity ?? .max
+    guard after > before, after > capacity else { return }
+    throw StoreError(
+      .full, during: operation, store: information.name,
+      message: "the queue has no room for \(after - before) more items; its capacity is \(capacity)", isRetryable: true)
   }
 
   /// Returns the statements that make changes in order, if the table is locked.

@@ -231,8 +231,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ) async throws -> [QueryResult] {
     let adoption = pendingAdoption
     let isLocking = handle.pool.configuration.isolation == .readCommitted
-    // Other engines, for which the other isolation is, may not know the settings.
-    let before = finds && isLocking ? [QueueStatements.planning] : []
+    let before = finds ? planning : []
     let all = before + statements + adoption
     // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
     // again. Those that change the whole queue need it, where they cannot lock the table.
@@ -240,6 +239,12 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
       all, isReadCommitted: !isLocking && !lock, locking: lock ? tableLock : nil, for: operation)
     if !adoption.isEmpty { noteAdoption() }
     return Array(results.dropFirst(before.count))
+  }
+
+  /// The statement that makes the planner use indexes, or none.
+  var planning: [Statement] {
+    // Other engines, for which the other isolation is, may not know the settings.
+    handle.pool.configuration.isolation == .readCommitted ? [QueueStatements.planning] : []
   }
 
   /// The statement that records the codec together with a write, or none if the codec is recorded.

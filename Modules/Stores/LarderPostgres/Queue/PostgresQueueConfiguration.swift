@@ -25,7 +25,7 @@ public struct PostgresQueueConfiguration: Sendable, Hashable {
   /// The maximum number of items, including dead letters; `nil` for no limit.
   ///
   /// Enqueuing throws `full` if there is no room for all items of the call. With a limit, callers that enqueue take turns,
-  /// because each of them must know what the others have added. Setting the value of a new key is not limited.
+  /// because each of them must know what the others have added. Setting the value of a new key is limited as well.
   public var capacity: Int?
 
   /// The time between two looks of a waiting consumer, for items whose notification was lost.

@@ -81,16 +81,22 @@ extension QueueStatements {
   /// Items that leave make room that the row does not show, so that consumers need not change it.
   func makeRoom(_ count: Int, capacity: Int) -> [Statement] {
     [
-      Statement(
-        "INSERT INTO \(table) AS q(seq, state, epoch) VALUES(0, 7, 0) ON CONFLICT (seq) DO UPDATE SET epoch = 0 WHERE false"
-      ),
+      lockRoom,
       Statement(
         """
-        UPDATE \(table) SET epoch = $2 - (SELECT count(*) FROM \(table) WHERE state IN (0, 1, 2, 3, 5))
-        WHERE seq = 0 AND (epoch < $1 OR epoch > $2)
+        UPDATE \(table) SET epoch = $2 - (\(itemCount.sql)) WHERE seq = 0 AND (epoch < $1 OR epoch > $2)
         """, .integer(Int64(count)), .integer(Int64(capacity))),
     ]
   }
+
+  /// Locks the row of the capacity, which it creates if it is missing.
+  var lockRoom: Statement {
+    Statement(
+      "INSERT INTO \(table) AS q(seq, state, epoch) VALUES(0, 7, 0) ON CONFLICT (seq) DO UPDATE SET epoch = 0 WHERE false")
+  }
+
+  /// Counts the items, dead letters included.
+  var itemCount: Statement { Statement("SELECT count(*) FROM \(table) WHERE state IN (0, 1, 2, 3, 5)") }
 
   /// Takes the room of items from the row of the capacity, unless there is too little.
   func takeRoom(_ count: Int) -> Statement {
