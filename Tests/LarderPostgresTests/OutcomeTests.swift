@@ -6,7 +6,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The errors and results of calls whose connection is lost, above all during a commit.
+/// The round trips of calls, and the errors and results of those whose connection is lost, above all during a commit.
 @Suite(.timeLimit(.minutes(60))) struct OutcomeTests {
   @Test func eachCallTakesTheRoundTripsOfTheGuide() async throws {
     try await Setting.runBehindProxy { proxy, database, _ in
@@ -136,111 +136,6 @@ import Testing
       #expect(try await store.value(forKey: "k") == 2)
     }
     try await server.close()
-  }
-
-  @Test func aServerThatCrashesLosesNothingAcknowledged() async throws {
-    let server = try await PostgresServer()
-    try await Setting.run(on: server) { setting in
-      let store = try await PostgresStore<Int>(in: setting.database)
-      try await expectNothingLost(in: store, setting.database) {
-        for _ in 0..<ConformanceSuite.killsOfProcess { try await server.restart(.immediate) }
-      }
-    }
-    try await server.close()
-  }
-
-  /// The ways to lose connections while many tasks write.
-  enum Loss: CaseIterable {
-    case terminatedBackends, cutConnections, cutBeforeCommit, cutAfterCommit
-  }
-
-  @Test(arguments: Loss.allCases) func nothingAcknowledgedIsLostAndNothingRefusedIsKept(loss: Loss) async throws {
-    try await Setting.runBehindProxy(connections: 4) { proxy, database, setting in
-      let store = try await PostgresStore<Int>(in: database)
-      try await expectNothingLost(in: store, database) {
-        for _ in 0..<(5 * ConformanceSuite.killsOfProcess) {
-          switch loss {
-          case .terminatedBackends:
-            try await setting.psql(
-              """
-              SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-              WHERE application_name = '\(setting.schema)'
-              """)
-          case .cutConnections: await proxy.cutAll()
-          case .cutBeforeCommit: proxy.cut(.beforeCommit, times: 2)
-          case .cutAfterCommit: proxy.cut(.afterCommit, times: 2)
-          }
-          try await Task.sleep(for: .milliseconds(30))
-        }
-      }
-    }
-  }
-
-  /// The number of failovers: more in `make soak`.
-  private static let failovers = max(1, ConformanceSuite.killsOfProcess / 4)
-
-  @Test(arguments: 0..<failovers) func aStandbyTakesOverWithEverythingAcknowledged(round: Int) async throws {
-    let primary = try await PostgresServer()
-    let standby = try await primary.addStandby(isSynchronous: true)
-    let schema = try await primary.newSchema()
-    let hosts = try "host=\(primary.folder),\(standby.folder) port=5432,5432 user=larder dbname=postgres"
-    let database = try await PostgresDatabase("\(hosts) target_session_attrs=read-write", schema: schema)
-    let store = try await PostgresStore<Int>(in: database)
-    try await expectNothingLost(in: store, database) {
-      try await Task.sleep(for: .milliseconds(100))
-      try await primary.stop(.immediate)
-      try await standby.promote()
-      // It counts on by itself.
-      let value = try await next(store) ?? 0
-      while try await next(store) ?? 0 <= value {}
-    }
-    await database.close()
-    try await primary.close()
-    try await standby.close()
-  }
-
-  /// Returns the count as soon as a server can be reached.
-  private func next(_ store: PostgresStore<Int>) async throws -> Int? {
-    while true {
-      do {
-        return try await store.value(forKey: "k")
-      } catch let error as StoreError where error.isRetryable {}
-    }
-  }
-
-  /// Counts up in eight tasks during a closure that makes connections fail, and compares the sum with what the tasks know.
-  private func expectNothingLost(
-    in store: PostgresStore<Int>, _ database: PostgresDatabase, during body: () async throws -> Void
-  ) async throws {
-    let mustEnd = Flag()
-    let (acknowledged, unknown) = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
-      for writer in 0..<8 {
-        group.addTask {
-          var (acknowledged, unknown) = (0, 0)
-          while !mustEnd.isRaised {
-            do {
-              if writer.isMultiple(of: 2) {
-                try await store.update(["k"]) { $0[0] = ($0[0] ?? 0) + 1 }
-              } else {
-                try await database.write { transaction in
-                  try await transaction.update(["k"], in: store) { $0[0] = ($0[0] ?? 0) + 1 }
-                }
-              }
-              acknowledged += 1
-            } catch let error as StoreError where error.isRetryable {
-              if error.outcome == .unknown { unknown += 1 }
-            }
-          }
-          return (acknowledged, unknown)
-        }
-      }
-      try await body()
-      mustEnd.raise()
-      return try await group.reduce(into: (0, 0)) { $0 = ($0.0 + $1.0, $0.1 + $1.1) }
-    }
-    let value = try await store.value(forKey: "k") ?? 0
-    #expect(acknowledged > 0)
-    #expect((acknowledged...(acknowledged + unknown)).contains(value), "\(acknowledged), and \(unknown) unknown")
   }
 }
 #endif
