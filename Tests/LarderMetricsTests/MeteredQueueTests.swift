@@ -6,8 +6,8 @@ import Testing
 
 @Suite struct MeteredQueueTests {
   @Test func aMeteredQueueCountsDeliveriesAndDeaths() async throws {
-    let options = StoreQueueOptions(maximumDeliveries: 2, retryPolicy: .immediate)
-    let queue = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "q/", codec: .json(), options: options)
+    let configuration = StoreQueueConfiguration(maximumDeliveries: 2, retryPolicy: .immediate)
+    let queue = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "q/", codec: .json(), configuration: configuration)
       .metered()
     try await queue.enqueue([QueueInput("a"), QueueInput("b")])
     for _ in 0..<2 {

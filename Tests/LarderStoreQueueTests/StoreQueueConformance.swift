@@ -15,7 +15,7 @@ import Testing
   ) async throws -> StoreQueue<Base, SampleValue?> where Base.Value == [UInt8] {
     try await StoreQueue(
       base, prefix: "queue/", codec: .cbor(),
-      options: StoreQueueOptions(
+      configuration: StoreQueueConfiguration(
         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
         duplicateWindow: location.duplicateWindow),
       clock: location.clock, now: { location.clock.date })

@@ -18,7 +18,7 @@ import Testing
   {
     let clock = clock
     return try await StoreQueue(
-      base, prefix: "q/", codec: .cbor(), options: StoreQueueOptions(maximumDeliveries: maximumDeliveries),
+      base, prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(maximumDeliveries: maximumDeliveries),
       clock: clock, now: wall ?? { clock.date })
   }
 

@@ -15,9 +15,9 @@ import Testing
   private typealias Bytes = MemoryStore<[UInt8]>
 
   private static func open<Base: DataStore>(
-    _ base: Base, _ clock: ManualClock, options: StoreQueueOptions = StoreQueueOptions()
+    _ base: Base, _ clock: ManualClock, configuration: StoreQueueConfiguration = StoreQueueConfiguration()
   ) async throws -> StoreQueue<Base, Int> where Base.Value == [UInt8] {
-    try await StoreQueue(base, prefix: "q/", codec: .cbor(), options: options, clock: clock, now: { clock.date })
+    try await StoreQueue(base, prefix: "q/", codec: .cbor(), configuration: configuration, clock: clock, now: { clock.date })
   }
 
   @Test func changesEnqueueAnItemTogetherWithOtherEntries() async throws {
@@ -64,19 +64,19 @@ import Testing
     await expectStoreError(.unsupported) { try await StoreQueueTests.open(base, ManualClock()) }
   }
 
-  @Test func invalidOptionsAndPrefixesAreRefused() async throws {
+  @Test func invalidConfigurationsAndPrefixesAreRefused() async throws {
     for prefix in ["", String(repeating: "p", count: 440)] {
       await expectStoreError(.invalidArgument) {
         try await Bytes().queue(of: Int.self, prefix: StoreKey(prefix), codec: .cbor())
       }
     }
-    for options in [
-      StoreQueueOptions(maximumDeliveries: 0), StoreQueueOptions(duplicateWindow: .seconds(-1)),
-      StoreQueueOptions(pollInterval: .zero), StoreQueueOptions(deadLetterRetention: .seconds(-1)),
-      StoreQueueOptions(retryPolicy: RetryPolicy(jitter: 2)),
+    for configuration in [
+      StoreQueueConfiguration(maximumDeliveries: 0), StoreQueueConfiguration(duplicateWindow: .seconds(-1)),
+      StoreQueueConfiguration(pollInterval: .zero), StoreQueueConfiguration(deadLetterRetention: .seconds(-1)),
+      StoreQueueConfiguration(retryPolicy: RetryPolicy(jitter: 2)),
     ] {
       await expectStoreError(.invalidArgument) {
-        try await Bytes().queue(of: Int.self, prefix: "q/", codec: .cbor(), options: options)
+        try await Bytes().queue(of: Int.self, prefix: "q/", codec: .cbor(), configuration: configuration)
       }
     }
   }
@@ -117,7 +117,7 @@ import Testing
   @Test func deadLettersAreRemovedAfterTheirRetention() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(
-      bytes, clock, options: StoreQueueOptions(maximumDeliveries: 1, deadLetterRetention: .seconds(100)))
+      bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(100)))
     try await queue.enqueue(1)
     try await queue.release(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
     clock.advance(by: .seconds(99))
@@ -159,7 +159,7 @@ import Testing
     let clock = ManualClock()
     let queue = try await StoreQueue(
       Bytes(), prefix: "q/", codec: NonceCodec(.cbor(Int.self), key: key),
-      options: StoreQueueOptions(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock, now: { clock.date })
+      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock, now: { clock.date })
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
     key.isOn = false
     for _ in 0..<5 {
@@ -231,7 +231,7 @@ import Testing
   /// A queue that has drained keeps no entries, whatever happened to its items.
   @Test func aDrainedQueueLeavesNothing() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
-    let queue = try await StoreQueueTests.open(bytes, clock, options: StoreQueueOptions(maximumDeliveries: 2))
+    let queue = try await StoreQueueTests.open(bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 2))
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "drained queue")
     for number in 0..<300 {

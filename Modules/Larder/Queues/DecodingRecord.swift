@@ -11,11 +11,11 @@ extension StoreError {
 ///
 /// A program with the wrong type must not turn items into dead letters that another program can read. Items are
 /// identified by their sequence numbers.
-package final class DecodingRecord<Sequence: Hashable & Sendable>: Sendable {
+package final class DecodingRecord: Sendable {
   private struct State: Sendable {
     var hasDecoded = false
     var failures = 0
-    var deferred: Set<Sequence> = []
+    var deferred: Set<UInt128> = []
   }
 
   /// The number of items that may fail before receiving stops, if none has been decoded.
@@ -32,21 +32,22 @@ package final class DecodingRecord<Sequence: Hashable & Sendable>: Sendable {
   /// The sequence numbers of the items that the program lacks something to decode.
   ///
   /// They are tried again only if no other item is due, so that they block none.
-  package var deferred: Set<Sequence> { state.withLock { $0.deferred } }
+  package var deferred: Set<UInt128> { state.withLock { $0.deferred } }
 
-  /// Records that an item was decoded.
+  /// Records that an item was decoded, or that the program lacks something to decode it.
   ///
-  /// If it was deferred, the program no longer lacks anything, and all items are due in the order of arrival again.
-  package func noteSuccess(of sequence: Sequence) {
+  /// If a deferred item was decoded, the program no longer lacks anything, and all items are due in the order of arrival
+  /// again.
+  package func note<Element>(_ reading: Result<Delivery<Element>, FailedDelivery>) {
     state.withLock { state in
-      state.hasDecoded = true
-      if state.deferred.contains(sequence) { state.deferred = [] }
+      switch reading {
+      case .success(let delivery):
+        state.hasDecoded = true
+        if state.deferred.contains(delivery.receipt.sequence) { state.deferred = [] }
+      case .failure(let failure) where failure.reason == .deferred: state.deferred.insert(failure.receipt.sequence)
+      case .failure: break
+      }
     }
-  }
-
-  /// Records that the program lacks something to decode an item.
-  package func noteDeferral(of sequence: Sequence) {
-    state.withLock { _ = $0.deferred.insert(sequence) }
   }
 
   /// Records that an item could not be decoded.

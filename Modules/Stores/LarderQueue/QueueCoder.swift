@@ -97,7 +97,7 @@ struct QueueCoder<Element: Sendable>: Sendable {
           key: leased.item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: leased.item.arrival),
           isSuspect: leased.isSuspect))
     case .failure(let error):
-      let reason: DeliveryFailure =
+      let reason: FailedDelivery.Reason =
         switch payload {
         case .failure: .unreadable
         case .success(nil): .damaged
@@ -106,11 +106,4 @@ struct QueueCoder<Element: Sendable>: Sendable {
       return .failure(FailedDelivery(receipt: receipt, reason: reason, error: error))
     }
   }
-}
-
-/// A leased item that cannot be delivered.
-struct FailedDelivery: Error {
-  var receipt: DeliveryReceipt
-  var reason: DeliveryFailure
-  var error: StoreError
 }

@@ -54,29 +54,20 @@ public struct QueueConfiguration: Sendable, Hashable {
   }
 }
 
-extension QueueConfiguration {
+extension QueueConfiguration: LeasingQueueConfiguration {
   /// Throws `invalidArgument` if a rule is out of range.
   func check(store: String) throws {
-    func refuse(_ message: String) -> StoreError {
-      StoreError(.invalidArgument, during: .open, store: store, message: message)
-    }
-    if let maximumDeliveries, maximumDeliveries < 1 {
-      throw refuse("`maximumDeliveries` must be at least 1, not \(maximumDeliveries)")
-    }
-    guard duplicateWindow >= .zero else {
-      throw refuse("`duplicateWindow` must not be negative, but is \(duplicateWindow)")
-    }
-    guard retryPolicy.isValid else {
-      throw refuse("the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
-    }
-    if let deadLetterRetention, deadLetterRetention < .zero {
-      throw refuse("`deadLetterRetention` must not be negative, but is \(deadLetterRetention)")
-    }
-    if let items = capacity.items, items < 1 { throw refuse("a capacity must be at least 1 item, not \(items)") }
-    if let bytes = capacity.bytes, bytes < 1 { throw refuse("a capacity must be at least 1 byte, not \(bytes)") }
-    guard (4096...1 << 30).contains(segmentSize) else {
-      throw refuse("`segmentSize` must be between 4,096 bytes and 1 GiB, not \(segmentSize)")
-    }
+    let (items, bytes) = (capacity.items ?? 1, capacity.bytes ?? 1)
+    try check(
+      store: store,
+      others: [
+        (items >= 1, "a capacity must be at least 1 item, not \(items)"),
+        (bytes >= 1, "a capacity must be at least 1 byte, not \(bytes)"),
+        (
+          (4096...1 << 30).contains(segmentSize),
+          "`segmentSize` must be between 4,096 bytes and 1 GiB, not \(segmentSize)"
+        ),
+      ])
   }
 }
 

@@ -3,9 +3,6 @@ import LarderFiles
 
 /// Receiving items.
 extension QueueStore {
-  /// The most items that cannot be delivered in one call.
-  private static var failureLimit: Int { 1000 }
-
   /// Leases and returns the first waiting items.
   ///
   /// This method does not wait for items; `deliveries(lease:)` and `withNext(lease:extending:_:)` do. The lease is
@@ -35,53 +32,26 @@ extension QueueStore {
   public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    let length = lease.microseconds
-    return try await running(.receive) {
-      var deliveries: [Delivery<Element>] = []
-      var failures: [FailedDelivery] = []
-      while deliveries.count < max, failures.count < QueueStore.failureLimit {
-        let wanted = max - deliveries.count
-        let mayBeSuspect = deliveries.isEmpty
-        let hasAny = !deliveries.isEmpty || !failures.isEmpty
-        let leased: [LeasedItem]
-        let readings: [Result<Delivery<Element>, FailedDelivery>]
-        do {
-          // If the task is cancelled now, the items that are already leased are still returned.
-          let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) {
-            [deferred = decodingRecord.deferred] core in
-            try core.lease(
-              wanted, length: length, mayBeSuspect: mayBeSuspect, deferring: deferred, mayBeDeferred: !hasAny)
-          }
-          if part.items.isEmpty, part.hasMore { continue }
-          guard !part.items.isEmpty else { break }
-          leased = part.items
-          readings = try await read(leased)
-        } catch  where !deliveries.isEmpty {
-          // The next call reports the error.
-          break
-        }
-        for reading in readings {
-          switch reading {
-          case .success(let delivery): deliveries.append(delivery)
-          case .failure(let failure): failures.append(failure)
-          }
-        }
-        if let failure = failures.first(where: { $0.reason == .deferred }) {
-          _ = try await release(
-            deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
-          throw failure.error
-        }
-        let hasDecoded = decodingRecord.hasDecoded
-        let refusedCount = failures.count { $0.reason == .refused || $0.reason == .undecodable && !hasDecoded }
-        if refusedCount >= DecodingRecord<UInt64>.failureLimit { break }
-        // After a failure, fewer items than wanted are no reason to stop.
-        if leased.count < wanted, failures.isEmpty { break }
-      }
-      let refusals = try await withdraw(failures, lease: length)
-      if let first = refusals.first, deliveries.isEmpty { throw first.error }
-      return deliveries
-    }
+    return try await running(.receive) { try await receiveDue(max, lease) }
   }
+
+  /// Leases and reads some items; see `LeasingQueue`.
+  package func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Element> {
+    let length = lease.microseconds
+    // If the task is cancelled after the first lease, the items that are already leased are still returned.
+    let part = try await engine.perform(.receive, .writes, ignoresCancellation: !isFirst) {
+      [deferred = deferredSequences] core in
+      try core.lease(wanted, length: length, mayBeSuspect: mayBeSuspect, deferring: deferred, mayBeDeferred: isFirst)
+    }
+    return LeasedDeliveries(
+      readings: part.items.isEmpty ? [] : try await read(part.items),
+      isAlone: part.items.count == 1 && part.items[0].isSuspect,
+      hasMore: part.hasMore || part.items.count == wanted)
+  }
+
+  private var deferredSequences: Set<UInt64> { Set(decodingRecord.deferred.map { UInt64(truncatingIfNeeded: $0) }) }
 
   /// Reads and decodes leased items.
   ///
@@ -100,14 +70,7 @@ extension QueueStore {
           }
         }
       ).map { one, payload in
-        let reading = coder.reading(of: one, payload)
-        switch reading {
-        case .success: decodingRecord.noteSuccess(of: one.item.sequence)
-        case .failure(let failure) where failure.reason == .deferred:
-          decodingRecord.noteDeferral(of: one.item.sequence)
-        case .failure: break
-        }
-        return reading
+        coder.reading(of: one, payload)
       }
     } catch {
       _ = try await release(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
@@ -115,33 +78,15 @@ extension QueueStore {
     }
   }
 
-  /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
-  ///
-  /// - Returns: The failures that concern the program or the disk, not the items.
-  @discardableResult
-  private func withdraw(_ failures: [FailedDelivery], lease: Int64) async throws -> [FailedDelivery] {
-    guard !failures.isEmpty else { return [] }
-    let (retrying, hasDecoded) = (retrying, decodingRecord.hasDecoded)
-    let failures = failures.map { failure in
-      var (failure, delay) = (failure, lease)
-      if failure.reason == .undecodable {
-        delay = retrying.delay(afterAttempt: failure.receipt.attempt)
-        if !hasDecoded {
-          failure.reason = .refused
-          // Even if the retry policy has no delay, or the item would block other items.
-          delay = max(delay, min(lease, 1_000_000))
-        }
-      }
-      return (failure, delay)
-    }
+  /// Ends the leases of items that cannot be delivered; see `LeasingQueue`.
+  package func endLeases(_ failures: [FailedDelivery]) async throws {
     try await change(.receive) { core in
-      for (failure, delay) in failures {
+      for failure in failures {
         _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
-          try core.ledger.reject(receipt, failure.reason, delay: delay, into: &core.frames)
+          try core.ledger.reject(receipt, failure.reason, delay: failure.delay, into: &core.frames)
         }
       }
     }
-    return failures.map(\.0).filter { $0.reason == .refused || $0.reason == .unreadable }
   }
 
   /// Waits for an item and leases it; see `DurableQueue`.
@@ -159,23 +104,12 @@ extension QueueStore {
     let length = lease.microseconds
     return try await running(.receive) {
       while true {
-        let leased = try await engine.perform(.receive, .writes) { [deferred = decodingRecord.deferred] core in
+        let leased = try await engine.perform(.receive, .writes) { [deferred = deferredSequences] core in
           let part = try core.lease(1, length: length, deferring: deferred)
           if part.items.isEmpty, !part.hasMore { throw QueueRefusal.noItems }
           return part.items
         }
-        guard let reading = try await read(leased).first else { continue }
-        switch reading {
-        case .success(let delivery): return .success(delivery)
-        case .failure(let failure) where failure.reason == .deferred:
-          _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
-          throw failure.error
-        case .failure(let failure):
-          let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
-          try await withdraw([failure], lease: length)
-          if mustStop { throw failure.error }
-          return .failure(failure.error)
-        }
+        if let reading = try await read(leased).first { return try await result(of: reading, lease) }
       }
     }
   }

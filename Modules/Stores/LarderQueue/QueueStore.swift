@@ -54,7 +54,7 @@ public import Foundation
 /// ## Sharing
 ///
 /// One object in one process can have the folder open at a time. A lock file in the folder enforces this.
-public final class QueueStore<Element: Sendable>: DurableQueue {
+public final class QueueStore<Element: Sendable>: LeasingQueue {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -69,8 +69,8 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
 
   let engine: QueueEngine
   let coder: QueueCoder<Element>
-  let retrying: Retrying
-  let decodingRecord = DecodingRecord<UInt64>()
+  package let retrying: Retrying
+  package let decodingRecord = DecodingRecord()
 
   /// Opens a queue.
   ///

@@ -8,28 +8,8 @@ import Foundation
 
 /// Receiving items.
 extension StoreQueue {
-  /// The most items that one commit leases, and the most that cannot be delivered in one call.
+  /// The most items that one commit leases.
   private static var leaseLimit: Int { 1000 }
-
-  /// A leased item that cannot be delivered.
-  private struct FailedDelivery: Error {
-    enum Reason {
-      /// The item is damaged.
-      case damaged
-      /// The item could not be read, but may be readable later.
-      case unreadable
-      /// The item cannot be decoded.
-      case undecodable
-      /// The item cannot be decoded, but none could be, so that the program may be wrong.
-      case refused
-      /// The program lacks something to decode the item.
-      case deferred
-    }
-
-    let receipt: DeliveryReceipt
-    var reason: Reason
-    let error: StoreError
-  }
 
   /// Leases and returns the first items that are due, without waiting for any; see `DurableQueue`.
   ///
@@ -51,42 +31,7 @@ extension StoreQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await running(.receive) {
-      var deliveries: [Delivery<Element>] = []
-      var failures: [FailedDelivery] = []
-      while deliveries.count < max, failures.count < Self.leaseLimit {
-        let wanted = min(max - deliveries.count, Self.leaseLimit)
-        let (readings, isAlone): ([Result<Delivery<Element>, FailedDelivery>], Bool)
-        do {
-          (readings, isAlone) = try await receive(
-            wanted, lease, mayBeSuspect: deliveries.isEmpty, mayBeDeferred: deliveries.isEmpty && failures.isEmpty)
-        } catch  where !deliveries.isEmpty {
-          // The next call reports the error.
-          break
-        } catch {
-          try await withdraw(failures, lease: lease)
-          throw error
-        }
-        if readings.isEmpty, !isAlone { break }
-        for reading in readings {
-          switch reading {
-          case .success(let delivery): deliveries.append(delivery)
-          case .failure(let failure): failures.append(failure)
-          }
-        }
-        if let failure = failures.first(where: { $0.reason == .deferred }) {
-          _ = try await release(
-            deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
-          throw failure.error
-        }
-        let hasDecoded = decodingRecord.hasDecoded
-        let refusedCount = failures.count { $0.reason == .undecodable && !hasDecoded }
-        if refusedCount >= DecodingRecord<UInt128>.failureLimit || isAlone && !deliveries.isEmpty { break }
-      }
-      let refusals = try await withdraw(failures, lease: lease)
-      if let first = refusals.first, deliveries.isEmpty { throw first.error }
-      return deliveries
-    }
+    return try await running(.receive) { try await receiveDue(max, lease) }
   }
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
@@ -99,7 +44,7 @@ extension StoreQueue {
         let reading: Result<Delivery<Element>, FailedDelivery>?
         do {
           try Task.checkCancellation()
-          reading = try await receive(1, lease, mayBeSuspect: true, mayBeDeferred: true).readings.first
+          reading = try await leaseFirst(1, lease, mayBeSuspect: true, isFirst: true).readings.first
         } catch {
           waits.leave(number)
           throw error
@@ -123,17 +68,7 @@ extension StoreQueue {
         waits.leave(number)
         // There may be more items than signals.
         waits.signal()
-        switch reading {
-        case .success(let delivery): return .success(delivery)
-        case .failure(let failure) where failure.reason == .deferred:
-          _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
-          throw failure.error
-        case .failure(let failure):
-          let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
-          try await withdraw([failure], lease: lease)
-          if mustStop { throw failure.error }
-          return .failure(failure.error)
-        }
+        return try await result(of: reading, lease)
       }
     }
   }
@@ -146,22 +81,24 @@ extension StoreQueue {
       Duration.microseconds(Swift.max(0, $0.time.addingSaturating(-microseconds))) + .milliseconds(1)
     }
     guard !isObserved else { return due.map { min($0, Self.longestSleep) } }
-    return min(due ?? options.pollInterval, options.pollInterval)
+    return min(due ?? configuration.pollInterval, configuration.pollInterval)
   }
 
-  /// Leases and reads some items.
-  ///
-  /// - Returns: The items, and whether there is only one because it may have crashed a process.
-  private func receive(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, mayBeDeferred: Bool
-  ) async throws -> (readings: [Result<Delivery<Element>, FailedDelivery>], isAlone: Bool) {
+  /// Leases and reads some items; see `LeasingQueue`.
+  package func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Element> {
     try await settleTimers(.receive)
-    var leased = try await self.lease(
-      wanted, lease.microseconds, mayBeSuspect: mayBeSuspect, skipping: decodingRecord.deferred)
-    if leased.isEmpty, mayBeDeferred, !decodingRecord.deferred.isEmpty {
-      leased = try await self.lease(wanted, lease.microseconds, mayBeSuspect: mayBeSuspect, skipping: [])
+    let (limit, length) = (min(wanted, Self.leaseLimit), lease.microseconds)
+    let deferred = decodingRecord.deferred
+    var leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: deferred)
+    if leased.isEmpty, isFirst, !deferred.isEmpty {
+      leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: [])
     }
-    return (try await readLeased(leased), leased.first?.item.mustBeReceivedAlone ?? false)
+    return LeasedDeliveries(
+      readings: try await readLeased(leased), isAlone: leased.first?.item.mustBeReceivedAlone ?? false,
+      // Other processes may have leased the first items at the same time.
+      hasMore: !leased.isEmpty)
   }
 
   // MARK: Reading
@@ -220,7 +157,6 @@ extension StoreQueue {
     switch stored {
     case .failure(let error):
       // The base may decrypt its values, and lack a key for now.
-      if error.isAboutProgram { decodingRecord.noteDeferral(of: receipt.sequence) }
       return failure(error.isAboutProgram ? .deferred : .unreadable, error)
     case .success(let stored):
       let state = (stored[layout.stateKey(receipt.sequence)] ?? nil).flatMap { ItemRecord($0) }
@@ -231,52 +167,27 @@ extension StoreQueue {
       }
       do throws(StoreError) {
         let value = try decode(found.payload, item.key, during: .receive)
-        decodingRecord.noteSuccess(of: receipt.sequence)
         return .success(
           Delivery(
             key: item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: item.arrival),
             priority: Int(item.priority), group: item.group, isSuspect: item.mustBeReceivedAlone))
       } catch {
-        if error.isAboutProgram { decodingRecord.noteDeferral(of: receipt.sequence) }
         return failure(error.isAboutProgram ? .deferred : .undecodable, error)
       }
     }
   }
 
-  /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
-  ///
-  /// - Returns: The failures that concern the program or the base, not the items.
-  @discardableResult
-  private func withdraw(_ failures: [FailedDelivery], lease: Duration) async throws -> [FailedDelivery] {
-    guard !failures.isEmpty else { return [] }
-    var (failures, delays) = (failures, [DeliveryReceipt: Int64]())
-    let hasDecoded = decodingRecord.hasDecoded
-    for index in failures.indices {
-      var delay = lease.microseconds
-      if failures[index].reason == .undecodable {
-        delay = retrying.delay(afterAttempt: failures[index].receipt.attempt)
-        if !hasDecoded {
-          failures[index].reason = .refused
-          // Even if the retry policy has no delay, or the item would block other items.
-          delay = max(delay, min(lease.microseconds, 1_000_000))
-        }
-      }
-      delays[failures[index].receipt] = delay
-    }
-    let (rules, finalDelays) = (rules, delays)
-    let reasons = Dictionary(failures.map { ($0.receipt, $0.reason) }, uniquingKeysWith: { first, _ in first })
-    @Sendable func buries(_ item: ItemRecord, _ receipt: DeliveryReceipt) -> Bool {
-      reasons[receipt] == .damaged || reasons[receipt] == .undecodable && rules.isUndecodable(item)
-    }
+  /// Ends the leases of items that cannot be delivered; see `LeasingQueue`.
+  package func endLeases(_ failures: [FailedDelivery]) async throws {
+    let failure = Dictionary(failures.map { ($0.receipt, $0) }, uniquingKeysWith: { first, _ in first })
     _ = try await changeLeases(failures.map(\.receipt), .receive) { [self] receipt, item, plan in
-      if buries(item, receipt) {
+      guard let failure = failure[receipt] else { return }
+      if failure.reason == .damaged || failure.reason == .undecodable && rules.isUndecodable(item) {
         try await bury(receipt.sequence, item, .undecodable, &plan, .receive)
       } else {
-        let counts = reasons[receipt] != .refused
-        let new = item.released(after: finalDelays[receipt] ?? 0, counts: counts, at: plan.now)
+        let new = item.released(after: failure.delay, counts: failure.reason != .refused, at: plan.now)
         plan.change(receipt.sequence, from: item, to: new)
       }
     }
-    return failures.filter { $0.reason == .refused || $0.reason == .unreadable }
   }
 }

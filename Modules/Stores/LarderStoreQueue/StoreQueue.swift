@@ -43,8 +43,8 @@ public import Foundation
 /// ## Waiting
 ///
 /// A consumer waits without polling if the base is an `ObservableStore`. Otherwise it notices what this object enqueues
-/// immediately, and what others enqueue within ``StoreQueueOptions/pollInterval``.
-public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue where Base.Value == [UInt8] {
+/// immediately, and what others enqueue within ``StoreQueueConfiguration/pollInterval``.
+public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue where Base.Value == [UInt8] {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -55,7 +55,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   public let prefix: StoreKey
 
   /// The rules.
-  public let options: StoreQueueOptions
+  public let configuration: StoreQueueConfiguration
 
   /// The information of the base, with the maximum length of an item's key and the maximum size of an encoded item.
   public let information: StoreInformation
@@ -63,9 +63,9 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   let layout: QueueLayout
   let rules: QueueRules
   let coder: ValueCoder<Element>
-  let retrying: Retrying
+  package let retrying: Retrying
   let deaths = DeathObservers()
-  let decodingRecord = DecodingRecord<UInt128>()
+  package let decodingRecord = DecodingRecord()
 
   /// The stored items, by their keys.
   let items: TypedView<Base, [UInt8]>
@@ -91,32 +91,33 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///   - prefix: The prefix of the queue's keys in the base, at least one byte. No other entry of the base may have a
   ///     key that begins with it.
   ///   - codec: The codec that encodes and decodes items.
-  ///   - options: The rules of the queue.
+  ///   - configuration: The rules of the queue.
   ///   - clock: The clock that measures the time for which a consumer waits; defaults to a `ContinuousClock`.
   ///   - now: A closure that returns the wall-clock time, by which leases and delays end; defaults to the system's time.
-  ///   - randomness: The generator of the random part of ``StoreQueueOptions/retryPolicy``; defaults to the system's
+  ///   - randomness: The generator of the random part of ``StoreQueueConfiguration/retryPolicy``; defaults to the system's
   ///     generator.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
   ///   `unsupported` if the entries of the base expire;
   ///   `versionMismatch` if a newer version wrote the queue; the errors of the base.
   public init(
-    _ base: Base, prefix: StoreKey, codec: some Codec<Element>, options: StoreQueueOptions = StoreQueueOptions(),
+    _ base: Base, prefix: StoreKey, codec: some Codec<Element>,
+    configuration: StoreQueueConfiguration = StoreQueueConfiguration(),
     clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
   ) async throws {
     self.base = base
     self.prefix = prefix
-    self.options = options
+    self.configuration = configuration
     self.now = now
     layout = QueueLayout(prefix: prefix)
-    rules = options.rules
+    rules = configuration.rules
     var information = base.information
     information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
     // A dead letter has the state and the key of its item in its value.
     information.maximumValueSize = information.maximumValueSize.map { max(0, $0 - 1024) }
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
-    retrying = Retrying(policy: options.retryPolicy, clock: clock, generator: randomness)
+    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
     let waits = waits
     let changes = KeyRange(from: layout.ready.lowerBound, upTo: layout.timers.upperBound)
@@ -127,7 +128,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
       case .closed: waits.close()
       }
     }
-    try options.check(store: information.name)
+    try configuration.check(store: information.name)
     try await open()
   }
 
@@ -315,12 +316,12 @@ extension DataStore where Value == [UInt8] {
   ///   - type: The type of the items.
   ///   - prefix: The prefix of the queue's keys in this store, at least one byte.
   ///   - codec: The codec that encodes and decodes items.
-  ///   - options: The rules of the queue.
-  /// - Throws: The errors of ``StoreQueue/init(_:prefix:codec:options:clock:now:randomness:)``.
+  ///   - configuration: The rules of the queue.
+  /// - Throws: The errors of ``StoreQueue/init(_:prefix:codec:configuration:clock:now:randomness:)``.
   public func queue<Element: Sendable>(
     of type: Element.Type, prefix: StoreKey, codec: some Codec<Element>,
-    options: StoreQueueOptions = StoreQueueOptions()
+    configuration: StoreQueueConfiguration = StoreQueueConfiguration()
   ) async throws -> StoreQueue<Self, Element> {
-    try await StoreQueue(self, prefix: prefix, codec: codec, options: options)
+    try await StoreQueue(self, prefix: prefix, codec: codec, configuration: configuration)
   }
 }

@@ -7,34 +7,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A leased item that cannot be delivered.
-private struct FailedDelivery: Error {
-  enum Reason {
-    /// The item cannot be decoded.
-    case undecodable
-    /// The program lacks something to decode the item.
-    case deferred
-  }
-
-  let receipt: DeliveryReceipt
-  let reason: Reason
-  let error: StoreError
-}
-
-/// The items that one transaction has leased.
-private struct Leased<Element: Sendable>: Sendable {
-  var readings: [Result<Delivery<Element>, FailedDelivery>] = []
-  /// Whether there is only one item because it may have crashed its consumer.
-  var isAlone = false
-  /// Whether more items may be due.
-  var hasMore = false
-  /// The time until the first delay or lease ends, if it was asked for.
-  var nextEnd: Duration?
-}
-
 /// Receiving items.
 extension PostgresQueue {
-  /// The most items that one transaction leases, and the most that cannot be delivered in one call.
+  /// The items of one transaction, and the time until the first delay or lease ends, if it was asked for.
+  private typealias Leased = (deliveries: LeasedDeliveries<Element>, nextEnd: Duration?)
+
+  /// The most items that one transaction leases.
   private static var leaseLimit: Int { 1000 }
 
   /// Leases and returns the first items that are due, without waiting for any; see `DurableQueue`.
@@ -58,41 +36,7 @@ extension PostgresQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await handle.run(.receive) {
-      var deliveries: [Delivery<Element>] = []
-      var failures: [FailedDelivery] = []
-      while deliveries.count < max, failures.count < Self.leaseLimit {
-        let leased: Leased<Element>
-        do {
-          leased = try await self.lease(
-            min(max - deliveries.count, Self.leaseLimit), lease, mayBeSuspect: deliveries.isEmpty,
-            mayBeDeferred: deliveries.isEmpty && failures.isEmpty)
-        } catch  where !deliveries.isEmpty {
-          // The next call reports the error.
-          break
-        } catch {
-          try await withdraw(failures, lease: lease)
-          throw error
-        }
-        if leased.readings.isEmpty { break }
-        for reading in leased.readings {
-          switch reading {
-          case .success(let delivery): deliveries.append(delivery)
-          case .failure(let failure): failures.append(failure)
-          }
-        }
-        if let failure = failures.first(where: { $0.reason == .deferred }) {
-          _ = try await release(
-            deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
-          throw failure.error
-        }
-        let mustStop = !decodingRecord.hasDecoded && failures.count >= DecodingRecord<UInt128>.failureLimit
-        if mustStop || !deliveries.isEmpty && (leased.isAlone || !leased.hasMore) { break }
-      }
-      let refused = try await withdraw(failures, lease: lease)
-      if let first = refused.first, deliveries.isEmpty { throw first.error }
-      return deliveries
-    }
+    return try await handle.run(.receive) { try await receiveDue(max, lease) }
   }
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
@@ -102,17 +46,17 @@ extension PostgresQueue {
     return try await handle.run(.receive) {
       while true {
         let number = waits.enter()
-        let leased: Leased<Element>
+        let leased: Leased
         do {
           try Task.checkCancellation()
-          leased = try await self.lease(1, lease, mayBeSuspect: true, mayBeDeferred: true, findsNextEnd: true)
-          if leased.readings.isEmpty { try handle.checkOpen(for: .receive) }
+          leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true)
+          if leased.deliveries.readings.isEmpty { try handle.checkOpen(for: .receive) }
         } catch {
           // Otherwise a later signal would be for this consumer.
           waits.leave(number)
           throw error
         }
-        guard let reading = leased.readings.first else {
+        guard let reading = leased.deliveries.readings.first else {
           let time = min(leased.nextEnd ?? configuration.pollInterval, configuration.pollInterval)
           try await waits.wait(number, atMost: time, clock: clock)
           continue
@@ -120,38 +64,36 @@ extension PostgresQueue {
         waits.leave(number)
         // There may be more items than signals.
         waits.signal()
-        switch reading {
-        case .success(let delivery): return .success(delivery)
-        case .failure(let failure) where failure.reason == .deferred:
-          _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
-          throw failure.error
-        case .failure(let failure):
-          let mustStop = decodingRecord.noteFailure()
-          try await withdraw([failure], lease: lease)
-          if mustStop { throw failure.error }
-          return .failure(failure.error)
-        }
+        return try await result(of: reading, lease)
       }
     }
   }
 
   // MARK: Leasing
 
-  /// Leases and decodes some items.
+  /// Leases and decodes some items; see `LeasingQueue`.
+  package func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Element> {
+    try await self.lease(
+      min(wanted, Self.leaseLimit), lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, findsNextEnd: false
+    ).deliveries
+  }
+
   private func lease(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, mayBeDeferred: Bool, findsNextEnd: Bool = false
-  ) async throws -> Leased<Element> {
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool, findsNextEnd: Bool
+  ) async throws -> Leased {
     let deferred = decodingRecord.deferred
     let leased = try await self.lease(
       wanted, lease, mayBeSuspect: mayBeSuspect, skipping: deferred, findsNextEnd: findsNextEnd)
-    guard leased.readings.isEmpty, mayBeDeferred, !deferred.isEmpty else { return leased }
+    guard leased.deliveries.readings.isEmpty, isFirst, !deferred.isEmpty else { return leased }
     return try await self.lease(
       wanted, lease, mayBeSuspect: mayBeSuspect, skipping: [], findsNextEnd: findsNextEnd)
   }
 
   private func lease(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, skipping skipped: Set<UInt128>, findsNextEnd: Bool
-  ) async throws -> Leased<Element> {
+  ) async throws -> Leased {
     while true {
       let epoch = Int64.random(in: .min ... .max) & ~1
       let takes = statements.lease(
@@ -174,8 +116,7 @@ extension PostgresQueue {
       if rows.rowCount == 0, hasMore || hasBuried { continue }
       var leased = try await readings(of: rows)
       leased.hasMore = hasMore || hasBuried || rows.rowCount >= wanted
-      if findsNextEnd { leased.nextEnd = nextEnd(results[2]) }
-      return leased
+      return (leased, findsNextEnd ? nextEnd(results[2]) : nil)
     }
   }
 
@@ -214,12 +155,12 @@ extension PostgresQueue {
   // MARK: Decoding
 
   /// Decodes leased items in the order of delivery.
-  private func readings(of rows: QueryResult) async throws -> Leased<Element> {
+  private func readings(of rows: QueryResult) async throws -> LeasedDeliveries<Element> {
     try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
       let order = (0..<rows.rowCount).map { row in
         (row: row, priority: rows.integer(row, 6) ?? 0, sequence: rows.integer(row, 0) ?? 0)
       }.sorted { ($1.priority, $0.sequence) < ($0.priority, $1.sequence) }
-      var leased = Leased<Element>()
+      var leased = LeasedDeliveries<Element>()
       for (row, _, _) in order {
         try allowance.take(rows.withBytes(row, 4) { $0?.count ?? 0 })
         leased.readings.append(reading(of: rows, row))
@@ -231,44 +172,29 @@ extension PostgresQueue {
 
   private func reading(of rows: QueryResult, _ row: Int) -> Result<Delivery<Element>, FailedDelivery> {
     let receipt = DeliveryReceipt(rows, row)
-    let sequence = receipt.sequence
     let key = rows.key(row, 3)
     do throws(StoreError) {
       let value = try self.value(of: rows, row, 4, forKey: key, during: .receive)
-      decodingRecord.noteSuccess(of: sequence)
       return .success(
         Delivery(
           key: key, value: value, receipt: receipt, enqueueDate: Date(microseconds: rows.integer(row, 5) ?? 0),
           priority: Int(rows.integer(row, 6) ?? 0), group: rows.isNull(row, 7) ? nil : rows.key(row, 7),
           isSuspect: rows.integer(row, 8) == 1))
     } catch {
-      if error.isAboutProgram { decodingRecord.noteDeferral(of: sequence) }
       return .failure(
         FailedDelivery(receipt: receipt, reason: error.isAboutProgram ? .deferred : .undecodable, error: error))
     }
   }
 
-  /// Ends the leases of items that cannot be decoded, and ignores stale receipts.
-  ///
-  /// - Returns: The failures that may be the program's.
-  @discardableResult
-  private func withdraw(_ failures: [FailedDelivery], lease: Duration) async throws -> [FailedDelivery] {
-    guard !failures.isEmpty else { return [] }
-    let hasDecoded = decodingRecord.hasDecoded
+  /// Ends the leases of items that cannot be decoded; see `LeasingQueue`.
+  package func endLeases(_ failures: [FailedDelivery]) async throws {
     let releases = failures.map { failure in
-      let attempt = failure.receipt.attempt
-      var release = QueueStatements.Release(
-        receipt: failure.receipt, delay: retrying.delay(afterAttempt: attempt), counts: hasDecoded, death: nil)
-      if hasDecoded {
-        if attempt >= configuration.decodingLimit { release.death = .undecodable }
-      } else {
-        // Even if the retry policy has no delay, or the item would block other items.
-        release.delay = max(release.delay, min(lease.microseconds, 1_000_000))
-      }
-      return release
+      let isLast = failure.reason == .undecodable && failure.receipt.attempt >= configuration.decodingLimit
+      return QueueStatements.Release(
+        receipt: failure.receipt, delay: failure.delay, counts: failure.reason != .refused,
+        death: isLast ? .undecodable : nil)
     }
-    _ = try await self.release(releases, .receive)
-    return hasDecoded ? [] : failures
+    _ = try await release(releases, .receive)
   }
 }
 #endif

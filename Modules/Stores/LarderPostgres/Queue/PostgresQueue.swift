@@ -37,7 +37,7 @@ public import Foundation
 ///
 /// A consumer waits for a notification of the database, for the end of the next delay or lease, and for
 /// ``PostgresQueueConfiguration/pollInterval`` at most.
-public final class PostgresQueue<Element: Sendable>: DurableQueue {
+public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -50,9 +50,9 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   let handle: PostgresHandle
   let statements: QueueStatements
   let coder: ValueCoder<Element>
-  let retrying: Retrying
+  package let retrying: Retrying
   let deaths = DeathObservers()
-  let decodingRecord = DecodingRecord<UInt128>()
+  package let decodingRecord = DecodingRecord()
   let waits = ConsumerWaits()
 
   /// The name of the notifications of the queue.

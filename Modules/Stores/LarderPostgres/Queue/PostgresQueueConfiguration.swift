@@ -56,23 +56,15 @@ public struct PostgresQueueConfiguration: Sendable, Hashable {
   }
 }
 
-extension PostgresQueueConfiguration {
+extension PostgresQueueConfiguration: LeasingQueueConfiguration {
   /// Throws `invalidArgument` if a rule is out of range.
   func check(store: String) throws {
-    func check(_ isValid: Bool, _ message: String) throws {
-      guard !isValid else { return }
-      throw StoreError(.invalidArgument, during: .open, store: store, message: message)
-    }
-    let deliveries = maximumDeliveries ?? 1
-    try check((1...Int(Int32.max)).contains(deliveries), "`maximumDeliveries` must be at least 1, not \(deliveries)")
-    try check(duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)")
     try check(
-      retryPolicy.isValid,
-      "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
-    let retention = deadLetterRetention ?? .zero
-    try check(retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)")
-    try check(capacity ?? 1 >= 1, "`capacity` must be at least 1, not \(capacity ?? 1)")
-    try check(pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)")
+      store: store,
+      others: [
+        (capacity ?? 1 >= 1, "`capacity` must be at least 1, not \(capacity ?? 1)"),
+        (pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)"),
+      ])
   }
 
   /// The number of deliveries after which an item becomes a dead letter, or one that no item reaches.

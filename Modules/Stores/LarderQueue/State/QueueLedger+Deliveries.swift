@@ -125,7 +125,7 @@ extension QueueLedger {
   ///   - delay: The delay until the item can be received again, in microseconds, if it does not become a dead letter.
   ///   - frames: The frames to write, to which this method appends.
   mutating func reject(
-    _ receipt: DeliveryReceipt, _ failure: DeliveryFailure, delay: Int64, into frames: inout FrameBuffer
+    _ receipt: DeliveryReceipt, _ failure: FailedDelivery.Reason, delay: Int64, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
     // More deliveries do not make an item decodable.
@@ -159,24 +159,6 @@ extension QueueLedger {
     for sequence in leased { apply(.state(sequence: sequence, attempts: nil, .waiting), from: .decision) }
     return leased
   }
-}
-
-/// The reason why a leased item cannot be delivered.
-enum DeliveryFailure: Sendable, Hashable {
-  /// The disk failed to read the item.
-  case unreadable
-  /// The checksum of the payload does not match.
-  case damaged
-  /// The codec failed to decode the payload.
-  case undecodable
-  /// The program cannot decode any payload, but another one may.
-  ///
-  /// The delivery does not count.
-  case refused
-  /// The program lacks something to decode the payload, such as a key.
-  ///
-  /// No delivery of the call counts, and the item comes after all others.
-  case deferred
 }
 
 /// Requeuing and purging dead letters.

@@ -196,8 +196,15 @@ enum Stores {
   }
 
   /// Returns whether two URLs name one store in an LMDB environment, an SQLite database or a PostgreSQL database.
-  static func areSameSharedStore(_ one: String, _ other: String) throws -> Bool {
-    if one == other, try StoreURL(one).scheme == PostgresStoreProvider().scheme { return true }
+  ///
+  /// - Throws: The errors of connecting to PostgreSQL.
+  static func areSameSharedStore(_ one: String, _ other: String) async throws -> Bool {
+    let postgresSchemes = [PostgresStoreProvider().scheme, postgresQueueProvider.scheme]
+    let urls = [try StoreURL(one), try StoreURL(other)]
+    if urls.allSatisfy({ postgresSchemes.contains($0.scheme) }) {
+      guard postgresName(of: urls[0]) == postgresName(of: urls[1]) else { return false }
+      return try await postgresPlace(of: urls[0]) == postgresPlace(of: urls[1])
+    }
     guard try shareFiles(one, other) else { return false }
     let names = try [one, other].map { text in
       let url = try StoreURL(text)
@@ -206,6 +213,28 @@ enum Stores {
       return url.location.utf8.count > path.utf8.count ? String(url.location.dropFirst(path.count + 1)) : "default"
     }
     return names[0] == names[1]
+  }
+
+  /// Returns the name of a store in a PostgreSQL database, which follows the connection if the URL has one.
+  private static func postgresName(of url: StoreURL) -> Substring {
+    url.location.split(separator: "#", omittingEmptySubsequences: false).last ?? ""
+  }
+
+  /// Returns the server and the database of a store, which connections can name in several ways.
+  private static func postgresPlace(of url: StoreURL) async throws -> [[String: String]] {
+    let database = try await PostgresDatabase(
+      PostgresStoreProvider().connection(of: url), access: .readOnly, connections: 1)
+    do {
+      let place = try await database.read { transaction in
+        try await transaction.execute(
+          "SELECT system_identifier::text AS server, current_database()::text AS name FROM pg_control_system()")
+      }
+      await database.close()
+      return place
+    } catch {
+      await database.close()
+      throw error
+    }
   }
 
   /// The kinds of store for the help, one in each line.

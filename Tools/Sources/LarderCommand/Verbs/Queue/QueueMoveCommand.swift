@@ -49,7 +49,7 @@ struct QueueMoveCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try checkThatQueuesDiffer()
+    try await checkThatQueuesDiffer()
     let from = opening.target(source)
     let to = opening.target(destination, sharingKeysOf: from)
     let sourceTarget = QueueTarget(store: from, prefix: fromPrefix, itemCodec: fromCodec)
@@ -71,8 +71,9 @@ struct QueueMoveCommand: AsyncParsableCommand {
   }
 
   /// Refuses to move a queue to itself, or into its own keys.
-  private func checkThatQueuesDiffer() throws {
-    let isSameStore = try StoreURL(source) == StoreURL(destination) || Stores.areSameSharedStore(source, destination)
+  private func checkThatQueuesDiffer() async throws {
+    var isSameStore = try StoreURL(source) == StoreURL(destination)
+    if !isSameStore { isSameStore = try await Stores.areSameSharedStore(source, destination) }
     let (from, to) = (StoreKey(fromPrefix ?? ""), StoreKey(toPrefix ?? ""))
     guard isSameStore, from.hasPrefix(to) || to.hasPrefix(from) else { return }
     throw CommandFailure(.usage, "\(source) cannot be moved to itself", advice: "Give another destination.")

@@ -3,7 +3,7 @@ public import Larder
 /// The rules of a ``StoreQueue``.
 ///
 /// Each object applies its own rules, so all objects that use a queue must be given the same.
-public struct StoreQueueOptions: Sendable, Hashable {
+public struct StoreQueueConfiguration: Sendable, Hashable {
   /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
   ///
   /// Without a limit, an item that cannot be decoded still becomes a dead letter after five deliveries.
@@ -24,7 +24,7 @@ public struct StoreQueueOptions: Sendable, Hashable {
   /// The time between two looks of a waiting consumer, if the base is not observable.
   public var pollInterval: Duration
 
-  /// Creates options.
+  /// Creates a configuration.
   ///
   /// - Parameters:
   ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit;
@@ -48,21 +48,12 @@ public struct StoreQueueOptions: Sendable, Hashable {
   }
 }
 
-extension StoreQueueOptions {
+extension StoreQueueConfiguration: LeasingQueueConfiguration {
   /// Throws `invalidArgument` if a rule is out of range.
   func check(store: String) throws {
-    func check(_ isValid: Bool, _ message: String) throws {
-      guard !isValid else { return }
-      throw StoreError(.invalidArgument, during: .open, store: store, message: message)
-    }
-    try check(maximumDeliveries ?? 1 >= 1, "`maximumDeliveries` must be at least 1, not \(maximumDeliveries ?? 1)")
-    try check(duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)")
     try check(
-      retryPolicy.isValid,
-      "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
-    let retention = deadLetterRetention ?? .zero
-    try check(retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)")
-    try check(pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)")
+      store: store,
+      others: [(pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)")])
   }
 
   var rules: QueueRules {

@@ -1,0 +1,193 @@
+/// A leased item that cannot be delivered.
+package struct FailedDelivery: Error {
+  /// The reason.
+  package enum Reason: Sendable, Hashable {
+    /// The item could not be read, but may be readable later.
+    case unreadable
+    /// The stored item is damaged.
+    case damaged
+    /// The codec failed to decode the item.
+    case undecodable
+    /// The program cannot decode any item, but another one may.
+    ///
+    /// The delivery does not count.
+    case refused
+    /// The program lacks something to decode the item, such as a key.
+    ///
+    /// No delivery of the call counts, and the item comes after all others.
+    case deferred
+  }
+
+  package let receipt: DeliveryReceipt
+  package var reason: Reason
+  package let error: StoreError
+
+  /// The delay until the item can be received again, in microseconds, unless it becomes a dead letter.
+  package var delay: Int64 = 0
+
+  package init(receipt: DeliveryReceipt, reason: Reason, error: StoreError) {
+    self.receipt = receipt
+    self.reason = reason
+    self.error = error
+  }
+}
+
+/// The items of one lease, decoded.
+package struct LeasedDeliveries<Element: Sendable>: Sendable {
+  /// The items in the order of delivery.
+  package var readings: [Result<Delivery<Element>, FailedDelivery>]
+
+  /// Whether there is only one item because it may have crashed a process.
+  package var isAlone: Bool
+
+  /// Whether another lease may find more items.
+  package var hasMore: Bool
+
+  package init(readings: [Result<Delivery<Element>, FailedDelivery>] = [], isAlone: Bool = false, hasMore: Bool = false)
+  {
+    self.readings = readings
+    self.isAlone = isAlone
+    self.hasMore = hasMore
+  }
+}
+
+/// A queue that writes the leases of items before it decodes them, and returns those that it can decode.
+package protocol LeasingQueue: DurableQueue {
+  var decodingRecord: DecodingRecord { get }
+  var retrying: Retrying { get }
+
+  /// Leases the first items that are due, and reads and decodes them.
+  ///
+  /// - Parameters:
+  ///   - wanted: The maximum number of items. The queue may lease fewer at a time.
+  ///   - lease: The duration of the leases.
+  ///   - mayBeSuspect: Whether an item may be returned that must be received alone. If not, it also ends the lease.
+  ///   - isFirst: Whether the call has leased nothing yet. If not, the lease ignores cancellation, and takes no items that
+  ///     the program lacks something to decode.
+  func leaseFirst(_ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool) async throws
+    -> LeasedDeliveries<Value>
+
+  /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
+  ///
+  /// A damaged item becomes a dead letter, and one that cannot be decoded does after its last delivery.
+  func endLeases(_ failures: [FailedDelivery]) async throws
+}
+
+extension LeasingQueue {
+  /// The most items that cannot be delivered in one call.
+  private var failureLimit: Int { 1000 }
+
+  /// Leases items until there are as many as wanted or no more are due; see ``DurableQueue/receive(max:lease:)``.
+  package func receiveDue(_ max: Int, _ lease: Duration) async throws -> [Delivery<Value>] {
+    var deliveries: [Delivery<Value>] = []
+    var failures: [FailedDelivery] = []
+    while deliveries.count < max, failures.count < failureLimit {
+      let leased: LeasedDeliveries<Value>
+      do {
+        leased = try await leaseFirst(
+          max - deliveries.count, lease, mayBeSuspect: deliveries.isEmpty,
+          isFirst: deliveries.isEmpty && failures.isEmpty)
+      } catch  where !deliveries.isEmpty {
+        // The next call reports the error.
+        break
+      } catch {
+        try await withdraw(failures, lease)
+        throw error
+      }
+      for reading in leased.readings {
+        decodingRecord.note(reading)
+        switch reading {
+        case .success(let delivery): deliveries.append(delivery)
+        case .failure(let failure): failures.append(failure)
+        }
+      }
+      if let failure = failures.first(where: { $0.reason == .deferred }) {
+        _ = try await release(
+          deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
+        throw failure.error
+      }
+      let undecodableCount = failures.count { $0.reason == .undecodable }
+      if undecodableCount >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
+      if leased.isAlone, !deliveries.isEmpty { break }
+      // After a failure, a lease of fewer items than wanted is no reason to stop.
+      if !leased.hasMore, failures.isEmpty || leased.readings.isEmpty { break }
+    }
+    let refusals = try await withdraw(failures, lease)
+    if let first = refusals.first, deliveries.isEmpty { throw first.error }
+    return deliveries
+  }
+
+  /// Returns what a consumer that waited gets of a leased item; see ``DurableQueue/nextDelivery(lease:)``.
+  package func result(
+    of reading: Result<Delivery<Value>, FailedDelivery>, _ lease: Duration
+  ) async throws -> Result<Delivery<Value>, StoreError> {
+    decodingRecord.note(reading)
+    switch reading {
+    case .success(let delivery): return .success(delivery)
+    case .failure(let failure) where failure.reason == .deferred:
+      _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
+      throw failure.error
+    case .failure(let failure):
+      let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
+      try await withdraw([failure], lease)
+      if mustStop { throw failure.error }
+      return .failure(failure.error)
+    }
+  }
+
+  /// Ends the leases of items that cannot be delivered.
+  ///
+  /// - Returns: The failures that concern the program or the disk, not the items.
+  @discardableResult
+  private func withdraw(_ failures: [FailedDelivery], _ lease: Duration) async throws -> [FailedDelivery] {
+    guard !failures.isEmpty else { return [] }
+    let hasDecoded = decodingRecord.hasDecoded
+    let failures = failures.map { failure in
+      var failure = failure
+      failure.delay = lease.microseconds
+      if failure.reason == .undecodable {
+        failure.delay = retrying.delay(afterAttempt: failure.receipt.attempt)
+        if !hasDecoded {
+          failure.reason = .refused
+          // Even if the retry policy has no delay, or the item would block other items.
+          failure.delay = max(failure.delay, min(lease.microseconds, 1_000_000))
+        }
+      }
+      return failure
+    }
+    try await endLeases(failures)
+    return failures.filter { $0.reason == .refused || $0.reason == .unreadable }
+  }
+}
+
+/// The rules of a queue that leases items.
+package protocol LeasingQueueConfiguration {
+  var maximumDeliveries: Int? { get }
+  var retryPolicy: RetryPolicy { get }
+  var duplicateWindow: Duration { get }
+  var deadLetterRetention: Duration? { get }
+}
+
+extension LeasingQueueConfiguration {
+  /// Checks the rules.
+  ///
+  /// - Parameters:
+  ///   - store: The name of the queue, for the error.
+  ///   - others: The other rules of the queue: whether each is in its range, and the message if it is not.
+  /// - Throws: ``StoreError`` with `invalidArgument` if a rule is out of range.
+  package func check(store: String, others: [(isValid: Bool, message: String)]) throws {
+    let (deliveries, retention) = (maximumDeliveries ?? 1, deadLetterRetention ?? .zero)
+    let rules = [
+      ((1...Int(Int32.max)).contains(deliveries), "`maximumDeliveries` must be at least 1, not \(deliveries)"),
+      (duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)"),
+      (
+        retryPolicy.isValid,
+        "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1"
+      ),
+      (retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)"),
+    ]
+    for rule in rules + others where !rule.0 {
+      throw StoreError(.invalidArgument, during: .open, store: store, message: rule.1)
+    }
+  }
+}
