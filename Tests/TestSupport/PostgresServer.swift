@@ -43,13 +43,13 @@ package final class PostgresServer: Sendable {
   /// Creates and starts a server with an empty database.
   ///
   /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Defaults to those of PostgreSQL,
-  ///   except for `max_connections`, which defaults to 200.
+  ///   except for `max_connections`, which defaults to 200, and `listen_addresses`, which defaults to none.
   package convenience init(settings: [String: String] = [:]) async throws {
     let cluster = try await PostgresServer.run {
-      let cluster = try Cluster()
+      let cluster = try Cluster(port: settings["port"])
       try cluster.run("initdb", ["-U", "larder", "-A", "trust", "--no-sync", "--locale=C", "-E", "UTF8"])
       try cluster.append(
-        ["listen_addresses": "", "port": "5432", "max_connections": "200"].merging(settings) { $1 })
+        ["listen_addresses": "", "port": cluster.port, "max_connections": "200"].merging(settings) { $1 })
       return cluster
     }
     self.init(connectionString: cluster.connectionString, cluster: cluster)
@@ -61,7 +61,7 @@ package final class PostgresServer: Sendable {
     self.cluster = cluster
   }
 
-  /// The folder with the server's socket, `.s.PGSQL.5432`.
+  /// The folder with the server's socket, `.s.PGSQL.5432`, and with its data in `data`.
   ///
   /// - Throws: ``PostgresFailure`` for the server of `LARDER_POSTGRES`.
   package var folder: String { get throws { try ownCluster.folder.path } }
@@ -104,7 +104,9 @@ package final class PostgresServer: Sendable {
   // MARK: - Own servers
 
   /// Returns the connection string for a socket in a folder.
-  static func connectionString(folder: String) -> String { "host=\(folder) port=5432 user=larder dbname=postgres" }
+  static func connectionString(folder: String, port: String = "5432") -> String {
+    "host=\(folder) port=\(port) user=larder dbname=postgres"
+  }
 
   /// Starts the server after ``stop(_:)``, and returns when it accepts connections.
   package func start() async throws {
@@ -120,6 +122,29 @@ package final class PostgresServer: Sendable {
   package func restart(_ mode: StopMode = .fast) async throws {
     try await stop(mode)
     try await start()
+  }
+
+  /// Creates a file that the server can read, or replaces it.
+  ///
+  /// - Parameters:
+  ///   - name: The path in the server's folder, such as `data/pg_hba.conf`.
+  ///   - text: The content.
+  package func write(_ text: String, to name: String) throws {
+    let path = "\(try folder)/\(name)"
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    try PostgresServer.giveToServer(path)
+  }
+
+  /// Makes the user of servers the owner of a file or folder, which nobody else can read.
+  package static func giveToServer(_ path: String) throws {
+    var isFolder: ObjCBool = false
+    _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+    var attributes: [FileAttributeKey: Any] = [.posixPermissions: isFolder.boolValue ? 0o700 : 0o600]
+    if PostgresInstallation.isRoot {
+      attributes[.ownerAccountName] = "postgres"
+      attributes[.groupOwnerAccountName] = "postgres"
+    }
+    try FileManager.default.setAttributes(attributes, ofItemAtPath: path)
   }
 
   /// Turns a standby into a primary, and returns when it accepts writes.
@@ -160,8 +185,9 @@ package final class PostgresServer: Sendable {
     // standby.
     if isSynchronous { try await set(["synchronous_standby_names": name]) }
     let source = "\(connectionString) application_name=\(name)"
+    let port = try ownCluster.port
     let cluster = try await PostgresServer.run {
-      let cluster = try Cluster()
+      let cluster = try Cluster(port: port)
       try cluster.run("pg_basebackup", ["-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"])
       try cluster.append(["synchronous_standby_names": ""])
       return cluster
@@ -219,13 +245,15 @@ package final class PostgresServer: Sendable {
 private struct Cluster: Sendable {
   let installation: PostgresInstallation
   let folder: PostgresFolder
+  let port: String
 
-  init() throws {
+  init(port: String?) throws {
+    self.port = port ?? "5432"
     installation = try PostgresInstallation()
     folder = try PostgresFolder(installation)
   }
 
-  var connectionString: String { PostgresServer.connectionString(folder: folder.path) }
+  var connectionString: String { PostgresServer.connectionString(folder: folder.path, port: port) }
 
   /// Whether the server has its lock file, which it removes at its end.
   var isRunning: Bool { FileManager.default.fileExists(atPath: "\(data)/postmaster.pid") }

@@ -173,6 +173,9 @@ final class Connection {
   }
 
   private static func connectError(_ connection: OpaquePointer) -> PostgresError {
+    guard PQconnectionNeedsPassword(connection) == 0 else {
+      return PostgresError(sqlState: "28P01", message: "the server asks for a password, and there is none")
+    }
     let message = String(cString: PQerrorMessage(connection))
     // Such as "FATAL:  28P01: password authentication failed", whose first word may be translated.
     let state = message.matches(of: #/: +(?=[A-Z]*[0-9])([0-9A-Z]{5}): /#).last.map { String($0.output.1) }
