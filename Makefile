@@ -76,7 +76,7 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	@Scripts/set-up soak
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
-	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests'
+	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter 'KillTests|OrderBookTests'
 	Scripts/prove-static-archive release

@@ -68,6 +68,11 @@ package final class PostgresProxy: Sendable {
     control.update { ($0.delayToServer, $0.delayToClient) = (toServer, toClient) }
   }
 
+  /// Makes the server refuse `LISTEN` and `pg_notify` from now on, as engines do that have no notifications.
+  package func refuseNotifications() {
+    control.update { $0.refusesNotifications = true }
+  }
+
   /// Cuts the connections of the next commits.
   ///
   /// A second call replaces the first one.

@@ -80,6 +80,7 @@ final class ProxyConnection {
         continue
       }
       notifies = notifies || message.notifies
+      let message = message.notifies && control.read(\.refusesNotifications) ? message.misspelled : message
       if conversation.isReady, !notifies { awaitsAnswer = true }
       if conversation.commits(client: message), let instant = control.withState({ $0.takeCut(afterCommit: false) }) {
         keepsServer = instant == .beforeCommitInNetwork
@@ -116,6 +117,12 @@ extension PostgresMessage {
       default: ""
       }
     return sql.hasPrefix("LISTEN ") || sql.contains("pg_notify(")
+  }
+
+  /// The message with names that no server knows, as long as before.
+  fileprivate var misspelled: PostgresMessage {
+    let bytes = bytes.replacing("LISTEN ".utf8, with: "LISTEM ".utf8)
+    return PostgresMessage(type: type, bytes: bytes.replacing("pg_notify(".utf8, with: "pg_notifi(".utf8))
   }
 }
 

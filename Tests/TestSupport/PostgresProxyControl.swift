@@ -15,6 +15,7 @@ final class ProxyControl: Sendable {
     var delayToClient = Duration.zero
     var cutInstant = PostgresProxy.CutInstant.beforeCommit
     var pendingCuts = 0
+    var refusesNotifications = false
     var isClosing = false
     /// The callers that wait until all connections are cut.
     var cutters: [CheckedContinuation<Void, Never>] = []

@@ -26,6 +26,9 @@ package final class PostgresServer: Sendable {
   /// The server of this process, which is started by the first test that uses it.
   package static var local: PostgresServer { get async throws { try await localTask.value } }
 
+  /// Whether ``shared`` is the server of `LARDER_POSTGRES`.
+  package static var isExternal: Bool { external != nil }
+
   private static let external: PostgresServer? = {
     let string = ProcessInfo.processInfo.environment["LARDER_POSTGRES", default: ""]
     return string.isEmpty ? nil : PostgresServer(connectionString: string, cluster: nil)

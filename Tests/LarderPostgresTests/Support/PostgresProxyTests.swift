@@ -33,6 +33,19 @@ import Testing
     }
   }
 
+  @Test(arguments: ["LISTEN c", "SELECT pg_notify('c', '')"]) func notificationsAreRefused(sql: String) async throws {
+    let server = try await PostgresServer.local
+    let proxy = try PostgresProxy(server)
+    try await server.run(psql: sql, connectionString: proxy.connectionString)
+    #expect(proxy.roundTrips == 0, "they are not counted")
+    proxy.refuseNotifications()
+    await #expect(throws: PostgresFailure.self) {
+      try await server.run(psql: sql, connectionString: proxy.connectionString)
+    }
+    #expect(try await server.run(psql: "SELECT 1", connectionString: proxy.connectionString) == "1")
+    await proxy.close()
+  }
+
   @Test func largeMessagesPass() async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
