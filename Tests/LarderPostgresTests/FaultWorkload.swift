@@ -146,8 +146,12 @@ struct FaultWorkload: Sendable {
   ///
   /// - Parameter isWaiting: Whether the consumer waits for items until it is cancelled.
   private func consume(waiting isWaiting: Bool, until hasAll: Flag) async throws {
+    // The queue is empty long before, unless acknowledged items come again and again.
+    var deadline: ContinuousClock.Instant?
     while true {
       let isLast = hasAll.isRaised
+      if isLast, deadline == nil { deadline = .now + .seconds(60) }
+      if !isWaiting, let deadline, deadline < .now { return }
       var deliveries: [Delivery<String>] = []
       if isWaiting {
         do {

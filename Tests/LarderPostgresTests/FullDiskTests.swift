@@ -31,6 +31,8 @@ struct PostgresFullDiskTests {
 
   @Test func aDiskOfTablesThatIsFullDrains() async throws {
     let disk = try TemporaryFileSystem(size: "6m")
+    // Otherwise it could be unmounted after its last use.
+    defer { withExtendedLifetime(disk) {} }
     try PostgresServer.giveToServer(disk.path)
     let ballast = "\(disk.path)/ballast"
     try Data(count: 2 << 20).write(to: URL(filePath: ballast))
@@ -91,6 +93,8 @@ struct PostgresFullDiskTests {
   /// The server ends when it cannot write its log, and recovers when there is room again.
   @Test func aDiskOfTheLogThatIsFullLosesNothing() async throws {
     let disk = try TemporaryFileSystem(size: "80m")
+    // Otherwise it could be unmounted after its last use.
+    defer { withExtendedLifetime(disk) {} }
     try PostgresServer.giveToServer(disk.path)
     let settings = ["min_wal_size": "32MB", "max_wal_size": "48MB"]
     try await PostgresFullDiskTests.withServer(settings: settings) { server in
