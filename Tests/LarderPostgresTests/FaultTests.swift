@@ -39,7 +39,7 @@ import Testing
 
   @Test(arguments: Loss.allCases, PostgresIsolation.allCases)
   func connectionsThatAreLostLoseNothing(loss: Loss, isolation: PostgresIsolation) async throws {
-    let rounds = max(10, ConformanceSuite.killsOfProcess)
+    let rounds = max(5, ConformanceSuite.killsOfProcess)
     let (server, folder) = (try await PostgresServer.local, try TemporaryFolder())
     let (schema, proxy) = (try await server.newSchema(), try PostgresProxy(server))
     let workload = try await FaultWorkload(
@@ -165,7 +165,7 @@ import Testing
 
   /// The number of writes of each of the 8 writers of a process, a fifth of which are enqueued together with an entry,
   /// and a fifth alone.
-  fileprivate static let writes = 40
+  fileprivate static let writes = 20
 
   @Test(arguments: PostgresIsolation.allCases) func twoProcessesShareAQueue(isolation: PostgresIsolation) async throws {
     let folder = try TemporaryFolder()

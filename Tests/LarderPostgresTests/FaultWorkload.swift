@@ -264,7 +264,9 @@ struct FaultReport {
     let items = try await ids("\(FaultWorkload.queueName) WHERE state = 4")
     let found = entries.union(items)
     func expect(_ ids: some Collection<String>, _ comment: Comment) {
-      #expect(ids.isEmpty, comment, sourceLocation: sourceLocation)
+      // Thousands of ids would be written for minutes, on a thread that other tests wait for.
+      let some = Array(ids.prefix(10))
+      #expect(some.isEmpty, comment, sourceLocation: sourceLocation)
     }
     expect(writes["late"] ?? [], "calls that took longer than the limit")
     let done = writes["done"] ?? []
