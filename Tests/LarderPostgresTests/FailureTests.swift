@@ -205,7 +205,8 @@ import Testing
     try await Setting.run(on: PostgresServer.local) { setting in
       let role = "writer_\(setting.schema)"
       try await setting.psql("CREATE ROLE \(role) LOGIN; GRANT ALL ON SCHEMA \(setting.schema) TO \(role)")
-      for (own, expected) in [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")] {
+      for (own, expected) in [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")]
+      {
         try await setting.psql("ALTER ROLE \(role) SET synchronous_commit = \(own)")
         for durability in [FileDurability.synced, .buffered] {
           let database = try await PostgresDatabase(

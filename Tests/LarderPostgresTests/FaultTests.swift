@@ -107,7 +107,7 @@ import Testing
         for _ in 0..<20 { try await workload.makeProgress() }
         try await primary.stop(.immediate)
         try await standby.promote()
-        // The callers go on by themselves.
+        // The callers continue by themselves.
         for _ in 0..<5 { try await workload.makeProgress() }
       }
       await workload.close()

@@ -10,7 +10,9 @@ import Testing
 ///
 /// Each event is a line of a file, so that what a killed process knew can be checked as well; see ``FaultReport``.
 struct FaultWorkload: Sendable {
-  /// A kind of write. Each write sets a key or enqueues an item of its own, `kind/number`.
+  /// A kind of write.
+  ///
+  /// Each write sets a key or enqueues an item of its own, `kind/number`.
   enum Kind: String, CaseIterable {
     /// An update of a counter and the key.
     case update = "u"
@@ -273,7 +275,7 @@ struct FaultReport {
     #expect(!done.isEmpty, sourceLocation: sourceLocation)
     expect(done.subtracting(found), "acknowledged writes that are lost")
     expect(found.intersection(writes["refused"] ?? []), "writes that changed something although they were refused")
-    expect(found.subtracting(writes["start"] ?? []), "entries that nobody wrote")
+    expect(found.subtracting(writes["start"] ?? []), "entries that no writer wrote")
     func kinds(_ ids: Set<String>, _ kinds: FaultWorkload.Kind...) -> Set<String> {
       ids.filter { id in kinds.contains { id.hasPrefix($0.rawValue) } }
     }
@@ -281,7 +283,8 @@ struct FaultReport {
     let values = try await server.run(
       psql: "SELECT value FROM \(schema).\(FaultWorkload.storeName) WHERE key LIKE 'counter%'")
     let sum = values.split(separator: "\n").compactMap { Int($0) }.reduce(0, +)
-    #expect(sum == kinds(entries, .update, .transaction).count, "each write counts once", sourceLocation: sourceLocation)
+    let counted = kinds(entries, .update, .transaction)
+    #expect(sum == counted.count, "each write counts once", sourceLocation: sourceLocation)
 
     // An item leaves the queue by an acknowledgement that was not refused, and does not come again.
     let left = (attempts["delivered"] ?? []).subtracting(attempts["kept"] ?? []).subtracting(attempts["stale"] ?? [])

@@ -71,7 +71,7 @@ struct PostgresFullDiskTests {
       }
       #expect(try await store.count() == written)
       #expect(try await queue.counts() == QueueCounts(waiting: 200, leased: 200))
-      // What needs no space works.
+      // These calls need no space.
       #expect(try await queue.acknowledge(leased[100...].map(\.receipt)) == [])
       try await store.removeValue(forKey: StoreKey(integer: 0))
       try await store.apply([.removeAll(StoreKey(integer: 10)...)])

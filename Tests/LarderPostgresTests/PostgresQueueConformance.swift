@@ -28,7 +28,8 @@ extension DatabaseOwner: MaintainableStore {}
   ) async throws -> DatabaseOwner<SampleValue?> {
     let server = try await PostgresServer.shared
     let database = try await PostgresDatabase(
-      proxy?.connectionString ?? server.connectionString, schema: await server.schema(of: location.files), isolation: isolation)
+      proxy?.connectionString ?? server.connectionString, schema: await server.schema(of: location.files),
+      isolation: isolation)
     let queue = try await PostgresQueue<SampleValue?>(
       in: database, name: "queue", codec: codec,
       configuration: PostgresQueueConfiguration(

@@ -97,7 +97,8 @@ import Testing
 
   @Test func aPasswordIsAskedForAndNeverShown() async throws {
     try await ServerErrorTests.withServer { server in
-      try await server.run(psql: "CREATE ROLE guarded LOGIN PASSWORD 'open sesame'; CREATE SCHEMA s AUTHORIZATION guarded")
+      try await server.run(
+        psql: "CREATE ROLE guarded LOGIN PASSWORD 'open sesame'; CREATE SCHEMA s AUTHORIZATION guarded")
       try server.write("local all guarded scram-sha-256\nlocal all all trust\n", to: "data/pg_hba.conf")
       try await server.set([:])
       let connection = "\(server.connectionString) user=guarded"

@@ -68,7 +68,7 @@ package final class PostgresProxy: Sendable {
     control.update { ($0.delayToServer, $0.delayToClient) = (toServer, toClient) }
   }
 
-  /// Makes the server refuse `LISTEN` and `pg_notify` from now on, as engines do that have no notifications.
+  /// Causes the server to refuse `LISTEN` and `pg_notify` from now on, as engines without notifications do.
   package func refuseNotifications() {
     control.update { $0.refusesNotifications = true }
   }

@@ -12,7 +12,7 @@ final class ProxyConnection {
   private var conversation = PostgresConversation()
   /// Whether the client has sent messages since the latest answer.
   private var awaitsAnswer = false
-  /// Whether the client listens or notifies, which nobody waits for, so that its round trips are not counted.
+  /// Whether the client listens or notifies, which no caller waits for, so that its round trips are not counted.
   private var notifies = false
   /// Whether the server's connection stays open after that of the client.
   private var keepsServer = false

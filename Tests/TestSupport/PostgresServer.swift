@@ -138,7 +138,7 @@ package final class PostgresServer: Sendable {
     try PostgresServer.giveToServer(path)
   }
 
-  /// Makes the user of servers the owner of a file or folder, which nobody else can read.
+  /// Changes the owner of a file or folder to the user of servers, who alone can then read it.
   package static func giveToServer(_ path: String) throws {
     var isFolder: ObjCBool = false
     _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)

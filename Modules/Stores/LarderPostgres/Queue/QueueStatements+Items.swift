@@ -92,7 +92,8 @@ extension QueueStatements {
   /// Locks the row of the capacity, which it creates if it is missing.
   var lockRoom: Statement {
     Statement(
-      "INSERT INTO \(table) AS q(seq, state, epoch) VALUES(0, 7, 0) ON CONFLICT (seq) DO UPDATE SET epoch = 0 WHERE false")
+      "INSERT INTO \(table) AS q(seq, state, epoch) VALUES(0, 7, 0) ON CONFLICT (seq) DO UPDATE SET epoch = 0 WHERE false"
+    )
   }
 
   /// Counts the items, dead letters included.
