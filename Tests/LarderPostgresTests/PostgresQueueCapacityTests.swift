@@ -49,8 +49,9 @@ import Testing
     }
   }
 
-  @Test func producersNeverExceedTheCapacity() async throws {
-    try await Setting.run { setting in
+  @Test(arguments: PostgresIsolation.allCases)
+  func producersNeverExceedTheCapacity(isolation: PostgresIsolation) async throws {
+    try await Setting.run(isolation: isolation) { setting in
       let configuration = PostgresQueueConfiguration(capacity: 25)
       let queue = try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
       let accepted = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -58,10 +59,16 @@ import Testing
           group.addTask {
             var count = 0
             for number in 0..<10 {
+              let value = producer * 10 + number
               do {
-                try await queue.enqueue(producer * 10 + number)
+                if producer.isMultiple(of: 4) {
+                  try await queue.setValue(value, forKey: StoreKey(integer: value))
+                } else {
+                  try await queue.enqueue(value)
+                }
                 count += 1
-              } catch StoreError.Code.full {
+              } catch let error as StoreError where error.code == .full || error.code == .conflict {
+                #expect(error.outcome == .nothingChanged)
               }
             }
             return count
