@@ -10,18 +10,6 @@ import Testing
 ///
 /// `LARDER_KILL_ROUNDS` sets the number of rounds of each.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct PostgresFaultTests {
-  /// A server whose disk is not waited for, because no power is cut.
-  private static func withServer(_ body: (PostgresServer) async throws -> Void) async throws {
-    let server = try await PostgresServer(settings: ["fsync": "off"])
-    do {
-      try await body(server)
-    } catch {
-      try await server.close()
-      throw error
-    }
-    try await server.close()
-  }
-
   /// Prints the numbers of a report, if there are many rounds.
   private func note(_ report: FaultReport, _ what: String, rounds: Int) {
     guard ConformanceSuite.killsOfProcess >= 20 else { return }
@@ -77,7 +65,7 @@ import Testing
   // MARK: Servers
 
   @Test func aServerThatCrashesLosesNothing() async throws {
-    try await PostgresFaultTests.withServer { server in
+    try await PostgresServer.withOwn { server in
       let folder = try TemporaryFolder()
       let schema = try await server.newSchema()
       let workload = try await FaultWorkload(server.connectionString, schema: schema, log: folder.path("log"))
@@ -96,7 +84,7 @@ import Testing
 
   @Test(arguments: 0..<max(1, ConformanceSuite.killsOfProcess / 4))
   func aStandbyTakesOverWithAllThatWasAcknowledged(round: Int) async throws {
-    try await PostgresFaultTests.withServer { primary in
+    try await PostgresServer.withOwn { primary in
       let folder = try TemporaryFolder()
       let standby = try await primary.addStandby(isSynchronous: true)
       let schema = try await primary.newSchema()
@@ -140,7 +128,7 @@ import Testing
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "killed clients of PostgreSQL")
     let folder = try TemporaryFolder()
     let rounds = ConformanceSuite.killsOfProcess
-    try await PostgresFaultTests.withServer { server in
+    try await PostgresServer.withOwn { server in
       let schema = try await server.newSchema()
       let logs = (0...rounds).map { folder.path("log \($0)") }
       for round in 0..<rounds {

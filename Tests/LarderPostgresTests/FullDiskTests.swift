@@ -10,19 +10,6 @@ import Testing
 @Suite(
   .enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"), .timeLimit(.minutes(60)))
 struct PostgresFullDiskTests {
-  private static func withServer(
-    settings: [String: String] = [:], _ body: (PostgresServer) async throws -> Void
-  ) async throws {
-    let server = try await PostgresServer(settings: settings.merging(["fsync": "off"]) { $1 })
-    do {
-      try await body(server)
-    } catch {
-      try await server.close()
-      throw error
-    }
-    try await server.close()
-  }
-
   private func expectFull(sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void) async {
     let error = await expectStoreError(.full, sourceLocation: sourceLocation, body)
     #expect(error?.outcome == .nothingChanged, sourceLocation: sourceLocation)
@@ -31,12 +18,10 @@ struct PostgresFullDiskTests {
 
   @Test func aDiskOfTablesThatIsFullDrains() async throws {
     let disk = try TemporaryFileSystem(size: "6m")
-    // Otherwise it could be unmounted after its last use.
-    defer { withExtendedLifetime(disk) {} }
     try PostgresServer.giveToServer(disk.path)
     let ballast = "\(disk.path)/ballast"
     try Data(count: 2 << 20).write(to: URL(filePath: ballast))
-    try await PostgresFullDiskTests.withServer(settings: ["autovacuum": "off"]) { server in
+    try await PostgresServer.withOwn(settings: ["autovacuum": "off"]) { server in
       try await server.run(psql: "CREATE TABLESPACE small LOCATION '\(disk.path)'")
       let schema = try await server.newSchema()
       let database = try await PostgresDatabase(
@@ -93,11 +78,9 @@ struct PostgresFullDiskTests {
   /// The server ends when it cannot write its log, and recovers when there is room again.
   @Test func aDiskOfTheLogThatIsFullLosesNothing() async throws {
     let disk = try TemporaryFileSystem(size: "80m")
-    // Otherwise it could be unmounted after its last use.
-    defer { withExtendedLifetime(disk) {} }
     try PostgresServer.giveToServer(disk.path)
     let settings = ["min_wal_size": "32MB", "max_wal_size": "48MB"]
-    try await PostgresFullDiskTests.withServer(settings: settings) { server in
+    try await PostgresServer.withOwn(settings: settings) { server in
       try await server.stop()
       let log = "\(try server.folder)/data/pg_wal"
       for name in try FileManager.default.contentsOfDirectory(atPath: log) {

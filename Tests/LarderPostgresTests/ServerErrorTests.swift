@@ -7,19 +7,6 @@ import Testing
 
 /// The errors of servers of special settings: encryption, passwords, replication.
 @Suite struct ServerErrorTests {
-  private static func withServer(
-    settings: [String: String] = [:], _ body: (PostgresServer) async throws -> Void
-  ) async throws {
-    let server = try await PostgresServer(settings: settings.merging(["fsync": "off"]) { $1 })
-    do {
-      try await body(server)
-    } catch {
-      try await server.close()
-      throw error
-    }
-    try await server.close()
-  }
-
   /// Expects an error that says that nothing was changed, and returns its text.
   @discardableResult
   private func expectError(
@@ -62,7 +49,7 @@ import Testing
 
   @Test func connectionsAreEncryptedAndTheServerIsKnown() async throws {
     let port = try ServerErrorTests.freePort()
-    try await ServerErrorTests.withServer(settings: ["listen_addresses": "127.0.0.1", "port": "\(port)"]) { server in
+    try await PostgresServer.withOwn(settings: ["listen_addresses": "127.0.0.1", "port": "\(port)"]) { server in
       let folder = try server.folder
       let connection = "host=localhost hostaddr=127.0.0.1 port=\(port) user=larder dbname=postgres sslmode=verify-full"
       for name in ["own", "other"] { try ServerErrorTests.makeCertificate(name, for: server) }
@@ -96,7 +83,7 @@ import Testing
   // MARK: Passwords
 
   @Test func aPasswordIsAskedForAndNeverShown() async throws {
-    try await ServerErrorTests.withServer { server in
+    try await PostgresServer.withOwn { server in
       try await server.run(
         psql: "CREATE ROLE guarded LOGIN PASSWORD 'open sesame'; CREATE SCHEMA s AUTHORIZATION guarded")
       try server.write("local all guarded scram-sha-256\nlocal all all trust\n", to: "data/pg_hba.conf")
@@ -137,7 +124,7 @@ import Testing
   // MARK: Replication
 
   @Test func aStandbyIsOnlyRead() async throws {
-    try await ServerErrorTests.withServer { primary in
+    try await PostgresServer.withOwn { primary in
       let schema = try await primary.newSchema()
       let database = try await PostgresDatabase(primary.connectionString, schema: schema)
       let store = try await PostgresStore<Int>(in: database, name: "numbers")

@@ -78,6 +78,24 @@ struct Setting: Sendable {
   }
 }
 
+extension PostgresServer {
+  /// Runs a closure with a server of its own, which is closed afterwards.
+  ///
+  /// The server does not wait for its disk, because no test cuts the power.
+  ///
+  /// - Parameter settings: Further server parameters by their names.
+  static func withOwn(settings: [String: String] = [:], _ body: (PostgresServer) async throws -> Void) async throws {
+    let server = try await PostgresServer(settings: settings.merging(["fsync": "off"]) { $1 })
+    do {
+      try await body(server)
+    } catch {
+      try await server.close()
+      throw error
+    }
+    try await server.close()
+  }
+}
+
 /// A gate that a test opens.
 struct Gate: Sendable {
   private let stream: AsyncStream<Void>

@@ -201,6 +201,8 @@ package final class PostgresServer: Sendable {
       psql: """
         DO $$ BEGIN
           FOR i IN 1..3000 LOOP
+            -- Otherwise a transaction sees only the connections of its first look.
+            PERFORM pg_stat_clear_snapshot();
             PERFORM FROM pg_stat_replication WHERE application_name = '\(name)' AND state = 'streaming'
               AND (sync_state = 'sync' OR NOT \(isSynchronous));
             IF FOUND THEN RETURN; END IF;
