@@ -166,11 +166,15 @@ private final class Account: Sendable {
             default:
               // Noted before, because another consumer may get the next item immediately. A stale receipt changes nothing.
               let before = running.withLock { $0.removeValue(forKey: group) }
+              let sequence = Int64(clamping: delivery.receipt.sequence)
+              handled.withLock { $0[group, default: []].append(sequence) }
               if try await queue.acknowledge([delivery.receipt]).isEmpty {
-                handled.withLock { $0[group, default: []].append(Int64(clamping: delivery.receipt.sequence)) }
                 total.add(1, ordering: .relaxed)
-              } else if let before {
-                running.withLock { $0[group] = $0[group] ?? before }
+              } else {
+                handled.withLock { handled in
+                  if let index = handled[group]?.lastIndex(of: sequence) { handled[group]?.remove(at: index) }
+                }
+                if let before { running.withLock { $0[group] = $0[group] ?? before } }
               }
             }
           }

@@ -275,8 +275,9 @@ final class PostgresHandle: Sendable {
           message: "gave up after \(number) attempts, the last of which the server or the connection ended",
           underlying: failure, isRetryable: true)
       }
-      // A random pause, so that transactions that were in conflict are not in conflict again.
-      try await Task.sleep(for: .microseconds(Int.random(in: 0...(1000 << min(number, 6)))))
+      // A random pause, so that transactions that were in conflict are not in conflict again. Its limit grows beyond the
+      // duration of transactions on a busy server.
+      try await Task.sleep(for: .microseconds(Int.random(in: 0...(1000 << min(number, 8)))))
       number += 1
     }
   }
