@@ -11,7 +11,7 @@ let package = Package(
     // By name, so that the folder of the repository can have any name.
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto", "HTTPClient"]),
+      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -84,6 +84,7 @@ let package = Package(
         "ForwardingStore",
         "HTTPCacheRules",
         "LoopbackHTTP",
+        "PostgresServers",
         "RawLMDB",
         "RawSQLite",
         "RawZlib",
@@ -92,6 +93,7 @@ let package = Package(
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderGRDB", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
@@ -144,6 +146,12 @@ let package = Package(
       ],
       // The command starts the program, and the status line writes to its terminal.
       exclude: ["CachingProxy/CachingProxyCommand.swift", "CachingProxy/StatusLine.swift"]),
+    // The files are links to those of the tests, whose servers and proxy belong to no product.
+    .target(
+      name: "PostgresServers",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"), .product(name: "LarderFiles", package: "Larder"),
+      ]),
     // Written in C, because Swift is part of the measured cost. LarderLMDB knows how to find LMDB.
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],

@@ -35,6 +35,9 @@ package final class PostgresServer: Sendable {
   }()
   private static let localTask = Task.detached { try await PostgresServer() }
 
+  /// Whether this machine has a PostgreSQL server.
+  package static var isInstalled: Bool { (try? PostgresInstallation()) != nil }
+
   /// The connection string for libpq.
   package let connectionString: String
 

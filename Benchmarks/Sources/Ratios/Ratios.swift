@@ -36,6 +36,7 @@ struct Ratios: AsyncParsableCommand {
     for measured in try await ObservationMeasurement.comparisons(where: isWanted) { table.append(measured) }
     for measured in try await EncryptionMeasurement.comparisons(where: isWanted) { table.append(measured) }
     for measured in try await HTTPCacheMeasurement.comparisons(where: isWanted) { table.append(measured) }
+    try await PostgresMeasurement.measure(where: isWanted) { table.append($0) }
     for measured in try await PurgeMeasurement.comparisons(where: isWanted) { table.append(measured) }
     for measured in try SizeMeasurement.comparisons(where: isWanted) { table.append(measured) }
     for measured in try await CompressedFileMeasurement.comparisons(where: isWanted) { table.append(measured) }
