@@ -336,11 +336,16 @@ private struct StatementText: Hashable {
   let sql: String
 
   static func == (left: StatementText, right: StatementText) -> Bool {
-    left.sql.utf8.elementsEqual(right.sql.utf8)
+    var (left, right) = (left.sql, right.sql)
+    return left.withUTF8 { left in
+      right.withUTF8 { right in left.count == right.count && left.elementsEqual(right) }
+    }
   }
 
   func hash(into hasher: inout Hasher) {
-    for byte in sql.utf8 { hasher.combine(byte) }
+    var sql = sql
+    // Not byte by byte, because a long statement would take longer to find than to send.
+    sql.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
   }
 }
 

@@ -359,7 +359,7 @@ private final class WakePipe: Sendable {
 
   func drain() {
     withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
-      while read(reader, buffer.baseAddress, buffer.count) > 0 {}
+      while read(reader, buffer.baseAddress, buffer.count) == buffer.count {}
     }
   }
 }
