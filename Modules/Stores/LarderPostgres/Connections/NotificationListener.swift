@@ -22,6 +22,9 @@ final class NotificationListener: Sendable {
   /// The time after which a connection that was lost is made again.
   private static let pause = Duration.seconds(1)
 
+  /// The pause after a notification, so that many of them do not slow down writes.
+  private static let interval = Duration.milliseconds(5)
+
   private let session: Session
   private let state = Mutex(State())
 
@@ -32,6 +35,9 @@ final class NotificationListener: Sendable {
   ///
   /// - Throws: ``PostgresError``.
   init(_ configuration: SessionConfiguration) throws(PostgresError) {
+    var configuration = configuration
+    // A crash that discards a notification also ends all who listen, so its commit need not wait for the disk.
+    configuration.durability = .buffered
     // The session outlives no listener, but must not keep it.
     let listener = Mutex<@Sendable (String?) -> Void>({ _ in })
     session = try Session(
@@ -73,7 +79,7 @@ final class NotificationListener: Sendable {
 
   /// Notifies those who listen to a channel, soon and without waiting.
   ///
-  /// While a notification is under way, further ones of the same channel become one.
+  /// While a notification is under way, and for a few milliseconds after it, further ones of the same channel become one.
   func notify(_ channel: String) {
     let isFirst = state.withLock { state in
       guard !state.isClosed else { return false }
@@ -87,6 +93,7 @@ final class NotificationListener: Sendable {
         let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
         // If this fails, those who wait look by themselves.
         _ = await self?.session.run(Session.Request(statements: statements))
+        try? await Task.sleep(for: NotificationListener.interval)
       }
     }
   }

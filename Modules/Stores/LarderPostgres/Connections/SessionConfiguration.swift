@@ -21,7 +21,7 @@ struct SessionConfiguration: Sendable {
   /// The schema that holds the tables.
   let schema: String
 
-  let durability: FileDurability
+  var durability: FileDurability
   let isolation: PostgresIsolation
   let access: StoreAccess
 
