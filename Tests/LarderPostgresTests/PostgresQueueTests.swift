@@ -327,6 +327,36 @@ import Testing
     }
   }
 
+  /// A consumer that waits runs one request for each poll interval, and none because of stores or of a queue of its name in
+  /// another schema.
+  @Test func anIdleConsumerRunsOnlyItsPoll() async throws {
+    try await Setting.runBehindProxy { proxy, database, setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueue<Int>(
+        in: database, name: "q", codec: .cbor(), clock: clock, now: { clock.date })
+      let store = try await PostgresStore<Int>(in: setting.database)
+      let schema = try await setting.server.newSchema()
+      let otherDatabase = try await PostgresDatabase(setting.server.connectionString, schema: schema)
+      let namesake = try await PostgresQueue<Int>(in: otherDatabase, name: "q")
+      // So that the parts of an answer arrive together.
+      proxy.delay(toServer: .milliseconds(1), toClient: .milliseconds(1))
+      let start = proxy.roundTrips
+      let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get().value }
+      try await clock.waitForSleepers(1)
+      for number in 0..<20 {
+        try await store.setValue(number, forKey: "a")
+        try await namesake.enqueue(number)
+        clock.advance(by: .seconds(1))
+        try await clock.waitForSleepers(1)
+      }
+      // The consumer also looks at first, and connects, listens and looks again, because it may have missed something.
+      #expect((20...26).contains(proxy.roundTrips - start))
+      waiting.cancel()
+      await #expect(throws: CancellationError.self) { try await waiting.value }
+      await otherDatabase.close()
+    }
+  }
+
   /// Without notifications, a consumer looks after the poll interval.
   @Test func itemsOfOthersAreFoundByPolling() async throws {
     try await Setting.run { setting in

@@ -114,7 +114,6 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     let handle = PostgresHandle(root.pool, dependingOn: root, information: information)
     self.handle = handle
     self.configuration = configuration
-    channel = name
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     try configuration.check(store: handle.name)
@@ -124,6 +123,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     let catalog = QueueCatalog(handle, queue: name)
     let found = try await handle.run(.open) { try await catalog.open(codec, createsIfMissing: createsIfMissing) }
     adoption = Mutex(found.adoption)
+    channel = found.channel
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
       now.map { $0().microseconds }
     }

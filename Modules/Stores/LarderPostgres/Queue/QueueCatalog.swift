@@ -15,6 +15,8 @@ struct QueueCatalog: Sendable {
     let valueType: StoreTable.ValueType
     /// The name of the sequence that numbers the items, for SQL.
     let sequence: String
+    /// The channel of notifications, which has the number of the table, because a name with its schema can be too long.
+    let channel: String
     /// A statement that records the codec if the recorded one is older.
     var adoption: Statement?
   }
@@ -63,9 +65,10 @@ struct QueueCatalog: Sendable {
         "the queue has format version \(format); only versions up to \(QueueCatalog.format) are supported")
     }
     try codec.check(recordedName: codecName, store: handle.name)
-    let sequence = try await handle.read(
-      Statement("SELECT pg_get_serial_sequence($1, 'seq')", .text(table)), for: .open)
-    var found = Found(valueType: valueType, sequence: sequence.text(0, 0) ?? "")
+    let names = try await handle.read(
+      Statement("SELECT pg_get_serial_sequence($1, 'seq'), 'larder_' || $1::regclass::oid", .text(table)), for: .open)
+    var found = Found(
+      valueType: valueType, sequence: names.text(0, 0) ?? "", channel: names.text(0, 1) ?? QueueCatalog.tableName)
     if codecName != codec.name {
       found.adoption = Statement("UPDATE \(records) SET codec = $2 WHERE name = $1", .text(name), .text(codec.name))
     }
