@@ -61,7 +61,7 @@ test: set-up ## Run every test, including those of the nested packages, and veri
 	Scripts/prove-warnings
 	Scripts/prove-static-archive
 	Scripts/prove-keychain
-	Scripts/run-tests --package-path Tools
+	LARDER_ROUNDS=4 Scripts/run-tests --package-path Tools
 	Scripts/run-tests --package-path Examples
 	Scripts/prove-isolation
 
@@ -76,8 +76,9 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	@Scripts/set-up soak
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
-	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests'
-	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
+	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|CompactionTests|LongValueTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|ParserFuzzTests|ResponseRecordTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests'
+	LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
+	  Scripts/run-tests --package-path Tools --filter 'KillTests|CopyTests|DiffTests|ExpiryTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter 'KillTests|OrderBookTests'
 	Scripts/prove-static-archive release
 	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker

@@ -9,10 +9,10 @@ import Testing
 
 /// Moves a store that is read and written from a JSON file to LMDB, while its processes are killed.
 ///
-/// `LARDER_KILL_ROUNDS` sets the number of killed processes, which is at least 20.
+/// `LARDER_KILL_ROUNDS` sets the number of killed processes, which is at least 20, or 8 in a short run.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct LiveMoveKillTests {
   private static let keyCount = 300
-  private static let kills = max(20, ConformanceSuite.killsOfProcess)
+  private static let kills = max(TestDepth.isShort ? 8 : 20, ConformanceSuite.killsOfProcess)
 
   private static func open(in folder: String) async throws -> MirroredStore<JSONFileStore<Int>, LMDBStore<Int>> {
     try await MirroredStore(

@@ -144,15 +144,16 @@ import Testing
   /// Concurrent operations are linearizable in every stack that the guide recommends.
   @Test func interleavingsAreLinearizable() async throws {
     let seed = SeededGenerator.seedOfProcess
+    let rounds = TestDepth.isShort ? 20 : 60
     try await HistoryTrial("a full stack over a slow base") { _ in
       Self.stack(Self.slow())
-    }.runConcurrently(rounds: 60, seed: seed, tasks: 6)
+    }.runConcurrently(rounds: rounds, seed: seed, tasks: 6)
     try await HistoryTrial("a full stack with write-behind over a slow base") { _ in
       Self.laterStack(Self.slow())
-    }.runConcurrently(rounds: 60, seed: seed, tasks: 6)
+    }.runConcurrently(rounds: rounds, seed: seed, tasks: 6)
     try await HistoryTrial("batching over a cache over a slow base") { _ in
       Self.slow().cached().batched().expiring(Self.timeToLive)
-    }.runConcurrently(rounds: 60, seed: seed, tasks: 6)
+    }.runConcurrently(rounds: rounds, seed: seed, tasks: 6)
   }
 
   /// Power loss and failures at the operations of random histories, at the bottom of the stack.

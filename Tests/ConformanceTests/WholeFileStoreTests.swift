@@ -27,21 +27,26 @@ import Testing
     try await conformanceCase.run()
   }
 
+  /// The number of power cuts and of failures.
+  private static let faultCount = TestDepth.isShort ? 150 : 500
+
   static let trial = DiskTrial("WholeFileStore") { disk in
     try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
   }
 
   @Test func powerLossAtEveryOperation() async throws {
-    try await Self.trial.losePower(cuts: 500, seed: SeededGenerator.seedOfProcess)
+    try await Self.trial.losePower(cuts: Self.faultCount, seed: SeededGenerator.seedOfProcess)
   }
 
   @Test func failureOfEveryOperation() async throws {
-    try await Self.trial.fail(faults: 500, seed: SeededGenerator.seedOfProcess, errorNumbers: [EIO, ENOSPC, EINTR])
+    try await Self.trial.fail(
+      faults: Self.faultCount, seed: SeededGenerator.seedOfProcess, errorNumbers: [EIO, ENOSPC, EINTR])
   }
 
   @Test func everyShortHistoryWithEveryFault() async throws {
     let faults: [SimulatedFault] = [.powerLoss, .error(EIO), .shortTransfer]
-    try await Self.trial.runEveryHistory(upToLength: 2, faults: faults, seed: SeededGenerator.seedOfProcess)
+    try await Self.trial.runEveryHistory(
+      upToLength: 2, share: TestDepth.isShort ? 0.3 : 1, faults: faults, seed: SeededGenerator.seedOfProcess)
   }
 
   @Test func opensByURL() async throws {

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Nested containers count towards the depth limit, and sibling containers do not.

@@ -84,9 +84,9 @@ import Testing
     let sample = try await Self.sample(isCompacted: isCompacted, isClosed: isClosed)
     let keys = Set(sample.groups.joined())
     // Bits of every byte or two in the file that has all kinds of blocks, and some bits of the other files. Fewer bits
-    // without the 20 rounds of `make soak`. Each run starts elsewhere.
-    let distance = (isCompacted && isClosed ? 11 : 53) * (ConformanceSuite.roundsOfProcess < 20 ? 4 : 1)
-    let first = Int(SeededGenerator.seedOfProcess % UInt64(distance))
+    // in a short run. Each run starts elsewhere.
+    let distance = (isCompacted && isClosed ? 11 : 53) * (TestDepth.isShort ? 5 : 1)
+    let first = TestDepth.start(distance: distance, of: "bits \(sample.testDescription)")
     for bit in stride(from: first, to: sample.content.count * 8, by: distance) {
       var content = sample.content
       content[bit / 8] ^= 1 << (bit % 8)
@@ -124,9 +124,9 @@ import Testing
     let keys = Set(sample.groups.joined())
     var found: Set<Int> = []
     var refused = 0
-    // Every length with the 20 rounds of `make soak`, otherwise some. Each run starts elsewhere.
-    let distance = ConformanceSuite.roundsOfProcess < 20 ? 4 : 1
-    let first = Int(SeededGenerator.seedOfProcess % UInt64(distance))
+    // Every length, or some in a short run. Each run starts elsewhere.
+    let distance = TestDepth.isShort ? 4 : 1
+    let first = TestDepth.start(distance: distance, of: "lengths \(sample.testDescription)")
     var lengths = Array(stride(from: first, to: sample.content.count, by: distance))
     // Only then, the last batch is there.
     if !isClosed { lengths.append(sample.content.count) }

@@ -46,7 +46,7 @@ import Testing
   @Test func aPageNextToALongValueInAReopenedFileLosesOnlyItsEntries() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "long values")
     let seed = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
-    for rest in [0, 1, 20] {
+    for rest in TestDepth.part(of: [0, 1, 20], oneIn: 3, for: "values after a long one") {
       let disk = SimulatedFileSystem(seed: 1)
       for round in 0..<4 {
         let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)

@@ -10,8 +10,6 @@ import TestSupport
 ///
 /// `make soak` runs a million power cuts.
 @Suite struct JSONFileStoreDiskTests {
-  private let isShort = ConformanceSuite.roundsOfProcess < 20
-
   static func trials(_ durability: FileDurability) -> DiskTrials<JSONFileStore<Int>> {
     DiskTrials(
       "JSONFileStore, \(durability)", cuts: 150, faults: 80, historyLength: 2, historyShare: 0.08
@@ -39,7 +37,7 @@ import TestSupport
     try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (failure.fault, failure.operation))
     // A change to the store or the disk may give that number to another operation, so the trial covers all operations.
     let operationCount = try await trial.repeatTrial(failure.history, seed: failure.seed, fault: nil)
-    let seedCount: UInt64 = isShort ? 2 : 10
+    let seedCount: UInt64 = TestDepth.isShort ? 1 : 10
     for operation in 1...operationCount {
       for seed in failure.seed..<failure.seed + seedCount {
         try await trial.repeatTrial(failure.history, seed: seed, fault: (failure.fault, operation))
@@ -47,14 +45,14 @@ import TestSupport
     }
   }
 
-  /// A fifth of the histories without the 20 rounds of `make soak`.
+  /// A short run takes one of twenty histories.
   @Test(arguments: FileDurability.allCases) func everyHistoryOfThreeSteps(_ durability: FileDurability) async throws {
     let trial = HistoryTrial("JSONFileStore, \(durability)") { location in
       try await JSONFileStore<Int>(
         path: "/store.json", codec: .json(), durability: durability,
         fileSystem: location.object { SimulatedFileSystem(seed: 1) })
     }
-    try await trial.runEveryHistory(upToLength: 3, share: isShort ? 0.2 : 1)
+    try await trial.runEveryHistory(upToLength: 3, share: TestDepth.isShort ? 0.05 : 1)
   }
 }
 

@@ -118,13 +118,10 @@ import Glibc
     }
   }
 
-  /// Whether tests that fill a disk run for few sizes, because there are fewer than the 20 rounds of `make soak`.
-  private static let isShort = ConformanceSuite.roundsOfProcess < 20
-
   /// Remembered keys and failed deliveries take space that acknowledgements do not free immediately.
   ///
   /// A short run takes one of the sizes, which depends on the seed.
-  @Test(arguments: isShort ? [SeededGenerator.seedOfProcess.isMultiple(of: 2) ? 16_384 : 1 << 20] : [16_384, 1 << 20])
+  @Test(arguments: TestDepth.part(of: [16_384, 1 << 20], oneIn: 2, for: "segments of a full disk"))
   func itemsWithIDsDrainFromAFullDisk(_ segmentSize: Int) async throws {
     let bench = QueueBench()
     bench.disk.capacity = 1_500_000
@@ -154,10 +151,14 @@ import Glibc
 
   /// The sizes of segments and batches with which a full queue is drained.
   ///
-  /// Draining in batches of 1 takes many times as long, so a short run drains only the smallest segments that way.
-  private static let drains = [16_384, 1 << 20, 32 << 20].flatMap { segmentSize in
-    [1, 40].map { (segmentSize: segmentSize, batch: $0) }
-  }.filter { !isShort || $0.batch == 40 || $0.segmentSize == 16_384 }
+  /// Draining in batches of 1 takes many times as long, so a short run drains only the smallest segments that way, and
+  /// of the larger ones either.
+  private static let drains =
+    [16_384, 1 << 20, 32 << 20].map { (segmentSize: $0, batch: 40) }.filter {
+      !TestDepth.isShort || $0.segmentSize != skippedSize
+    } + (TestDepth.isShort ? [16_384] : [16_384, 1 << 20, 32 << 20]).map { (segmentSize: $0, batch: 1) }
+
+  private static let skippedSize = TestDepth.start(distance: 2, of: "drained segments") == 0 ? 1 << 20 : 32 << 20
 
   /// Dropping the remembered identifiers of removed items frees the segments, without any delay.
   @Test(arguments: drains) func itemsWithIDsDrainWithoutADelay(_ segmentSize: Int, _ batch: Int) async throws {
@@ -165,7 +166,7 @@ import Glibc
     // Many segments of the smallest size, and less than one of the largest size.
     bench.disk.capacity =
       switch segmentSize {
-      case 16_384: QueueAdversityTests.isShort ? 600_000 : 1_500_000
+      case 16_384: TestDepth.isShort ? 600_000 : 1_500_000
       case 1 << 20: 1_500_000
       default: 4_000_000
       }

@@ -208,8 +208,7 @@ import Glibc
   /// `make soak` sets `LARDER_ROUNDS` to 50, with 100,000 items each.
   @Test(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
   func aSmallDiskIsFilledAndDrainedByKilledProcesses() async throws {
-    let isLong = ConformanceSuite.roundsOfProcess > 20
-    let (rounds, count, kills) = isLong ? (50, 100_000, 6) : (2, 12_000, 3)
+    let (rounds, count, kills) = ConformanceSuite.roundsOfProcess > 20 ? (50, 100_000, 6) : (2, 12_000, 3)
     let disk = try TemporaryFileSystem(size: "32m")
     let folder = try TemporaryFolder()
     let (path, journalPath) = (disk.path + "/queue", folder.path("journal"))

@@ -218,7 +218,7 @@ import Testing
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: #function)
     let bench = QueueBench()
     var expected: [[UInt8]] = []
-    for round in 0..<(ConformanceSuite.roundsOfProcess < 20 ? 100 : 1000) {
+    for round in 0..<(TestDepth.isShort ? 100 : 1000) {
       let hasKey = Bool.random(using: &random)
       let queue = try await QueuePoisonTests.openLocked(bench, hasKey: { hasKey })
       let isLocked = expected.contains { $0.first == 0xFF }

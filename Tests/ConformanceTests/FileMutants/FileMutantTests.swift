@@ -18,17 +18,14 @@ import Testing
     var testDescription: String { "\(fault), \(durability)" }
   }
 
-  /// The combinations of faults and durabilities that run: all with at least 20 rounds, as in `make soak`, otherwise a
-  /// third, which depends on the seed.
+  /// The combinations of faults and durabilities that run: in a short run a third, which depends on the seed.
   private static func combinations(without excluded: FileFault...) -> [Combination] {
     let all = FileFault.allCases.filter { !excluded.contains($0) }.flatMap { fault in
       FileDurability.allCases.map { Combination(fault: fault, durability: $0) }
     }
     // A store that synchronizes after each write has no late write.
     .filter { $0.fault != .writesLate || $0.durability != .synced }
-    guard ConformanceSuite.roundsOfProcess < 20 else { return all }
-    let first = Int(SeededGenerator.seedOfProcess % 3)
-    return stride(from: first, to: all.count, by: 3).map { all[$0] }
+    return TestDepth.part(of: all, oneIn: 3, for: "faults without \(excluded)")
   }
 
   /// Looks for a broken promise as the stores' tests do, but alternates failures and power loss.
@@ -120,7 +117,7 @@ import Testing
 
   @Test func aRecoveryWithoutAFaultPasses() async throws {
     try await FileMutantTests.trial(of: nil as RecoveryFault?).losePower(
-      cuts: 1_000, seed: SeededGenerator.seedOfProcess)
+      cuts: TestDepth.isShort ? 300 : 1_000, seed: SeededGenerator.seedOfProcess)
   }
 
   @Test(arguments: RecoveryFault.allCases) func everyFaultOfARecoveryIsFound(_ fault: RecoveryFault) async throws {

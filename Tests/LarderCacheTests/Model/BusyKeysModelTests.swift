@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderCache
@@ -9,8 +10,8 @@ import Testing
 @Suite struct BusyKeysModelTests {
   /// The number of callers in the histories, which the environment variable `LARDER_STEPS` sets.
   ///
-  /// Defaults to two callers, plus groups of three with the operations that conflict most. All groups of three take
-  /// minutes.
+  /// Defaults to two callers, plus groups of three with the operations that conflict most, of which a short run takes a
+  /// third. All groups of three take minutes.
   private static let callerCount = ProcessInfo.processInfo.environment["LARDER_STEPS"].flatMap { Int($0) }
 
   /// Returns every combination of some operations.
@@ -49,7 +50,7 @@ import Testing
       [.read, .write, .removeRange], [.read, .write, .evict], [.read, .reload, .writeElsewhereAndReload],
       [.readBoth, .reload, .writePast], [.read, .readBoth, .writeBoth], [.readBoth, .readBoth, .removeRange],
     ]
-    try check(groups + Self.reloads, BusyKeys<Int>())
+    try check(TestDepth.part(of: groups, oneIn: 3, for: "groups of three") + Self.reloads, BusyKeys<Int>())
   }
 
   /// Two reloads, a reader after one of them, and the operations that need reloads.
@@ -58,8 +59,9 @@ import Testing
   // MARK: A base that reports its changes
 
   /// Groups of two, and those of three in which the reports of two writers meet a third caller.
-  private static let reported =
-    groups(of: 2, from: ModelledOperation.reported) + [
+  private static let reported = groups(of: 2, from: ModelledOperation.reported) + reportedTriples
+
+  private static let reportedTriples: [[ModelledOperation]] = [
       [.read, .write, .writeBeside], [.read, .update, .writeBeside], [.readBoth, .write, .writeBothBeside],
       [.read, .write, .removeRangeBeside], [.read, .read, .writeBeside], [.write, .write, .writeBeside],
       [.read, .writeJoined, .writeBeside], [.read, .writeBeside, .writeBeside], [.read, .removeRange, .writeBeside],
@@ -74,7 +76,8 @@ import Testing
         try check(Self.groups(of: count, from: ModelledOperation.reported), isReported: true, BusyKeys<Int>())
       }
     } else {
-      try check(Self.reported, isReported: true, BusyKeys<Int>())
+      let triples = TestDepth.part(of: Self.reportedTriples, oneIn: 3, for: "reported groups of three")
+      try check(Self.groups(of: 2, from: ModelledOperation.reported) + triples, isReported: true, BusyKeys<Int>())
     }
   }
 

@@ -1,6 +1,7 @@
 #if HTTPCache
 import Foundation
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache
@@ -13,8 +14,7 @@ struct OracleHistoryTests {
   typealias Reply = Oracle.Reply
 
   private static var count: Int {
-    let rounds = ProcessInfo.processInfo.environment["LARDER_ROUNDS"].flatMap { Int($0) } ?? 1
-    return rounds >= 1_000 ? 500_000 : 250 * max(1, rounds)
+    ConformanceSuite.roundsOfProcess >= 1_000 ? 500_000 : 50 * max(1, ConformanceSuite.roundsOfProcess)
   }
 
   @Test("The rules agree with the oracle on random histories", arguments: [HTTPCacheMode.private, .shared])

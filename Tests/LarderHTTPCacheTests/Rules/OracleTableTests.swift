@@ -1,6 +1,7 @@
 #if HTTPCache
 import Foundation
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache
@@ -8,7 +9,7 @@ import Testing
 /// Every combination of a stored response, its age, its validator, a request, the kind of the cache and the origin's
 /// answer: the rules and the oracle must say the same.
 ///
-/// Every fifth line, from one that the seed chooses; `make soak`, which sets `LARDER_ROUNDS`, runs them all.
+/// A short run checks every eleventh line, from one that the seed chooses; `make soak` checks them all.
 struct OracleTableTests {
   typealias Ask = Oracle.Ask
   typealias Reply = Oracle.Reply
@@ -51,10 +52,11 @@ struct OracleTableTests {
     2 * directives.count * validators.count * ages.count * requests.count * answers.count
   }
 
-  private static var stride: Int {
-    let rounds = ProcessInfo.processInfo.environment["LARDER_ROUNDS"].flatMap { Int($0) } ?? 1
-    return rounds >= 20 ? 1 : 5
-  }
+  /// The distance of two lines that are checked.
+  ///
+  /// It has no factor in common with the numbers of validators, ages, requests and answers, so that every one of them
+  /// meets all others.
+  private static let stride = TestDepth.isShort ? 11 : 1
 
   @Test("The table has at least 100,000 lines")
   func tableIsLarge() {
@@ -67,7 +69,7 @@ struct OracleTableTests {
   func rulesAgree(mode: HTTPCacheMode, directive: Int) throws {
     var hits = 0
     let stride = Self.stride
-    var line = Int(SeededGenerator.seedOfProcess % UInt64(stride))
+    var line = TestDepth.start(distance: stride, of: "oracle table \(mode) \(directive)")
     for validator in Self.validators.indices {
       for (seconds, age) in Self.ages {
         for request in Self.requests.indices {

@@ -2,6 +2,7 @@
 import Foundation
 import HTTPTypes
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache
@@ -90,9 +91,7 @@ struct ParserFuzzTests {
       parse: { _ = CacheControl(targeted: [$0]) }),
   ]
 
-  private static var rounds: Int {
-    2_000 * max(1, ProcessInfo.processInfo.environment["LARDER_ROUNDS"].flatMap { Int($0) } ?? 1)
-  }
+  private static let rounds = 500 * max(1, ConformanceSuite.roundsOfProcess)
 
   @Test("Random and changed values are read without a crash and stay within the input", arguments: targets.indices)
   func values(index: Int) {

@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache
@@ -74,7 +75,7 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "random records of responses")
     let bytes = try Self.record().encoded()
-    for _ in 0..<ConformanceSuite.roundsOfProcess * 500 {
+    for _ in 0..<ConformanceSuite.roundsOfProcess * 200 {
       var changed = bytes
       for _ in 0..<Int.random(in: 1...4, using: &generator) {
         let start = Int.random(in: 0..<changed.count, using: &generator)

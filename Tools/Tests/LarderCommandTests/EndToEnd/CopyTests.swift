@@ -22,7 +22,7 @@ import Testing
     return try await ToolRun.run(Tool.path, ["copy", source, destination, "--codec", codec] + arguments)
   }
 
-  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  @Test(arguments: StoreKind.pairs(for: "everyEntryIsCopiedUnchanged"))
   func everyEntryIsCopiedUnchanged(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)
@@ -39,7 +39,7 @@ import Testing
     #expect(try folder.names().filter { $0.hasSuffix(".journal") } == [])
   }
 
-  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  @Test(arguments: StoreKind.pairs(for: "equalEntriesAreSkippedAndOtherKeysStay"))
   func equalEntriesAreSkippedAndOtherKeysStay(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)
@@ -54,7 +54,7 @@ import Testing
         != nil)
   }
 
-  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  @Test(arguments: StoreKind.pairs(for: "anEmptyStoreCreatesAnEmptyOne"))
   func anEmptyStoreCreatesAnEmptyOne(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)

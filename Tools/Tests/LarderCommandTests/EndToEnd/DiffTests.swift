@@ -12,7 +12,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  @Test(arguments: StoreKind.pairs(for: "differencesArePrinted"))
   func differencesArePrinted(between firstKind: StoreKind, and secondKind: StoreKind) async throws {
     let (first, second) = (firstKind.url("first", in: folder), secondKind.url("second", in: folder))
     func lines(_ numbers: [Int]) -> String {

@@ -185,7 +185,7 @@ import Testing
     #expect(try await stored(url).values.allSatisfy { $0 == nil })
   }
 
-  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  @Test(arguments: StoreKind.pairs(for: "deadlinesAreCopied"))
   func deadlinesAreCopied(kind: StoreKind, other: StoreKind) async throws {
     let url = try await makeStore(kind)
     let copy = other.url("copy", in: folder)

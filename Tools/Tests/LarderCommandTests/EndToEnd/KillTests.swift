@@ -10,7 +10,7 @@ import Testing
   private static let batchSize = 30
 
   private static let rounds =
-    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 5
+    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 2
 
   private let folder: TemporaryFolder
 

@@ -1,3 +1,5 @@
+import LarderTesting
+
 /// A kind of store that keeps files, for tests that run with each kind.
 enum StoreKind: String, CaseIterable {
   case json
@@ -27,5 +29,19 @@ enum StoreKind: String, CaseIterable {
   ///   - folder: The folder.
   func url(_ name: String = "store", in folder: TemporaryFolder) -> String {
     "\(rawValue):\(folder.file(fileName(name)))"
+  }
+
+  /// Returns the pairs of kinds for a test of two stores.
+  ///
+  /// With the few rounds of `make test`, each kind is in one pair as the first and in one as the second, which the seed
+  /// chooses. Otherwise, these are all pairs.
+  ///
+  /// - Parameter test: The name of the test, so that the tests of a process have different pairs.
+  static func pairs(for test: String) -> [(StoreKind, StoreKind)] {
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: test)
+    let isShort = ConformanceSuite.roundsOfProcess < 20
+    return allCases.shuffled(using: &generator).enumerated().flatMap { index, second in
+      isShort ? [(allCases[index], second)] : allCases.map { ($0, second) }
+    }
   }
 }
