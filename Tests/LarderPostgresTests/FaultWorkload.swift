@@ -56,7 +56,9 @@ struct FaultWorkload: Sendable {
     store = try await PostgresStore(in: database, name: FaultWorkload.storeName, codec: .json())
     queue = try await PostgresQueue(
       in: database, name: FaultWorkload.queueName,
-      configuration: PostgresQueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
+      // The memory of its ids shows which items there were.
+      configuration: PostgresQueueConfiguration(
+        maximumDeliveries: nil, retryPolicy: .immediate, duplicateWindow: .seconds(86_400)))
     log = try FaultLog(path)
   }
 
@@ -262,7 +264,6 @@ struct FaultReport {
       return Set(rows.split(separator: "\n").map { String($0) })
     }
     let entries = try await ids("\(FaultWorkload.storeName) WHERE key NOT LIKE 'counter%'")
-    // The memory of an id stays for five minutes after its item was acknowledged.
     let items = try await ids("\(FaultWorkload.queueName) WHERE state = 4")
     let found = entries.union(items)
     func expect(_ ids: some Collection<String>, _ comment: Comment) {
