@@ -7,8 +7,10 @@ import Testing
 @Suite struct MeteredQueueTests {
   @Test func aMeteredQueueCountsDeliveriesAndDeaths() async throws {
     let configuration = StoreQueueConfiguration(maximumDeliveries: 2, retryPolicy: .immediate)
-    let queue = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "q/", codec: .json(), configuration: configuration)
-      .metered()
+    let queue = try await MemoryStore<[UInt8]>().queue(
+      of: String.self, prefix: "q/", codec: .json(), configuration: configuration
+    )
+    .metered()
     try await queue.enqueue([QueueInput("a"), QueueInput("b")])
     for _ in 0..<2 {
       let delivery = try #require(try await queue.receive(lease: .seconds(60)).first)

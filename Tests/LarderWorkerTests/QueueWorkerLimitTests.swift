@@ -15,7 +15,8 @@ import Testing
   private func makeQueue() async throws -> Queue {
     let clock = clock
     return try await StoreQueue(
-      MemoryStore(), prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(retryPolicy: .immediate), clock: clock,
+      MemoryStore(), prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(retryPolicy: .immediate),
+      clock: clock,
       now: { clock.date })
   }
 

@@ -149,7 +149,8 @@ import Testing
     let start = Date(timeIntervalSince1970: 1_800_000_000)
     let now = Mutex(start)
     let queue = try await StoreQueue(
-      MemoryStore<[UInt8]>(), prefix: "q", codec: JSONTextCodec(), configuration: StoreQueueConfiguration(maximumDeliveries: 1),
+      MemoryStore<[UInt8]>(), prefix: "q", codec: JSONTextCodec(),
+      configuration: StoreQueueConfiguration(maximumDeliveries: 1),
       now: { now.withLock { $0 } })
     // One dead letter of each key, an hour apart, and a second one of `a`.
     for key: StoreKey in ["a", "b", "a"] {
