@@ -24,7 +24,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func aPageNextToALongValueLosesOnlyItsEntries(_ isCompacted: Bool) async throws {
+  @Test(arguments: TestDepth.part(of: [false, true], oneIn: 2, for: "a page next to a long value"))
+  func aPageNextToALongValueLosesOnlyItsEntries(_ isCompacted: Bool) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "long values")
     let seed = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
     let store = try await store()

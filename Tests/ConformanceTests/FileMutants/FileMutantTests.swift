@@ -18,14 +18,14 @@ import Testing
     var testDescription: String { "\(fault), \(durability)" }
   }
 
-  /// The combinations of faults and durabilities that run: in a short run a third, which depends on the seed.
+  /// The combinations of faults and durabilities that run: in a short run a sixth, which depends on the seed.
   private static func combinations(without excluded: FileFault...) -> [Combination] {
     let all = FileFault.allCases.filter { !excluded.contains($0) }.flatMap { fault in
       FileDurability.allCases.map { Combination(fault: fault, durability: $0) }
     }
     // A store that synchronizes after each write has no late write.
     .filter { $0.fault != .writesLate || $0.durability != .synced }
-    return TestDepth.part(of: all, oneIn: 3, for: "faults without \(excluded)")
+    return TestDepth.part(of: all, oneIn: 6, for: "faults without \(excluded)")
   }
 
   /// Looks for a broken promise as the stores' tests do, but alternates failures and power loss.
@@ -61,7 +61,7 @@ import Testing
     ![.emptiesOnOpening, .ignoresTruncate, .writesLate, .locksNothing].contains($0)
   }
 
-  @Test(arguments: faultsOfReplacing)
+  @Test(arguments: TestDepth.part(of: faultsOfReplacing, oneIn: 3, for: "faults of replacing"))
   func everyFaultBelowAStoreThatReplacesItsFileIsFound(_ fault: FileFault) async throws {
     let failure = try await FileMutantTests.failure(over: fault) { fileSystem in
       try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: fileSystem)

@@ -62,11 +62,11 @@ import Testing
   private static let reported = groups(of: 2, from: ModelledOperation.reported) + reportedTriples
 
   private static let reportedTriples: [[ModelledOperation]] = [
-      [.read, .write, .writeBeside], [.read, .update, .writeBeside], [.readBoth, .write, .writeBothBeside],
-      [.read, .write, .removeRangeBeside], [.read, .read, .writeBeside], [.write, .write, .writeBeside],
-      [.read, .writeJoined, .writeBeside], [.read, .writeBeside, .writeBeside], [.read, .removeRange, .writeBeside],
-      [.read, .reload, .writeBeside], [.write, .evict, .writeBeside], [.write, .invalidate, .writeBeside],
-    ]
+    [.read, .write, .writeBeside], [.read, .update, .writeBeside], [.readBoth, .write, .writeBothBeside],
+    [.read, .write, .removeRangeBeside], [.read, .read, .writeBeside], [.write, .write, .writeBeside],
+    [.read, .writeJoined, .writeBeside], [.read, .writeBeside, .writeBeside], [.read, .removeRange, .writeBeside],
+    [.read, .reload, .writeBeside], [.write, .evict, .writeBeside], [.write, .invalidate, .writeBeside],
+  ]
 
   /// No operation through the cache gets an older value than that of a reported write that has ended, and all those that
   /// do not begin between a commit and its report are linearizable.
