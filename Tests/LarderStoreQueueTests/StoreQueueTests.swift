@@ -17,7 +17,8 @@ import Testing
   private static func open<Base: DataStore>(
     _ base: Base, _ clock: ManualClock, configuration: StoreQueueConfiguration = StoreQueueConfiguration()
   ) async throws -> StoreQueue<Base, Int> where Base.Value == [UInt8] {
-    try await StoreQueue(base, prefix: "q/", codec: .cbor(), configuration: configuration, clock: clock, now: { clock.date })
+    try await StoreQueue(
+      base, prefix: "q/", codec: .cbor(), configuration: configuration, clock: clock, now: { clock.date })
   }
 
   @Test func changesEnqueueAnItemTogetherWithOtherEntries() async throws {
@@ -159,7 +160,8 @@ import Testing
     let clock = ManualClock()
     let queue = try await StoreQueue(
       Bytes(), prefix: "q/", codec: NonceCodec(.cbor(Int.self), key: key),
-      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock, now: { clock.date })
+      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock,
+      now: { clock.date })
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
     key.isOn = false
     for _ in 0..<5 {
@@ -231,7 +233,8 @@ import Testing
   /// A queue that has drained keeps no entries, whatever happened to its items.
   @Test func aDrainedQueueLeavesNothing() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
-    let queue = try await StoreQueueTests.open(bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 2))
+    let queue = try await StoreQueueTests.open(
+      bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 2))
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "drained queue")
     for number in 0..<300 {
