@@ -24,7 +24,10 @@ import Testing
   }
 
   private static func trials(_ durability: FileDurability) -> DiskTrials<Store> {
-    DiskTrials("TieredStore, \(durability) cache", cuts: 100, faults: 100, historyLength: 1, historyShare: 1) { disk in
+    DiskTrials(
+      "TieredStore, \(durability) cache", cuts: TestDepth.isShort ? 100 : 200, faults: TestDepth.isShort ? 100 : 400,
+      historyLength: 1, historyShare: 1
+    ) { disk in
       let store = try await open(disk, durability, negativeTimeToLive: .seconds(3600))
       try await store.checkCopies()
       try await store.copyAll()
@@ -50,7 +53,7 @@ import Testing
   ) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "TieredStoreDiskTests")
     var failures = 0
-    for round in 0..<ConformanceSuite.roundsOfProcess * 10 {
+    for round in 0..<ConformanceSuite.roundsOfProcess * (TestDepth.isShort ? 10 : 25) {
       let disk = SimulatedFileSystem(seed: generator.next())
       var store = try await Self.open(disk, durability)
       if Bool.random(using: &generator) { try await store.tiered.setValue(1, forKey: "a") }

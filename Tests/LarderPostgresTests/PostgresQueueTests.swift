@@ -362,6 +362,28 @@ import Testing
     }
   }
 
+  /// A program may end immediately after it has enqueued an item.
+  @Test func closingSendsTheLastNotification() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let queue = try await PostgresQueueTests.open(setting, clock)
+      for _ in 0..<10 {
+        let database = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
+        let producer = try await PostgresQueue<Int>(in: database, name: "q")
+        let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get() }
+        try await clock.waitForSleepers(1)
+        // The second one comes while the first notification is under way or has just been sent.
+        try await producer.enqueue([QueueInput(1)])
+        try await producer.enqueue([QueueInput(2)])
+        await database.close()
+        // The clock stands still, so the consumers do not look by themselves.
+        let deliveries = [try await waiting.value, try await queue.nextDelivery(lease: .seconds(60)).get()]
+        #expect(Set(deliveries.map(\.value)) == [1, 2])
+        for delivery in deliveries { try await queue.acknowledge(delivery.receipt) }
+      }
+    }
+  }
+
   /// Without notifications, a consumer looks after the poll interval.
   @Test func itemsOfOthersAreFoundByPolling() async throws {
     try await Setting.run { setting in

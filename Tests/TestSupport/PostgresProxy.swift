@@ -42,8 +42,9 @@ package final class PostgresProxy: Sendable {
 
   /// The number of round trips since the start: flights of messages of a client, each followed by an answer.
   ///
-  /// Connecting is not counted, nor are the round trips of a connection that listens to notifications or sends some. A flight that is sent in parts can be answered in parts, and then counts several times. A
-  /// delay that is longer than the flight prevents that.
+  /// Connecting is not counted, nor are the round trips of a connection that listens to notifications or sends some. A
+  /// flight that is sent in parts can be answered in parts, and then counts several times. A delay that is longer than the
+  /// flight prevents that.
   package var roundTrips: Int { control.read(\.roundTrips) }
 
   /// The number of connections that the proxy has accepted.

@@ -28,6 +28,7 @@ package enum TestDepth {
   /// - Returns: The elements to test, in order.
   package static func part<Element>(of elements: [Element], oneIn distance: Int, for name: String) -> [Element] {
     guard isShort else { return elements }
+    precondition(elements.count >= distance, "some seeds would test nothing")
     return stride(from: start(distance: distance, of: name), to: elements.count, by: distance).map { elements[$0] }
   }
 }

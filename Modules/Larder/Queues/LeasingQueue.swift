@@ -37,16 +37,11 @@ package struct LeasedDeliveries<Element: Sendable>: Sendable {
   /// The items in the order of delivery.
   package var readings: [Result<Delivery<Element>, FailedDelivery>]
 
-  /// Whether there is only one item because it may have crashed a process.
-  package var isAlone: Bool
-
   /// Whether another lease may find more items.
   package var hasMore: Bool
 
-  package init(readings: [Result<Delivery<Element>, FailedDelivery>] = [], isAlone: Bool = false, hasMore: Bool = false)
-  {
+  package init(readings: [Result<Delivery<Element>, FailedDelivery>] = [], hasMore: Bool = false) {
     self.readings = readings
-    self.isAlone = isAlone
     self.hasMore = hasMore
   }
 }
@@ -62,8 +57,8 @@ package protocol LeasingQueue: DurableQueue {
   ///   - wanted: The maximum number of items. The queue may lease fewer at a time.
   ///   - lease: The duration of the leases.
   ///   - mayBeSuspect: Whether an item may be returned that must be received alone. If not, it also ends the lease.
-  ///   - isFirst: Whether the call has leased nothing yet. If not, the lease ignores cancellation, and takes no items that
-  ///     the program lacks something to decode.
+  ///   - isFirst: Whether the call has leased nothing yet. If not, the lease may ignore cancellation, and takes no items
+  ///     that the program lacks something to decode.
   func leaseFirst(_ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool) async throws
     -> LeasedDeliveries<Value>
 
@@ -77,7 +72,7 @@ extension LeasingQueue {
   /// The most items that cannot be delivered in one call.
   private var failureLimit: Int { 1000 }
 
-  /// Leases items until there are as many as wanted or no more are due; see ``DurableQueue/receive(max:lease:)``.
+  /// Leases items until there are as many as wanted or the queue finds no more; see ``DurableQueue/receive(max:lease:)``.
   package func receiveDue(_ max: Int, _ lease: Duration) async throws -> [Delivery<Value>] {
     var deliveries: [Delivery<Value>] = []
     var failures: [FailedDelivery] = []
@@ -108,11 +103,18 @@ extension LeasingQueue {
       }
       let undecodableCount = failures.count { $0.reason == .undecodable }
       if undecodableCount >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
-      if leased.isAlone, !deliveries.isEmpty { break }
+      // Such an item is received alone.
+      if deliveries.last?.isSuspect == true { break }
       // After a failure, a lease of fewer items than wanted is no reason to stop.
       if !leased.hasMore, failures.isEmpty || leased.readings.isEmpty { break }
     }
-    let refusals = try await withdraw(failures, lease)
+    let refusals: [FailedDelivery]
+    do {
+      refusals = try await withdraw(failures, lease)
+    } catch  where !deliveries.isEmpty {
+      // The leases of the failures end by themselves.
+      return deliveries
+    }
     if let first = refusals.first, deliveries.isEmpty { throw first.error }
     return deliveries
   }
@@ -178,7 +180,7 @@ extension LeasingQueueConfiguration {
   package func check(store: String, others: [(isValid: Bool, message: String)]) throws {
     let (deliveries, retention) = (maximumDeliveries ?? 1, deadLetterRetention ?? .zero)
     let rules = [
-      ((1...Int(Int32.max)).contains(deliveries), "`maximumDeliveries` must be at least 1, not \(deliveries)"),
+      (deliveries >= 1, "`maximumDeliveries` must be at least 1, not \(deliveries)"),
       (duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)"),
       (
         retryPolicy.isValid,

@@ -47,7 +47,6 @@ extension QueueStore {
     }
     return LeasedDeliveries(
       readings: part.items.isEmpty ? [] : try await read(part.items),
-      isAlone: part.items.count == 1 && part.items[0].isSuspect,
       hasMore: part.hasMore || part.items.count == wanted)
   }
 

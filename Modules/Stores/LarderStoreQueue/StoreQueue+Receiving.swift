@@ -96,7 +96,7 @@ extension StoreQueue {
       leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: [])
     }
     return LeasedDeliveries(
-      readings: try await readLeased(leased), isAlone: leased.first?.item.mustBeReceivedAlone ?? false,
+      readings: try await readLeased(leased),
       // Other processes may have leased the first items at the same time.
       hasMore: !leased.isEmpty)
   }

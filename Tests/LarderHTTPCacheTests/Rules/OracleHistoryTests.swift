@@ -14,7 +14,8 @@ struct OracleHistoryTests {
   typealias Reply = Oracle.Reply
 
   private static var count: Int {
-    ConformanceSuite.roundsOfProcess >= 1_000 ? 500_000 : 50 * max(1, ConformanceSuite.roundsOfProcess)
+    let rounds = ConformanceSuite.roundsOfProcess
+    return rounds >= 1_000 ? 500_000 : (TestDepth.isShort ? 50 : 250) * max(1, rounds)
   }
 
   @Test("The rules agree with the oracle on random histories", arguments: [HTTPCacheMode.private, .shared])

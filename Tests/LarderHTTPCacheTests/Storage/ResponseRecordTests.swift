@@ -75,7 +75,7 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "random records of responses")
     let bytes = try Self.record().encoded()
-    for _ in 0..<ConformanceSuite.roundsOfProcess * 200 {
+    for _ in 0..<ConformanceSuite.roundsOfProcess * (TestDepth.isShort ? 200 : 500) {
       var changed = bytes
       for _ in 0..<Int.random(in: 1...4, using: &generator) {
         let start = Int.random(in: 0..<changed.count, using: &generator)

@@ -15,7 +15,8 @@ final class NotificationListener: Sendable {
     var listening: Task<Void, Never>?
     /// The channels to notify, which grow while a notification is under way.
     var pending: Set<String> = []
-    var isNotifying = false
+    /// The task that notifies.
+    var notifying: Task<Void, Never>?
     var isClosed = false
   }
 
@@ -81,24 +82,34 @@ final class NotificationListener: Sendable {
   ///
   /// While a notification is under way, and for a few milliseconds after it, further ones of the same channel become one.
   func notify(_ channel: String) {
-    let isFirst = state.withLock { state in
-      guard !state.isClosed else { return false }
+    state.withLock { state in
+      guard !state.isClosed else { return }
       state.pending.insert(channel)
-      defer { state.isNotifying = true }
-      return !state.isNotifying
-    }
-    guard isFirst else { return }
-    Task { [weak self] in
-      while let channels = self?.takePending() {
-        let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
-        // If this fails, those who wait look by themselves.
-        _ = await self?.session.run(Session.Request(statements: statements))
-        try? await Task.sleep(for: NotificationListener.interval)
+      guard state.notifying == nil else { return }
+      state.notifying = Task { [weak self] in
+        while let channels = self?.takePending() {
+          let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
+          // If this fails, those who wait look by themselves.
+          _ = await self?.session.run(Session.Request(statements: statements))
+          // Ends early when the listener is closed.
+          try? await Task.sleep(for: NotificationListener.interval)
+        }
       }
     }
   }
 
-  /// Ends all observations and the session.
+  /// Sends the notifications that are pending, and closes the listener.
+  func finish() async {
+    let task = state.withLock { state in
+      state.isClosed = true
+      return state.notifying
+    }
+    task?.cancel()
+    await task?.value
+    close()
+  }
+
+  /// Ends all observations and the session, without the notifications that are pending.
   func close() {
     let task = state.withLock { state in
       state.isClosed = true
@@ -112,7 +123,7 @@ final class NotificationListener: Sendable {
   private func takePending() -> Set<String>? {
     state.withLock { state in
       if state.pending.isEmpty {
-        state.isNotifying = false
+        state.notifying = nil
         return nil
       }
       defer { state.pending = [] }

@@ -57,7 +57,10 @@ final class PostgresHandle: Sendable {
   /// Waits for running operations, and ends the sessions if the handle is a root.
   func close() async {
     await operations.close()
-    if root == nil { pool.close() }
+    guard root == nil else { return }
+    // Others may wait for what was just committed.
+    await pool.listener.finish()
+    pool.close()
   }
 
   // MARK: Notifications

@@ -164,7 +164,6 @@ extension PostgresQueue {
       for (row, _, _) in order {
         try allowance.take(rows.withBytes(row, 4) { $0?.count ?? 0 })
         leased.readings.append(reading(of: rows, row))
-        leased.isAlone = rows.integer(row, 8) == 1
       }
       return leased
     }

@@ -20,8 +20,8 @@ public import Foundation
 /// }
 /// ```
 ///
-/// The queue is one table. Consumers on all hosts compete for its items, and pass over those that others are taking. Each
-/// call is one transaction in one round trip. <doc:PostgresQueueFormat> describes the table.
+/// The queue is one table. Consumers on all hosts compete for its items, and pass over those that others are taking. Most
+/// calls are one transaction in one round trip. <doc:PostgresQueueFormat> describes the table.
 ///
 /// ## In one transaction with other data
 ///

@@ -68,7 +68,7 @@ extension PostgresQueueConfiguration: LeasingQueueConfiguration {
   }
 
   /// The number of deliveries after which an item becomes a dead letter, or one that no item reaches.
-  var deliveryLimit: Int64 { maximumDeliveries.map { Int64($0) } ?? Int64(Int32.max) }
+  var deliveryLimit: Int64 { Int64(min(maximumDeliveries ?? .max, Int(Int32.max))) }
 
   /// The number of deliveries after which an item that cannot be decoded becomes a dead letter.
   ///

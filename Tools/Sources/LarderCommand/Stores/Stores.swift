@@ -202,8 +202,9 @@ enum Stores {
     let postgresSchemes = [PostgresStoreProvider().scheme, postgresQueueProvider.scheme]
     let urls = [try StoreURL(one), try StoreURL(other)]
     if urls.allSatisfy({ postgresSchemes.contains($0.scheme) }) {
-      guard postgresName(of: urls[0]) == postgresName(of: urls[1]) else { return false }
-      return try await postgresPlace(of: urls[0]) == postgresPlace(of: urls[1])
+      let parts = try urls.map { try postgresParts(of: $0) }
+      guard parts[0].name == parts[1].name else { return false }
+      return try await postgresPlace(parts[0].connection) == postgresPlace(parts[1].connection)
     }
     guard try shareFiles(one, other) else { return false }
     let names = try [one, other].map { text in
@@ -215,19 +216,20 @@ enum Stores {
     return names[0] == names[1]
   }
 
-  /// Returns the name of a store in a PostgreSQL database, which follows the connection if the URL has one.
-  private static func postgresName(of url: StoreURL) -> Substring {
-    url.location.split(separator: "#", omittingEmptySubsequences: false).last ?? ""
+  /// Returns the connection of a store in a PostgreSQL database, and its name, which follows the connection if there is one.
+  private static func postgresParts(of url: StoreURL) throws -> (connection: String, name: Substring) {
+    let connection = try PostgresStoreProvider().connection(of: url)
+    return (connection, url.location.dropFirst(connection.isEmpty ? 0 : connection.count + 1))
   }
 
-  /// Returns the server and the database of a store, which connections can name in several ways.
-  private static func postgresPlace(of url: StoreURL) async throws -> [[String: String]] {
-    let database = try await PostgresDatabase(
-      PostgresStoreProvider().connection(of: url), access: .readOnly, connections: 1)
+  /// Returns what distinguishes databases, which connections can name in several ways: the start of the server to the
+  /// microsecond, and the name.
+  private static func postgresPlace(_ connection: String) async throws -> [[String: String]] {
+    let database = try await PostgresDatabase(connection, access: .readOnly, connections: 1)
     do {
       let place = try await database.read { transaction in
         try await transaction.execute(
-          "SELECT system_identifier::text AS server, current_database()::text AS name FROM pg_control_system()")
+          "SELECT pg_postmaster_start_time()::text AS start, current_database()::text AS name")
       }
       await database.close()
       return place

@@ -72,10 +72,11 @@ struct QueueMoveCommand: AsyncParsableCommand {
 
   /// Refuses to move a queue to itself, or into its own keys.
   private func checkThatQueuesDiffer() async throws {
-    var isSameStore = try StoreURL(source) == StoreURL(destination)
-    if !isSameStore { isSameStore = try await Stores.areSameSharedStore(source, destination) }
     let (from, to) = (StoreKey(fromPrefix ?? ""), StoreKey(toPrefix ?? ""))
-    guard isSameStore, from.hasPrefix(to) || to.hasPrefix(from) else { return }
+    guard from.hasPrefix(to) || to.hasPrefix(from) else { return }
+    if try StoreURL(source) != StoreURL(destination) {
+      guard try await Stores.areSameSharedStore(source, destination) else { return }
+    }
     throw CommandFailure(.usage, "\(source) cannot be moved to itself", advice: "Give another destination.")
   }
 }
