@@ -364,11 +364,11 @@ import Testing
 
   /// A program may end immediately after it has enqueued an item.
   @Test func closingSendsTheLastNotification() async throws {
-    try await Setting.run { setting in
+    try await Setting.runBehindProxy { proxy, _, setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
       for _ in 0..<10 {
-        let database = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
+        let database = try await PostgresDatabase(proxy.connectionString, schema: setting.schema)
         let producer = try await PostgresQueue<Int>(in: database, name: "q")
         let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get() }
         try await clock.waitForSleepers(1)
@@ -376,9 +376,11 @@ import Testing
         try await producer.enqueue([QueueInput(1)])
         try await producer.enqueue([QueueInput(2)])
         await database.close()
-        // The clock stands still, so the consumers do not look by themselves.
+        let connections = proxy.connections
+        // The clock stands still, so the consumer does not look by itself.
         let deliveries = [try await waiting.value, try await queue.nextDelivery(lease: .seconds(60)).get()]
         #expect(Set(deliveries.map(\.value)) == [1, 2])
+        #expect(proxy.connections == connections, "nothing is sent after closing")
         for delivery in deliveries { try await queue.acknowledge(delivery.receipt) }
       }
     }
