@@ -161,7 +161,8 @@ public final class PostgresStore<Value: Sendable>: DataStore {
         try self.encoded(changes, &allowance, during: .apply)
       }
       let adoption = pendingAdoption
-      try await handle.write(adoption + table.write(encoded), locking: lock(for: encoded), for: .apply)
+      try await handle.write(
+        adoption + table.write(encoded), locking: lock(for: encoded), usesResults: false, for: .apply)
       if !adoption.isEmpty { noteAdoption() }
     }
   }

@@ -103,14 +103,15 @@ final class PostgresHandle: Sendable {
   ///   - isReadCommitted: Whether the transaction is read committed, whatever the isolation of the database. Defaults to
   ///     `false`.
   ///   - lock: A statement that locks a table before the others, or `nil`.
+  ///   - usesResults: Whether the caller needs the results. Defaults to `true`.
   ///   - operation: The operation, for errors.
-  /// - Returns: The results, one for each statement.
+  /// - Returns: The results, one for each statement, or fewer if the caller does not need them.
   /// - Throws: ``StoreError``, with the outcome `unknown` only if the server does not tell it; `CancellationError` if the
   ///   task is cancelled before the statements are sent.
   @discardableResult
   func write(
     _ statements: [Statement], isReadCommitted: Bool = false, locking lock: Statement? = nil,
-    for operation: StoreOperation
+    usesResults: Bool = true, for operation: StoreOperation
   ) async throws -> [QueryResult] {
     // A table can be locked only in a transaction that was begun, and the isolation is a part of its beginning.
     let begins = isReadCommitted || lock != nil
@@ -121,7 +122,7 @@ final class PostgresHandle: Sendable {
       statements: first + statements, ending: begins ? Statement("COMMIT") : nil,
       // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
       // lost during the commit.
-      flushes: [numberIndex + 1, first.count + statements.count])
+      flushes: [numberIndex + 1] + (usesResults ? [first.count + statements.count] : []))
     return try await repeating(operation) {
       try await session(operation) { session in
         let response = await session.run(request)
@@ -141,7 +142,7 @@ final class PostgresHandle: Sendable {
             throw unknownOutcome(error, during: operation)
           }
           // A commit whose results are lost is as unknown to the caller.
-          let known = results.count == statements.count ? results : nil
+          let known = results.count == statements.count || !usesResults ? results : nil
           return try await found(known, number, response.backend, error, on: session, during: operation)
         }
       }
