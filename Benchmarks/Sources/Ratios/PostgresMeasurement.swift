@@ -35,10 +35,14 @@ enum PostgresMeasurement {
     }
     if isWanted(receiving) {
       let medians = try await PostgresQueues.secondsOfReceiving()
-      report(
-        Measured(
-          name: receiving, figure: medians.used, unit: .seconds,
-          yardsticks: [Measured.Yardstick(name: "receive from a new one", figure: medians.new, limit: 1.5)]))
+      for (name, figure, limit) in [
+        ("before autovacuum", medians.used, nil as Double?), ("after autovacuum", medians.vacuumed, 1.5),
+      ] {
+        report(
+          Measured(
+            name: "\(receiving), \(name)", figure: figure, unit: .seconds,
+            yardsticks: [Measured.Yardstick(name: "receive from a new one", figure: medians.new, limit: limit)]))
+      }
     }
     if isWanted(waking) {
       let times = try await PostgresQueues.secondsOfWaking()

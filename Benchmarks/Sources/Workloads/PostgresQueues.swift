@@ -58,21 +58,32 @@ public enum PostgresQueues {
 
   // MARK: What is no comparison with pgbench
 
-  /// Measures how long `receive` takes in a new queue, and in one that 1,000,000 items have gone through.
+  /// Measures how long `receive` takes in a new queue, and in one that 1,000,000 items have gone through: at once, and after
+  /// autovacuum has freed the space of old rows, which it does once a minute.
   ///
-  /// Each round receives 100 items, one in each call. The space of old rows is freed by autovacuum alone.
+  /// Each round receives 100 items, one in each call.
   ///
   /// - Returns: The medians of the times of a call, in seconds.
   /// - Throws: The error of the queue.
   @concurrent
-  public static func secondsOfReceiving() async throws -> (new: Double, used: Double) {
+  public static func secondsOfReceiving() async throws -> (new: Double, used: Double, vacuumed: Double) {
     let server = try await PostgresServer.local
     let (new, _) = try await openQueue(on: server)
-    let (used, _) = try await openQueue(on: server)
+    let (used, table) = try await openQueue(on: server)
     for _ in 0..<1000 {
       try await used.enqueue((0..<1000).map { _ in QueueInput(value) })
       try await drain(used, count: 1000, by: 1000)
     }
+    let atOnce = try await medians(new, used)
+    let cleaned = "SELECT n_dead_tup < 100000 FROM pg_stat_user_tables WHERE relid = '\(table)'::regclass"
+    while try await server.run(psql: cleaned) != "t" { try await Task.sleep(for: .seconds(1)) }
+    let later = try await medians(new, used)
+    return (later.new, atOnce.used, later.used)
+  }
+
+  private static func medians(
+    _ new: PostgresQueue<[UInt8]>, _ used: PostgresQueue<[UInt8]>
+  ) async throws -> (new: Double, used: Double) {
     var times: (new: [Double], used: [Double]) = ([], [])
     for number in 0...31 {
       let (first, second) = (try await secondsOfOneRound(new), try await secondsOfOneRound(used))
