@@ -46,11 +46,14 @@ enum PostgresMeasurement {
     }
     if isWanted(waking) {
       let times = try await PostgresQueues.secondsOfWaking()
-      for (name, figure) in [("the median", times[times.count / 2]), ("the longest of 100", times[times.count - 1])] {
+      // The longest one depends on what else the machine does.
+      for (name, figure, limit) in [
+        ("the median", times[times.count / 2], 1), ("the longest of 100", times[times.count - 1], nil as Double?),
+      ] {
         report(
           Measured(
             name: "\(waking), \(name)", figure: figure, unit: .seconds,
-            yardsticks: [Measured.Yardstick(name: "limit", figure: wakingLimit, limit: 1)]))
+            yardsticks: [Measured.Yardstick(name: "limit", figure: wakingLimit, limit: limit)]))
       }
     }
   }

@@ -58,7 +58,7 @@ public enum PostgresQueues {
 
   // MARK: What is no comparison with pgbench
 
-  /// Measures how long `receive` takes in a new queue, and in one that 1,000,000 items have gone through: at once, and after
+  /// Measures how long `receive` takes in a new queue, and in one that 1,000,000 items have gone through: before and after
   /// autovacuum has freed the space of old rows, which it does once a minute.
   ///
   /// Each round receives 100 items, one in each call.
@@ -74,11 +74,11 @@ public enum PostgresQueues {
       try await used.enqueue((0..<1000).map { _ in QueueInput(value) })
       try await drain(used, count: 1000, by: 1000)
     }
-    let atOnce = try await medians(new, used)
+    let before = try await medians(new, used)
     let cleaned = "SELECT n_dead_tup < 100000 FROM pg_stat_user_tables WHERE relid = '\(table)'::regclass"
     while try await server.run(psql: cleaned) != "t" { try await Task.sleep(for: .seconds(1)) }
     let later = try await medians(new, used)
-    return (later.new, atOnce.used, later.used)
+    return (later.new, before.used, later.used)
   }
 
   private static func medians(

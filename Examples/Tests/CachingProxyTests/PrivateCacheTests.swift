@@ -43,16 +43,25 @@ struct PrivateCacheTests {
     }
     #expect(origin.requests.map(\.body) == ["text"])
     try await TestProxy.runPrivate(originPort: deaf.port) { proxy async throws in
+      var answers = 0
       for _ in 1...20 {
         try await Wire.connect(to: proxy.port) { wire in
-          for _ in 1...3 {
-            try await wire.send("POST / HTTP/1.1\r\nHost: proxy\r\nContent-Length: 4\r\n\r\nte")
-            try await wire.send("xt")
-            let response = try await wire.readResponse()
-            #expect(response?.status == 200 || response?.status == 502)
+          for number in 1...3 {
+            do {
+              try await wire.send("POST / HTTP/1.1\r\nHost: proxy\r\nContent-Length: 4\r\n\r\nte")
+              try await wire.send("xt")
+            } catch  where number > 1 {
+              return
+            }
+            // Closing a connection with unread data resets it, which can destroy the answer on its way. If the proxy has
+            // begun to pass it on, it can only end the connection of the client.
+            guard let response = try await wire.readResponse() else { return }
+            #expect(response.status == 200 || response.status == 502)
+            answers += 1
           }
         }
       }
+      #expect(answers >= 20)
     }
     await origin.stop()
     await deaf.stop()
