@@ -41,7 +41,7 @@ import Testing
       let count = Mutex(0)
     }
     let compactions = Counter()
-    let suite = ConformanceSuite(named: "records", rounds: 4) { location in
+    let suite = ConformanceSuite(named: "records", rounds: 20) { location in
       try RecordStore<SampleValue?>(disk: location.object { RecordDisk() }, access: location.access) {
         compactions.count.withLock { $0 += 1 }
       }
