@@ -26,14 +26,14 @@ extension HTTPCacheInspector {
   public func verify() async throws -> Verification {
     var (verification, common): (Verification, Set<VerificationReport.Finding>?) = (Verification(), nil)
     for _ in 0..<3 {
-      let before = try await storage.readableValue(forKey: storage.layout.totalsKey, unreadable: [])
+      let before = try await verificationState()
       var walk = VerificationWalk(storage: storage)
       try await walk.run(self)
-      let after = try await storage.readableValue(forKey: storage.layout.totalsKey, unreadable: [])
+      // Counted before the state is read again, so that the state also says whether the number may be compared.
+      let count = try await storage.base.count(in: storage.layout.everything)
       verification.report = VerificationReport(entryCount: walk.entryCount)
-      if before == after {
-        // Every change of the entries changes the totals, except for one that leaves their sizes as they are.
-        try await walk.check(totals: after)
+      if try await verificationState() == before {
+        try walk.check(totals: before.totals, count: count)
         verification.report.findings = walk.sortedFindings
         verification.isComplete = true
         return verification
@@ -44,6 +44,27 @@ extension HTTPCacheInspector {
     verification.report.findings = (common ?? []).sorted { ($0.key ?? "") < ($1.key ?? "") }
     return verification
   }
+
+  private func verificationState() async throws -> VerificationState {
+    var state = VerificationState(
+      totals: try await storage.readableValue(forKey: storage.layout.totalsKey, unreadable: []))
+    for range in [storage.layout.marks, storage.layout.retired] {
+      try await forEachEntry(in: range) { state.bodies.append($0) }
+    }
+    return state
+  }
+}
+
+/// The entries that tell whether a cache was changed, except for a change of a head that leaves its length as it was.
+///
+/// The totals alone do not suffice: a chunk that is stored and one that is removed leave their sum as it was.
+private struct VerificationState: Equatable {
+  /// The record of the totals.
+  let totals: [UInt8]?
+
+  /// The marks of the bodies that are being stored, with their lengths so far, and the retired bodies, with what is
+  /// left of them.
+  var bodies: [StoreEntry<[UInt8]>] = []
 }
 
 /// One walk over all entries of a cache.
@@ -229,9 +250,12 @@ private struct VerificationWalk {
 
   /// Compares the entries with the totals.
   ///
-  /// - Throws: `StoreError` with `versionMismatch`; the errors of the store.
-  mutating func check(totals record: [UInt8]?) async throws {
-    let count = try await storage.base.count(in: layout.everything) - (record == nil ? 0 : 1)
+  /// - Parameters:
+  ///   - record: The record of the totals.
+  ///   - count: The number of all entries with the prefix of the cache.
+  /// - Throws: `StoreError` with `versionMismatch`.
+  mutating func check(totals record: [UInt8]?, count: Int) throws {
+    let count = count - (record == nil ? 0 : 1)
     if count != entryCount {
       find(layout.prefix, "the cache has \(count - entryCount) entries of no known kind")
     }
