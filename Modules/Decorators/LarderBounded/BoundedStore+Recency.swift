@@ -1,18 +1,9 @@
 import Larder
 import Synchronization
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 extension BoundedStore {
   /// The current time in microseconds since 1970.
-  var nowMicroseconds: Int64 {
-    let microseconds = options.now().timeIntervalSince1970 * 1_000_000
-    return Int64(exactly: microseconds.rounded()) ?? (microseconds < 0 ? .min : .max)
-  }
+  var nowMicroseconds: Int64 { options.now().microseconds }
 
   /// Records the read of an entry, and starts to persist uses if that is due.
   func noteUse(of key: StoreKey) {
@@ -24,7 +15,7 @@ extension BoundedStore {
   /// Persists all recorded uses, until one batch fails.
   func settleUses() async {
     await persisting.withLock { $0 }?.value
-    let batchCount = uses.withLock { $0.pending.count } / RecentUses.batchSize + 1
+    let batchCount = uses.withLock { $0.pending.count } / PendingUses.batchSize + 1
     let failureCount = statistics.failureCount
     for _ in 0..<batchCount where statistics.failureCount == failureCount { await persistUses().value }
   }
@@ -67,7 +58,7 @@ extension BoundedStore {
       let now = nowMicroseconds
       let due = try keys.indices.filter { number in
         guard let record = try read.record(number, of: keys[number]) else { return false }
-        return uses.withLock { $0.isDue(at: now, after: record.microseconds) }
+        return uses.withLock { $0.recent.isDue(at: now, after: record.microseconds) }
       }
       var commit = BoundedCommit(read.totals)
       for number in due {

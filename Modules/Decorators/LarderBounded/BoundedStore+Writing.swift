@@ -223,7 +223,7 @@ extension BoundedStore {
           commit.set(candidate.orderKey, .any, nil)
           continue
         }
-        if spared.count < RecentUses.batchSize, uses.withLock({ $0.isRecent(candidate.key) }) {
+        if spared.count < PendingUses.batchSize, uses.withLock({ $0.recent.isRecent(candidate.key) }) {
           spared.append((candidate.key, record))
         } else {
           commit.evict(candidate.key, record, layout)
@@ -316,8 +316,8 @@ extension BoundedStore {
   /// Updates the state in memory after a commit, and reports its evictions.
   private func finish(_ commit: BoundedCommit) {
     uses.withLock { uses in
-      for key in commit.used { uses.settle(key) }
-      for key in commit.removed { uses.forget(key) }
+      for key in commit.used { uses.recent.settle(key) }
+      for key in commit.removed { uses.recent.forget(key) }
     }
     guard !commit.evictions.isEmpty else { return }
     counters.withLock { counters in

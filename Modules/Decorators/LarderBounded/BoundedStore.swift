@@ -58,7 +58,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// The lock of the writers of this object, all of which change the totals.
   let gate = WriteGate()
 
-  let uses: Mutex<RecentUses>
+  let uses: Mutex<PendingUses>
   let counters = Mutex(BoundedStatistics())
 
   /// The task that persists the last batch of uses.
@@ -93,7 +93,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     self.information = information
     let share = options.maximumShare
     shareLimit = share > 0 && share < 1 ? Int((Double(bytes) * share).rounded(.down)) : bytes
-    uses = Mutex(RecentUses(interval: options.useInterval))
+    uses = Mutex(PendingUses(interval: options.useInterval))
     try checkArguments()
     let totals = try await totals(for: .open)
     guard information.access == .readWrite else { return }

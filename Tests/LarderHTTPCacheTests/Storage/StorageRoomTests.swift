@@ -141,18 +141,20 @@ import Testing
   }
 
   @Test func usesAreRememberedForALimitedNumberOfResponses() {
-    var uses = ResponseUses(interval: .seconds(600))
+    var uses = PendingUses(interval: .seconds(600))
     let now: Int64 = 1_000_000_000
-    let limit = ResponseUses.generationSize
+    let limit = RecentUses.generationSize
     for number in 0..<(3 * limit) {
       let isDue = uses.note(StoreKey(integer: number), persisted: now, at: now)
       #expect(!isDue)
     }
-    let recent = (0..<(3 * limit)).filter { uses.isRecent(StoreKey(integer: $0)) }
+    let recent = (0..<(3 * limit)).filter { uses.recent.isRecent(StoreKey(integer: $0)) }
     #expect(recent == Array(limit..<(3 * limit)))
-    uses.settle(StoreKey(integer: 3 * limit - 1))
-    uses.forget(StoreKey(integer: 3 * limit - 2))
-    #expect(!uses.isRecent(StoreKey(integer: 3 * limit - 1)) && !uses.isRecent(StoreKey(integer: 3 * limit - 2)))
+    uses.recent.settle(StoreKey(integer: 3 * limit - 1))
+    uses.recent.forget(StoreKey(integer: 3 * limit - 2))
+    #expect(
+      !uses.recent.isRecent(StoreKey(integer: 3 * limit - 1)) && !uses.recent.isRecent(StoreKey(integer: 3 * limit - 2))
+    )
     // Only the first due use starts the task.
     let starts = ["a", "b"].map { uses.note($0, persisted: 0, at: now) }
     #expect(starts == [true, false])

@@ -180,7 +180,7 @@ extension ResponseStorage {
             continue
           }
           guard !use.bodies.contains(where: { leases.contains($0.identifier) }) else { continue }
-          if spared.count < Self.pageSize, uses.withLock({ $0.isRecent(use.responseKey) }) {
+          if spared.count < Self.pageSize, uses.withLock({ $0.recent.isRecent(use.responseKey) }) {
             spared.append((entry.key, entry.value, use))
           } else {
             evict(entry.key, entry.value, use)
@@ -199,8 +199,8 @@ extension ResponseStorage {
       return (evicted, kept.map(\.use.responseKey))
     }
     uses.withLock { uses in
-      for use in evicted.0 { uses.forget(use.responseKey) }
-      for key in evicted.1 { uses.settle(key) }
+      for use in evicted.0 { uses.recent.forget(use.responseKey) }
+      for key in evicted.1 { uses.recent.settle(key) }
     }
     counted.withLock { counters in
       counters.evictions += evicted.0.count

@@ -128,7 +128,7 @@ extension ResponseStorage {
       }
     }
     uses.withLock { uses in
-      for key in keys { uses.forget(key) }
+      for key in keys { uses.recent.forget(key) }
     }
   }
 }

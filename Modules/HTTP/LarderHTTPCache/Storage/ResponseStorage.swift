@@ -115,7 +115,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The bodies that readers and writers of this object use.
   let leases = BodyLeases()
 
-  let uses: Mutex<ResponseUses>
+  let uses: Mutex<PendingUses>
   let counted = Mutex(StorageCounters())
 
   /// The task that persists uses, if there is one.
@@ -161,7 +161,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     self.base = base
     self.options = options
     self.layout = layout
-    uses = Mutex(ResponseUses(interval: options.useInterval))
+    uses = Mutex(PendingUses(interval: options.useInterval))
   }
 
   /// Opens the storage, sweeps abandoned and retired bodies, and evicts if there is more than the capacity.

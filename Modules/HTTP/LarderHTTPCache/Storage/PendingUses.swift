@@ -2,27 +2,15 @@
 internal import Larder
 internal import Synchronization
 
-/// The uses of responses by this process, in memory.
+/// The uses of responses by this process, and those of them that are to be persisted.
 ///
-/// This is plain state without any I/O. It remembers a limited number of responses, in two generations: when the younger
-/// one is full, it becomes the older one, whose responses are forgotten.
-struct ResponseUses: Sendable {
-  /// The maximum number of responses in a generation.
-  static let generationSize = 20_000
-
+/// This is plain state without any I/O.
+struct PendingUses: Sendable {
   /// The number of uses that are persisted in one commit.
   static let batchSize = 64
 
-  private struct Use {
-    /// Whether the response was used since it got its place in the order of use.
-    var isRecent: Bool
-    /// The time at which the last use was recorded for persisting, in microseconds since 1970.
-    var recorded: Int64
-  }
-
-  private let interval: Duration
-  private var young: [StoreKey: Use] = [:]
-  private var old: [StoreKey: Use] = [:]
+  /// The responses that were used.
+  var recent: RecentUses
 
   /// The responses whose uses are to be persisted.
   private var pending: [StoreKey] = []
@@ -34,30 +22,18 @@ struct ResponseUses: Sendable {
   ///
   /// - Parameter interval: The time after which a further use of a response is persisted.
   init(interval: Duration) {
-    self.interval = interval
-  }
-
-  /// Returns whether a use is due to be persisted after the last one, or the clock was set back.
-  func isDue(at now: Int64, after last: Int64) -> Bool {
-    let (difference, overflow) = now.subtractingReportingOverflow(last)
-    return overflow || difference < 0 || Duration.microseconds(difference) >= interval
+    recent = RecentUses(interval: interval)
   }
 
   /// Records a use.
   ///
   /// - Parameters:
   ///   - key: The key of the response.
-  ///   - persisted: The time of the last use that was persisted.
+  ///   - persisted: The time of the last use that was persisted, in microseconds since 1970.
   ///   - now: The current time.
   /// - Returns: Whether the caller must start to persist uses.
   mutating func note(_ key: StoreKey, persisted: Int64, at now: Int64) -> Bool {
-    let last = young[key] ?? old[key]
-    let recorded = last?.recorded ?? persisted
-    let isDue = isDue(at: now, after: recorded)
-    guard isDue || last?.isRecent != true else { return false }
-    if young[key] == nil, young.count >= Self.generationSize { (old, young) = (young, [:]) }
-    young[key] = Use(isRecent: true, recorded: isDue ? now : recorded)
-    guard isDue else { return false }
+    guard recent.note(key, persisted: persisted, at: now) else { return false }
     pending.append(key)
     defer { isPersisting = true }
     return !isPersisting
@@ -71,21 +47,6 @@ struct ResponseUses: Sendable {
     pending.removeFirst(batch.count)
     if batch.isEmpty { isPersisting = false }
     return batch
-  }
-
-  /// Returns whether a response was used since it got its place in the order of use.
-  func isRecent(_ key: StoreKey) -> Bool { (young[key] ?? old[key])?.isRecent == true }
-
-  /// Records that a response has got a new place.
-  mutating func settle(_ key: StoreKey) {
-    young[key]?.isRecent = false
-    old[key]?.isRecent = false
-  }
-
-  /// Forgets a response that was removed.
-  mutating func forget(_ key: StoreKey) {
-    young[key] = nil
-    old[key] = nil
   }
 }
 
@@ -120,14 +81,14 @@ extension ResponseStorage {
         var moved: [StoreKey] = []
         for (key, old) in zip(keys, try await records(forKeys: keys)) {
           // Another process may have persisted a use in the meantime.
-          guard let old, uses.withLock({ $0.isDue(at: now, after: old.record.used) }) else { continue }
+          guard let old, uses.withLock({ $0.recent.isDue(at: now, after: old.record.used) }) else { continue }
           try commit.use(key, old, at: now)
           moved.append(key)
         }
         return moved
       }
       uses.withLock { uses in
-        for key in moved { uses.settle(key) }
+        for key in moved { uses.recent.settle(key) }
       }
     } catch {
       // The responses keep their places. Their next uses after the interval are recorded again.
