@@ -69,7 +69,8 @@ test-postgres: set-up ## Run the tests of LarderPostgres; LARDER_POSTGRES="host=
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --filter LarderPostgresTests
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which detects data races.
-	LARDER_CUTS=500 LARDER_STEPS=1 Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
+	LARDER_CUTS=500 LARDER_STEPS=1 TSAN_OPTIONS="suppressions=$(CURDIR)/Scripts/thread-sanitizer-suppressions" \
+	  Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
 
 # Each of the two durabilities gets half of the cuts. `-enable-testing` is for `@testable` in release builds.
 soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS to choose.
