@@ -81,6 +81,28 @@ import Testing
     }
   }
 
+  @Test func errorsHaveTheKeysOfTheView() throws {
+    struct Gap: UnreadableKeysError, CustomStringConvertible {
+      let keys: KeyRange
+      var description: String { "a gap" }
+    }
+    func translated(key: StoreKey?, gap: KeyRange) throws -> (key: StoreKey?, gap: KeyRange) {
+      let error = StoreError(
+        .corrupted, during: .keys, store: "base", key: key, message: "damaged", underlying: Gap(keys: gap),
+        isRetryable: true, outcome: .nothingChanged
+      ).translated(during: .update, store: "view", removing: "v/")
+      #expect(error.code == .corrupted && error.operation == .update && error.store == "view")
+      #expect(error.message == "damaged" && error.isRetryable && error.outcome == .nothingChanged)
+      return (error.key, try #require(error.underlying as? any UnreadableKeysError).keys)
+    }
+    let inside = try translated(key: "v/b", gap: KeyRange(from: "v/a", upTo: "v/c"))
+    #expect(inside.key == "b" && inside.gap == KeyRange(from: "a", upTo: "c"))
+    let overlapping = try translated(key: nil, gap: KeyRange(from: "u", upTo: "v/c"))
+    #expect(overlapping.key == nil && overlapping.gap == KeyRange(from: "", upTo: "c"))
+    let outside = try translated(key: "x", gap: KeyRange(from: "x", upTo: "z"))
+    #expect(outside.key == nil && outside.gap.isEmpty)
+  }
+
   @Test func aViewOfAViewHasBothPrefixes() async throws {
     struct Failure: Error {}
     let store = MemoryStore<[UInt8]>()

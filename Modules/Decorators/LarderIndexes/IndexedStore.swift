@@ -148,9 +148,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///
   /// Errors of the base then name the operation, and keys without the prefix.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard running.begin() else { throw information.closedError(for: operation) }
-    defer { running.end() }
-    return try await body()
+    try await running.run(operation, of: information, body)
   }
 
   /// Calls the base, and translates its errors.
@@ -158,10 +156,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     do {
       return try await body()
     } catch let error as StoreError {
-      throw StoreError(
-        error.code, during: operation, store: information.name,
-        key: error.key.flatMap { $0.hasPrefix(layout.valuePrefix) ? layout.key(ofValue: $0) : nil },
-        message: error.message, underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+      throw error.translated(during: operation, store: information.name, removing: layout.valuePrefix)
     }
   }
 

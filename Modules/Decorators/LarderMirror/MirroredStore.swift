@@ -223,9 +223,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
 
   /// Runs an operation for which closing waits.
   private func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard operations.begin() else { throw information.closedError(for: operation) }
-    defer { operations.end() }
-    return try await body()
+    try await operations.run(operation, of: information, body)
   }
 
   /// The store that is read.

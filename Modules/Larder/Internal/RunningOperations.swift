@@ -37,6 +37,17 @@ package final class RunningOperations: Sendable {
     for continuation in ended { continuation.resume() }
   }
 
+  /// Runs an operation for which ``close()`` waits.
+  ///
+  /// - Throws: ``StoreError`` with `closed`, in the name of the store; the error of the body.
+  package func run<Result>(
+    _ operation: StoreOperation, of store: StoreInformation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard begin() else { throw store.closedError(for: operation) }
+    defer { end() }
+    return try await body()
+  }
+
   /// A Boolean value that indicates whether closing has begun, so that no further operation may start.
   package var isClosing: Bool {
     state.load(ordering: .acquiring) & 1 == 1

@@ -245,15 +245,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   func translated(_ error: StoreError) -> StoreError {
-    let key = error.key.map { $0.hasPrefix(prefix) ? viewKey($0) : $0 }
-    return StoreError(
-      error.code, during: error.operation, store: information.name, key: key, message: error.message,
-      underlying: error.underlying.map(translated), isRetryable: error.isRetryable, outcome: error.outcome)
-  }
-
-  private func translated(_ underlying: any Error) -> any Error {
-    guard !prefix.isEmpty, let damage = underlying as? any UnreadableKeysError else { return underlying }
-    return ViewUnreadableKeysError(keys: KeyTranslation(prefix: prefix).viewRange(damage.keys), damage: damage)
+    error.translated(during: error.operation, store: information.name, removing: prefix)
   }
 
   // MARK: Values
@@ -325,6 +317,24 @@ private struct ViewUnreadableKeysError: UnreadableKeysError, CustomStringConvert
   let keys: KeyRange
   let damage: any UnreadableKeysError
   var description: String { "\(damage)" }
+}
+
+extension StoreError {
+  /// Returns the error of a store that keeps its entries below a prefix in the store that threw this error.
+  ///
+  /// Its key, and the keys of an ``UnreadableKeysError``, are those of the outer store. A key without the prefix is left
+  /// out.
+  package func translated(during operation: StoreOperation, store: String, removing prefix: StoreKey) -> StoreError {
+    let view = KeyTranslation(prefix: prefix)
+    let key = key.flatMap { $0.hasPrefix(prefix) ? view.viewKey($0) : nil }
+    var underlying = underlying
+    if !prefix.isEmpty, let damage = underlying as? any UnreadableKeysError {
+      underlying = ViewUnreadableKeysError(keys: view.viewRange(damage.keys), damage: damage)
+    }
+    return StoreError(
+      code, during: operation, store: store, key: key, message: message, underlying: underlying,
+      isRetryable: isRetryable, outcome: outcome)
+  }
 }
 
 extension TypedView: CustomStringConvertible {

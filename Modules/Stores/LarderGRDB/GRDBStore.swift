@@ -244,9 +244,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 
   func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard operations.begin() else { throw information.closedError(for: operation) }
-    defer { operations.end() }
-    return try await body()
+    try await operations.run(operation, of: information, body)
   }
 
   /// Runs a closure on the connection that writes.

@@ -175,9 +175,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
 
   /// Runs an operation that ``close()`` waits for.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard running.begin() else { throw information.closedError(for: operation) }
-    defer { running.end() }
-    return try await body()
+    try await running.run(operation, of: information, body)
   }
 
   /// Calls the base, and translates its errors.
@@ -185,11 +183,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
     do {
       return try await body()
     } catch let error as StoreError {
-      let prefix = layout.itemPrefix
-      throw StoreError(
-        error.code, during: operation, store: information.name,
-        key: error.key.flatMap { $0.hasPrefix(prefix) ? StoreKey(bytes: $0.bytes.dropFirst(prefix.count)) : nil },
-        message: error.message, underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+      throw error.translated(during: operation, store: information.name, removing: layout.itemPrefix)
     }
   }
 

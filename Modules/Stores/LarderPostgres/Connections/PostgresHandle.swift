@@ -49,9 +49,7 @@ final class PostgresHandle: Sendable {
   func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     guard root?.operations.begin() ?? true else { throw information.closedError(for: operation) }
     defer { root?.operations.end() }
-    guard operations.begin() else { throw information.closedError(for: operation) }
-    defer { operations.end() }
-    return try await body()
+    return try await operations.run(operation, of: information, body)
   }
 
   /// Waits for running operations, and ends the sessions if the handle is a root.
