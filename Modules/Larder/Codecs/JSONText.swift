@@ -58,12 +58,8 @@ public struct JSONText: Sendable, Hashable {
   public func elements() throws -> [JSONText]? {
     guard bytes.first == UInt8(ascii: "[") else { return nil }
     var scanner = JSONScanner(bytes[...])
-    try scanner.expect(UInt8(ascii: "["))
     var elements: [JSONText] = []
-    guard !scanner.skip(UInt8(ascii: "]")) else { return [] }
-    repeat {
-      elements.append(JSONText(checked: try scanner.value()))
-    } while scanner.skip(UInt8(ascii: ","))
+    try scanner.forEachElement { elements.append(JSONText(checked: try $0.value())) }
     return elements
   }
 
@@ -150,18 +146,9 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
   package init(_ message: String, at offset: Int, of text: some Collection<UInt8>) {
     self.offset = offset
     self.message = message
-    var line = 1
-    var column = 1
-    for byte in text.prefix(offset) {
-      if byte == UInt8(ascii: "\n") {
-        line += 1
-        column = 1
-      } else {
-        column += 1
-      }
-    }
-    self.line = line
-    self.column = column
+    let lines = text.prefix(offset).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    line = lines.count
+    column = (lines.last?.count ?? 0) + 1
   }
 }
 

@@ -19,20 +19,9 @@ package enum Hexadecimal {
   ///
   /// - Parameter digits: The digits in ASCII, in upper or lower case.
   package static func bytes(of digits: some Collection<UInt8>) -> [UInt8]? {
-    guard digits.count.isMultiple(of: 2) else { return nil }
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(digits.count / 2)
-    var high: UInt8?
-    for digit in digits {
-      guard let value = value(of: digit) else { return nil }
-      if let first = high {
-        bytes.append(first << 4 | value)
-        high = nil
-      } else {
-        high = value
-      }
-    }
-    return bytes
+    let values = digits.compactMap(value(of:))
+    guard values.count == digits.count, values.count.isMultiple(of: 2) else { return nil }
+    return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
   }
 
   private static func value(of digit: UInt8) -> UInt8? {

@@ -41,15 +41,9 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     try coder.append(value, forKey: key, replacing: stored, to: &bytes, during: operation)
     guard format == .json else { return Array("\"\(Data(bytes).base64EncodedString())\"".utf8)[...] }
     do {
-      // Text that is not JSON would make the whole file unreadable.
-      var scanner = JSONScanner(bytes[...])
-      let text = try scanner.value()
-      try scanner.expectEnd()
-      // Files with one entry per line need text without line ends. Most codecs write it so.
-      var compacted: [UInt8] = []
-      compacted.reserveCapacity(text.count)
-      JSONWriting.append(compacted: text, to: &compacted)
-      return compacted[...]
+      // Text that is not JSON would make the whole file unreadable, and files with one entry per line need text without
+      // line ends.
+      return try JSONText(bytes).bytes[...]
     } catch {
       throw coder.encodingError(error, forKey: key, during: operation)
     }
