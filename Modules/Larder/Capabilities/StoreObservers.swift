@@ -86,18 +86,14 @@ public final class StoreObservers: Sendable {
   ///
   /// - Parameter batch: The batch.
   public func report(_ batch: ChangeBatch<some Any>) {
-    guard !isEmpty else { return }
-    var changes = BoundedChanges()
-    changes.append(batch)
-    report(changes)
+    if !isEmpty { report(BoundedChanges(batch)) }
   }
 
   /// Reports that the entries of some keys were written, or may have been.
   ///
   /// - Parameter keys: The keys.
   public func report(_ keys: [StoreKey]) {
-    guard !isEmpty else { return }
-    report(keys.map(StoreChange.key))
+    if !isEmpty { report(keys.map(StoreChange.key)) }
   }
 
   /// Reports changes that were committed, or may have been.
@@ -106,10 +102,7 @@ public final class StoreObservers: Sendable {
   ///
   /// - Parameter changes: The changes.
   public func report(_ changes: [StoreChange]) {
-    guard !isEmpty else { return }
-    var bounded = BoundedChanges()
-    for change in changes { bounded.append(change) }
-    report(bounded)
+    if !isEmpty { report(BoundedChanges(changes)) }
   }
 
   /// Reports changes that were committed, or may have been.

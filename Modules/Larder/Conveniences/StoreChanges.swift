@@ -79,49 +79,25 @@ private final class PendingChanges: Sendable {
   /// More of them become one change of the whole range.
   private static let maximumCount = 256
 
-  private struct Waiter: Sendable {
-    let number: UInt64
-    let continuation: CheckedContinuation<Void, Never>
-  }
-
   private struct State {
-    /// The changes, of which the first ``takenCount`` were taken.
-    var changes: [StoreChange] = []
-    var takenCount = 0
+    var changes: ArraySlice<StoreChange> = []
     /// Whether the changes are a single one of the whole range, which also covers all later ones.
     var isWholeRange = false
     var isClosed = false
-    var waiters: [Waiter] = []
-    var lastNumber: UInt64 = 0
-
-    var isEmpty: Bool { takenCount == changes.count }
+    var waiters: [CheckedContinuation<Void, Never>] = []
 
     mutating func append(_ new: [StoreChange], of range: KeyRange) {
       guard !isWholeRange else { return }
-      if changes.count - takenCount + new.count > PendingChanges.maximumCount {
-        (changes, takenCount, isWholeRange) = ([.range(range)], 0, true)
-        return
+      if changes.count + new.count > PendingChanges.maximumCount {
+        (changes, isWholeRange) = ([.range(range)], true)
+      } else {
+        changes += new
       }
-      // A reader that never catches up never takes the last one.
-      if takenCount > PendingChanges.maximumCount {
-        changes.removeFirst(takenCount)
-        takenCount = 0
-      }
-      changes += new
     }
 
     mutating func takeFirst() -> StoreChange? {
-      guard !isEmpty else { return nil }
-      let change = changes[takenCount]
-      takenCount += 1
-      if isEmpty { (changes, takenCount, isWholeRange) = ([], 0, false) }
-      return change
-    }
-
-    /// Returns the waiters, which look for a change themselves.
-    mutating func takeWaiters() -> [Waiter] {
-      defer { waiters = [] }
-      return waiters
+      isWholeRange = false
+      return changes.popFirst()
     }
   }
 
@@ -133,19 +109,21 @@ private final class PendingChanges: Sendable {
   }
 
   func append(_ changes: [StoreChange]) {
-    let waiters = state.withLock { state in
-      state.append(changes, of: range)
-      return state.takeWaiters()
-    }
-    for waiter in waiters { waiter.continuation.resume() }
+    wakeAll { $0.append(changes, of: range) }
   }
 
   func close() {
+    wakeAll { $0.isClosed = true }
+  }
+
+  /// Changes the state, and resumes all waiters, which look for a change themselves.
+  private func wakeAll(_ change: (inout State) -> Void = { _ in }) {
     let waiters = state.withLock { state in
-      state.isClosed = true
-      return state.takeWaiters()
+      change(&state)
+      defer { state.waiters = [] }
+      return state.waiters
     }
-    for waiter in waiters { waiter.continuation.resume() }
+    for waiter in waiters { waiter.resume() }
   }
 
   /// Returns the next change, or `nil` after the task was cancelled or the store closed.
@@ -161,25 +139,18 @@ private final class PendingChanges: Sendable {
 
   /// Waits until there may be a change, the store is closed, or the task is cancelled.
   private func waitForChange() async {
-    let number = state.withLock { state in
-      state.lastNumber += 1
-      return state.lastNumber
-    }
     await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
+      await withCheckedContinuation { waiter in
         let isWaiting = state.withLock { state in
           // The task is checked under the lock: a cancellation after this check finds the waiter.
-          guard state.isEmpty, !state.isClosed, !Task.isCancelled else { return false }
-          state.waiters.append(Waiter(number: number, continuation: continuation))
+          guard state.changes.isEmpty, !state.isClosed, !Task.isCancelled else { return false }
+          state.waiters.append(waiter)
           return true
         }
-        if !isWaiting { continuation.resume() }
+        if !isWaiting { waiter.resume() }
       }
     } onCancel: {
-      let waiter = state.withLock { state in
-        state.waiters.firstIndex { $0.number == number }.map { state.waiters.remove(at: $0) }
-      }
-      waiter?.continuation.resume()
+      wakeAll()
     }
   }
 }

@@ -82,8 +82,7 @@ extension ObservableStore {
       clock: clock, areEqual: areEqual, observe: { observer in store()?.observe(range, observer) },
       read: {
         guard let store = store() else { return nil }
-        let (state, timeToLive) = try await read(store)
-        return StoreStates.Reading(state: state, timeToLive: timeToLive)
+        return try await read(store)
       })
   }
 }
@@ -126,12 +125,8 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
   /// The type of the errors.
   public typealias Failure = any Error
 
-  /// A state that was read.
-  struct Reading: Sendable {
-    let state: State
-    /// The time until a part of the state expires, or `nil` if no part does.
-    let timeToLive: Duration?
-  }
+  /// A state that was read, and the time until a part of it expires, or `nil` if no part does.
+  typealias Reading = (state: State, timeToLive: Duration?)
 
   /// Waits until a moment.
   typealias Wait = @Sendable () async throws -> Void
