@@ -64,15 +64,7 @@ extension DataStore where Value == [UInt8] {
     _ first: ViewKey<Self, First>, _ second: ViewKey<Self, Second>,
     _ body: @escaping @Sendable (inout First?, inout Second?) throws -> Result
   ) async throws -> Result {
-    var keys = JoinedKeys(self)
-    let slot1 = try keys.add(first)
-    let slot2 = try keys.add(second)
-    return try await keys.update { slots in
-      var (value1, value2) = (try slot1.value(in: slots), try slot2.value(in: slots))
-      let result = try body(&value1, &value2)
-      slots = [try slot1.encoded(value1, replacing: slots), try slot2.encoded(value2, replacing: slots)]
-      return result
-    }
+    try await update(joining: first, second) { values in try body(&values.0, &values.1) }
   }
 
   /// Updates three keys of views of this store as one step; see ``update(_:_:_:)``.
@@ -81,20 +73,7 @@ extension DataStore where Value == [UInt8] {
     _ first: ViewKey<Self, First>, _ second: ViewKey<Self, Second>, _ third: ViewKey<Self, Third>,
     _ body: @escaping @Sendable (inout First?, inout Second?, inout Third?) throws -> Result
   ) async throws -> Result {
-    var keys = JoinedKeys(self)
-    let slot1 = try keys.add(first)
-    let slot2 = try keys.add(second)
-    let slot3 = try keys.add(third)
-    return try await keys.update { slots in
-      var (value1, value2) = (try slot1.value(in: slots), try slot2.value(in: slots))
-      var value3 = try slot3.value(in: slots)
-      let result = try body(&value1, &value2, &value3)
-      slots = [
-        try slot1.encoded(value1, replacing: slots), try slot2.encoded(value2, replacing: slots),
-        try slot3.encoded(value3, replacing: slots),
-      ]
-      return result
-    }
+    try await update(joining: first, second, third) { values in try body(&values.0, &values.1, &values.2) }
   }
 
   /// Updates four keys of views of this store as one step; see ``update(_:_:_:)``.
@@ -104,72 +83,57 @@ extension DataStore where Value == [UInt8] {
     _ fourth: ViewKey<Self, Fourth>,
     _ body: @escaping @Sendable (inout First?, inout Second?, inout Third?, inout Fourth?) throws -> Result
   ) async throws -> Result {
-    var keys = JoinedKeys(self)
-    let slot1 = try keys.add(first)
-    let slot2 = try keys.add(second)
-    let slot3 = try keys.add(third)
-    let slot4 = try keys.add(fourth)
-    return try await keys.update { slots in
-      var (value1, value2) = (try slot1.value(in: slots), try slot2.value(in: slots))
-      var (value3, value4) = (try slot3.value(in: slots), try slot4.value(in: slots))
-      let result = try body(&value1, &value2, &value3, &value4)
-      slots = [
-        try slot1.encoded(value1, replacing: slots), try slot2.encoded(value2, replacing: slots),
-        try slot3.encoded(value3, replacing: slots), try slot4.encoded(value4, replacing: slots),
-      ]
-      return result
-    }
-  }
-}
-
-/// The keys of views that are updated in one step.
-private struct JoinedKeys<Base: DataStore> where Base.Value == [UInt8] {
-  /// A key and its position among the stored values.
-  struct Slot<Value: Sendable>: Sendable {
-    let view: TypedView<Base, Value>
-    let storedKey: StoreKey
-    let index: Int
-
-    func value(in slots: [[UInt8]?]) throws -> Value? {
-      try slots[index].map { try view.decode($0, storedAs: storedKey, during: .update) }
-    }
-
-    func encoded(_ value: Value?, replacing slots: [[UInt8]?]) throws -> [UInt8]? {
-      try value.map { try view.encode($0, storedAs: storedKey, replacing: slots[index], during: .update) }
+    try await update(joining: first, second, third, fourth) { values in
+      try body(&values.0, &values.1, &values.2, &values.3)
     }
   }
 
-  private let base: Base
-  private var views = JoinedViews<Base>()
-  private var storedKeys: [StoreKey] = []
-
-  init(_ base: Base) {
-    self.base = base
-  }
-
-  /// Adds a key.
-  ///
-  /// - Throws: ``StoreError`` with `invalidKey`.
-  mutating func add<Value>(_ key: ViewKey<Base, Value>) throws -> Slot<Value> {
-    views.add(key.view)
-    let storedKey = try key.view.storedKey(key.key, for: .update)
-    storedKeys.append(storedKey)
-    return Slot(view: key.view, storedKey: storedKey, index: storedKeys.count - 1)
-  }
-
-  /// Updates the stored values of the keys; see ``DataStore/update(_:_:)``.
-  ///
-  /// - Parameter body: A closure whose errors already name keys of the views.
-  func update<Result: Sendable>(
-    _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+  /// Updates keys of views of this store as one step; see ``update(_:_:_:)``.
+  private func update<each Item: Sendable, Result: Sendable>(
+    joining keys: repeat ViewKey<Self, each Item>,
+    by body: @escaping @Sendable (inout (repeat (each Item)?)) throws -> Result
   ) async throws -> Result {
-    try views.check(base, for: .update)
+    var views = JoinedViews<Self>()
+    var storedKeys: [StoreKey] = []
+    func slot<Element>(_ key: ViewKey<Self, Element>) throws -> ViewSlot<Self, Element> {
+      views.add(key.view)
+      let storedKey = try key.view.storedKey(key.key, for: .update)
+      defer { storedKeys.append(storedKey) }
+      return ViewSlot(view: key.view, storedKey: storedKey, index: storedKeys.count)
+    }
+    let slots = (repeat try slot(each keys))
+    try views.check(self, for: .update)
     do {
       return try await views.translatingErrors {
-        try await base.update(storedKeys) { slots in try BodyError.wrapping { try body(&slots) } }
+        try await update(storedKeys) { stored in
+          // Errors thrown here already name keys of the views.
+          try BodyError.wrapping {
+            var values = (repeat try (each slots).value(in: stored))
+            let result = try body(&values)
+            var encoded: [[UInt8]?] = []
+            repeat encoded.append(try (each slots).encoded(each values, replacing: stored))
+            stored = encoded
+            return result
+          }
+        }
       }
     } catch let bodyError as BodyError {
       throw bodyError.error
     }
+  }
+}
+
+/// A key of a view that is updated together with others, and its position among the stored values.
+private struct ViewSlot<Base: DataStore, Value: Sendable>: Sendable where Base.Value == [UInt8] {
+  let view: TypedView<Base, Value>
+  let storedKey: StoreKey
+  let index: Int
+
+  func value(in slots: [[UInt8]?]) throws -> Value? {
+    try slots[index].map { try view.decode($0, storedAs: storedKey, during: .update) }
+  }
+
+  func encoded(_ value: Value?, replacing slots: [[UInt8]?]) throws -> [UInt8]? {
+    try value.map { try view.encode($0, storedAs: storedKey, replacing: slots[index], during: .update) }
   }
 }
