@@ -7,11 +7,9 @@ package import Foundation
 extension Duration {
   /// The duration in microseconds, rounded up and clamped to the range of the type.
   package var microseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000)
-    let part = (attoseconds + 999_999_999_999) / 1_000_000_000_000
-    let (sum, overflowsToo) = whole.addingReportingOverflow(part)
-    return overflows || overflowsToo ? (seconds < 0 ? .min : .max) : sum
+    // Not by `components`, which traps if the seconds do not fit in an `Int64`.
+    let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000)
+    return Int64(clamping: rest > 0 ? whole + 1 : whole)
   }
 }
 
@@ -28,6 +26,7 @@ extension Date {
   package var microseconds: Int64 {
     let microseconds = timeIntervalSince1970 * 1_000_000
     guard microseconds.magnitude < 9e18 else { return microseconds > 0 ? .max : .min }
+    // `rounded()` calls into the C library on machines without an instruction for it.
     return Int64(microseconds + (microseconds < 0 ? -0.5 : 0.5))
   }
 
