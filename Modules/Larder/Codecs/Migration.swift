@@ -20,11 +20,9 @@ public struct Migration<Value: Sendable>: Sendable {
   }
 
   let readers: [Reader]
+}
 
-  private init(readers: [Reader]) {
-    self.readers = readers
-  }
-
+extension Migration {
   /// Creates a migration of the values of one version.
   ///
   /// - Parameters:

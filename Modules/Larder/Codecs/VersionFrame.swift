@@ -24,7 +24,9 @@ public struct VersionFrame: Sendable, Hashable {
 
   private static let versionName = "$version"
   private static let valueName = "$value"
+}
 
+extension VersionFrame {
   /// Finds the version of a value.
   ///
   /// - Parameters:
@@ -62,11 +64,6 @@ public struct VersionFrame: Sendable, Hashable {
       append(unsigned: UInt64(max(0, version)), to: &bytes)
       try encode(&bytes)
     }
-  }
-
-  private init(version: Int, value: Range<Int>) {
-    self.version = version
-    self.value = value
   }
 
   // MARK: JSON

@@ -130,7 +130,7 @@ extension DataStore {
     return state
   }
 
-  private func checkBatchSize(_ size: Int, for operation: StoreOperation) throws {
+  func checkBatchSize(_ size: Int, for operation: StoreOperation) throws {
     guard size < 1 else { return }
     throw StoreError(
       .invalidArgument, during: operation, store: information.name,

@@ -97,7 +97,13 @@ extension DataStore {
   private func rewrite(
     _ range: KeyRange, batchSize: Int, calling method: String, _ progress: (RewriteProgress) throws -> Void
   ) async throws -> RewriteProgress {
-    try checkRewriting(batchSize: batchSize, calling: method)
+    try checkBatchSize(batchSize, for: .update)
+    guard AnyDataStore(self).expiry == nil else {
+      throw StoreError(
+        .unsupported, during: .update, store: information.name,
+        message: "the entries expire, and writing them here would reset their deadlines; call \(method) on the store "
+          + "below the expiring one")
+    }
     var state = RewriteProgress()
     var remaining = range
     // The range after the keys that cannot be read, which lie between both.
@@ -122,20 +128,6 @@ extension DataStore {
         continue
       }
       try progress(state)
-    }
-  }
-
-  private func checkRewriting(batchSize: Int, calling method: String) throws {
-    guard batchSize >= 1 else {
-      throw StoreError(
-        .invalidArgument, during: .update, store: information.name,
-        message: "batchSize must be at least 1, not \(batchSize)")
-    }
-    guard AnyDataStore(self).expiry == nil else {
-      throw StoreError(
-        .unsupported, during: .update, store: information.name,
-        message: "the entries expire, and writing them here would reset their deadlines; call \(method) on the store "
-          + "below the expiring one")
     }
   }
 

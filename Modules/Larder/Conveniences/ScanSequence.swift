@@ -40,15 +40,10 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
     /// The part of the range that is not read yet, or `nil` at the end and after an error.
     fileprivate var remaining: KeyRange?
 
-    private var slice: ArraySlice<Element> = []
+    fileprivate var slice: ArraySlice<Element> = []
 
     /// The error of the damaged entry that follows the slice.
-    private var damage: StoreError?
-
-    fileprivate init(sequence: ScanSequence, remaining: KeyRange) {
-      self.sequence = sequence
-      self.remaining = remaining
-    }
+    fileprivate var damage: StoreError?
 
     /// Returns the next entry or key, or `nil` at the end and after an error.
     ///

@@ -37,10 +37,7 @@ package enum CallerContexts {
   /// The context of the current task, or `nil` if it has none.
   package static var current: (any CallerContext)? {
     guard areRegistered.load(ordering: .acquiring) else { return nil }
-    for source in sources.withLock({ $0 }) {
-      if let context = source() { return context }
-    }
-    return nil
+    return sources.withLock { $0 }.lazy.compactMap { $0() }.first
   }
 }
 

@@ -87,10 +87,7 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns the range of the keys that belong to both this range and another one.
   package func intersection(_ other: KeyRange) -> KeyRange {
-    let end =
-      if let upperBound, let otherBound = other.upperBound { min(upperBound, otherBound) } else {
-        upperBound ?? other.upperBound
-      }
+    let end = [upperBound, other.upperBound].compactMap(\.self).min()
     return KeyRange(from: max(lowerBound, other.lowerBound), upTo: end)
   }
 
