@@ -25,7 +25,7 @@ public struct StoreError: Error {
   public let code: Code
 
   /// The operation that failed.
-  public let operation: StoreOperation
+  public package(set) var operation: StoreOperation
 
   /// The name of the store, or an empty string if no store was involved.
   public let store: String
@@ -45,7 +45,7 @@ public struct StoreError: Error {
   public let isRetryable: Bool
 
   /// Whether the operation may have changed anything.
-  public let outcome: Outcome
+  public package(set) var outcome: Outcome
 
   /// Whether a stored value cannot be read although the store itself works, so that other entries may be readable.
   ///

@@ -37,13 +37,18 @@ package final class RunningOperations: Sendable {
     for continuation in ended { continuation.resume() }
   }
 
-  /// Runs an operation for which ``close()`` waits.
+  /// Runs an operation, for which closing waits.
   ///
-  /// - Throws: ``StoreError`` with `closed`, in the name of the store; the error of the body.
+  /// - Parameters:
+  ///   - operation: The operation, for the error.
+  ///   - information: The information of the store, for the error.
+  ///   - body: A closure that performs the operation.
+  /// - Throws: ``StoreError`` with `closed` if closing has begun; the error that `body` throws.
   package func run<Result>(
-    _ operation: StoreOperation, of store: StoreInformation, _ body: () async throws -> Result
+    _ operation: StoreOperation, of information: @autoclosure () -> StoreInformation,
+    _ body: () async throws -> Result
   ) async throws -> Result {
-    guard begin() else { throw store.closedError(for: operation) }
+    guard begin() else { throw information().closedError(for: operation) }
     defer { end() }
     return try await body()
   }

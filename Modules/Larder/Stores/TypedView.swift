@@ -34,7 +34,9 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   /// The running reads, including those that still decode values after the base has returned.
   private let reads: RunningOperations
+}
 
+extension TypedView {
   /// Creates a view of a store.
   ///
   /// - Parameters:
@@ -55,25 +57,12 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     reads = RunningOperations()
   }
 
-  /// Creates the same view of the same base, for ``weakReference()``.
-  private init(
-    _ base: Base, _ prefix: StoreKey, _ information: StoreInformation, _ coder: ValueCoder<Value>, _ codecName: String,
-    _ reads: RunningOperations
-  ) {
-    self.base = base
-    self.prefix = prefix
-    self.information = information
-    self.coder = coder
-    self.codecName = codecName
-    self.reads = reads
-  }
-
   // MARK: Reading
 
   /// Returns the value of a key; see ``DataStore/value(forKey:)``.
   public func value(forKey key: StoreKey) async throws -> Value? {
     let storedKey = try storedKey(key, for: .value)
-    return try await reading(for: .value) {
+    return try await reads.run(.value, of: information) {
       let bytes = try await translatingErrors { try await base.value(forKey: storedKey) }
       return try bytes.map { try decode($0, storedAs: storedKey, during: .value) }
     }
@@ -82,7 +71,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   /// Returns the values of several keys as they are at one moment; see ``DataStore/values(forKeys:)``.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try await reading(for: .values) {
+    return try await reads.run(.values, of: information) {
       let storedKeys = keys.map(storedKey)
       let values = try await translatingErrors { try await base.values(forKeys: storedKeys) }
       return try await BulkWork.run(atMost: keys.count) { [self] allowance in
@@ -97,7 +86,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   /// Returns the first entries of a range; see ``DataStore/entries(in:limit:order:)``.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await reading(for: .entries) {
+    try await reads.run(.entries, of: information) {
       let entries = try await translatingErrors {
         try await base.entries(in: storedRange(range), limit: limit, order: order)
       }
@@ -215,15 +204,6 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   private func viewKey(_ key: StoreKey) -> StoreKey {
     KeyTranslation(prefix: prefix).viewKey(key)
-  }
-
-  /// Runs a read, including the decoding of its values, so that closing waits for it.
-  func reading<Result>(
-    for operation: StoreOperation, _ body: () async throws -> Result
-  ) async throws -> Result {
-    guard reads.begin() else { throw information.closedError(for: operation) }
-    defer { reads.end() }
-    return try await body()
   }
 
   /// Runs an operation of the base, and translates the keys in its errors into those of the view.
@@ -364,7 +344,7 @@ extension TypedView: ExpirableStore where Base: ExpirableStore {
   /// Returns a value without moving a sliding deadline; see ``ExpirableStore/peekValue(forKey:)``.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     let storedKey = try storedKey(key, for: .value)
-    return try await reading(for: .value) {
+    return try await reads.run(.value, of: information) {
       let bytes = try await translatingErrors { try await base.peekValue(forKey: storedKey) }
       return try bytes.map { try decode($0, storedAs: storedKey, during: .value) }
     }
@@ -424,7 +404,12 @@ extension TypedView: ObservableStore where Base: ObservableStore {
   public func weakReference() -> @Sendable () -> Self? {
     let (base, prefix, information) = (base.weakReference(), prefix, information)
     let (coder, codecName, reads) = (coder, codecName, reads)
-    return { base().map { TypedView($0, prefix, information, coder, codecName, reads) } }
+    return {
+      base().map {
+        TypedView(
+          base: $0, prefix: prefix, coder: coder, codecName: codecName, information: information, reads: reads)
+      }
+    }
   }
 }
 

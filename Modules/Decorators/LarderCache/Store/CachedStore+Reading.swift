@@ -78,7 +78,9 @@ extension CachedStore {
     // A refresh must not begin before the entries have been checked again, because its results would displace them.
     defer { refresh(due) }
     if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value.map(value) } }
-    return try await running(.values) { try await load(keys, found, isReload: policy == .reload) }
+    return try await operations.run(.values, of: ownInformation) {
+      try await load(keys, found, isReload: policy == .reload)
+    }
   }
 
   /// Returns the first entries of a range from the base; see `DataStore`.
@@ -129,7 +131,7 @@ extension CachedStore {
       } catch  where part.load.keys.count > 1 && isFault(error, ofOthersThan: [key]) {
         // All readers concerned first share another load. If that fails as well, the key is read alone.
         guard isRetry else { return try await load(key, isReload: false, isRetry: true) }
-        return try await running(.value) { try await readBase([key])[0] }
+        return try await operations.run(.value, of: ownInformation) { try await readBase([key])[0] }
       }
     case .base(.leading(let fill, let part)):
       start(part.load, of: [key], [fill], isReload: isReload)

@@ -125,12 +125,6 @@ public final class CachedStore<Base: DataStore>: DataStore {
     if cache.hasBegunClosing { throw ownInformation.closedError(for: operation) }
   }
 
-  /// Runs an operation for which closing waits.
-  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard operations.begin() else { throw ownInformation.closedError(for: operation) }
-    defer { operations.end() }
-    return try await body()
-  }
 }
 
 extension CachedStore: CustomStringConvertible {
@@ -245,16 +239,9 @@ extension CachedStore {
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    // The values of every run are kept until the end. Values of a discarded run must not be released during the next
-    // one, inside the base.
-    let runs = Mutex<[[Value?]]>([])
-    return try await writing(keys, [], .update) { entries in
-      let result = try await base.update(keys) { slots in
-        let result = try body(&slots)
-        runs.withLock { $0.append(slots) }
-        return result
-      }
-      entries = runs.withLock { $0.last }.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
+    try await writing(keys, [], .update) { entries in
+      let (result, values) = try await base.updateReturningValues(keys, body)
+      entries = values.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
       return result
     }
   }
@@ -270,7 +257,7 @@ extension CachedStore {
     _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
     _ body: (inout [CachedEntry?]?) async throws -> Result
   ) async throws -> Result {
-    try await running(operation) {
+    try await operations.run(operation, of: ownInformation) {
       let write = cache.beginWrite(keys, ranges)
       var entries: [CachedEntry?]?
       do {
@@ -287,6 +274,23 @@ extension CachedStore {
 
   private func makeEntries(of boxes: [(any CachedValue)?], forKeys keys: [StoreKey]) -> [CachedEntry?] {
     zip(keys, boxes).map { key, box in makeEntry(of: box, forKey: key) }
+  }
+}
+
+extension DataStore {
+  /// Updates values as one atomic step, and returns those that the last run of the closure left; see `DataStore`.
+  func updateReturningValues<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> (result: Result, values: [Value?]?) {
+    // The values of every run are kept until the end. Values of a discarded run must not be released during the next
+    // one, inside the store.
+    let runs = Mutex<[[Value?]]>([])
+    let result = try await update(keys) { slots in
+      let result = try body(&slots)
+      runs.withLock { $0.append(slots) }
+      return result
+    }
+    return (result, runs.withLock { $0.last })
   }
 }
 

@@ -65,7 +65,7 @@ extension TieredStore {
     forKeys keys: [StoreKey], policy: LoadPolicy, as operation: StoreOperation
   ) async throws -> [Value?] {
     try information.check(keys, for: operation)
-    return try await running(operation) {
+    return try await operations.run(operation, of: information) {
       if policy != .reload {
         // The cache holds an entry only while no write of its key is running in the base. So each entry that is found was
         // that of the base at the moment of the snapshot, and no check of the keys' state is needed.

@@ -22,16 +22,9 @@ extension TieredStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    // The values of every run are kept until the end. Values of a discarded run must not be released during the next
-    // one, inside the base.
-    let runs = Mutex<[[Value?]]>([])
     return try await writing(keys, [], .update) { values in
-      let result = try await base.update(keys) { slots in
-        let result = try body(&slots)
-        runs.withLock { $0.append(slots) }
-        return result
-      }
-      values = runs.withLock { $0.last }.map { $0.map { $0.map(box) } }
+      let (result, left) = try await base.updateReturningValues(keys, body)
+      values = left.map { $0.map { $0.map(box) } }
       return result
     }
   }
@@ -65,18 +58,18 @@ extension TieredStore {
     _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
     _ body: (inout SharedLoad.Values?) async throws -> Result
   ) async throws -> Result {
-    try await running(operation) {
+    try await operations.run(operation, of: information) {
       let time = now()
       let write = state.withLock { Write(keys, ranges, in: &$0.busy) }
       // After an error, the state of the keys is known only to the base, and nothing is cached.
       defer { state.withLock { write.end(in: &$0.busy) } }
       do {
         try await removeCopies(of: keys, in: ranges)
-      } catch let error as StoreError {
+      } catch var error as StoreError {
         // The outcome in the cache may be unknown, but the base is unchanged.
-        throw StoreError(
-          error.code, during: operation, store: error.store, key: error.key, message: error.message,
-          underlying: error.underlying, isRetryable: error.isRetryable, outcome: .nothingChanged)
+        error.operation = operation
+        error.outcome = .nothingChanged
+        throw error
       }
       var values: SharedLoad.Values?
       let result: Result

@@ -113,11 +113,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public var statistics: TieredStoreStatistics { state.withLock { $0.statistics } }
 
   /// The current time, in microseconds since 1970.
-  func now() -> Int64 {
-    let microseconds = date().timeIntervalSince1970 * 1_000_000
-    // Far beyond every date that people use, and well within the range of the number.
-    return microseconds.magnitude < 9e18 ? Int64(microseconds) : 0
-  }
+  func now() -> Int64 { date().microseconds }
 
   // MARK: Lifecycle
 
@@ -135,13 +131,6 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     do { try await cache.close() } catch { failure = error }
     try await base.close()
     if let failure { throw failure }
-  }
-
-  /// Runs an operation for which closing waits.
-  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard operations.begin() else { throw information.closedError(for: operation) }
-    defer { operations.end() }
-    return try await body()
   }
 
   /// Records an error of the cache that no caller receives.
