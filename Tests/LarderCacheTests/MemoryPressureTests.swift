@@ -190,9 +190,8 @@ import Testing
   }
 
   private static func cache(_ monitor: MemoryPressureMonitor) -> MemoryCache<Int, Int> {
-    let cache = MemoryCache<Int, Int>(
-      entryLimit: 100, costLimit: nil, policy: .adaptive, timeToLive: .unlimited, clock: ContinuousClock(),
-      memoryPressure: monitor, cost: nil, onRemoval: nil)
+    let cache = MemoryCache<Int, Int>(entryLimit: 100, trimsUnderMemoryPressure: false)
+    cache.trim(by: monitor)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     return cache
   }
@@ -217,9 +216,8 @@ import Testing
   @Test func criticalPressureAlsoEvictsFreeEntries() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
-    let cache = MemoryCache<Int, Int>(
-      entryLimit: 100, costLimit: nil, policy: .adaptive, timeToLive: .unlimited, clock: ContinuousClock(),
-      memoryPressure: monitor, cost: { _, _ in 0 }, onRemoval: nil)
+    let cache = MemoryCache<Int, Int>(entryLimit: 100, trimsUnderMemoryPressure: false) { _, _ in 0 }
+    cache.trim(by: monitor)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     try #require(sources.all.first).handler(.critical)
     #expect(cache.count == 0)

@@ -179,14 +179,8 @@ struct SlotRecords: ~Copyable {
   private let records = SlotArray<Record>()
   // Empty if each entry costs 1.
   private let costs = SlotArray<Int>()
-  private let hasCosts: Bool
-
-  /// Creates records for a cache.
-  ///
-  /// - Parameter hasCosts: Whether entries may have a cost other than 1.
-  init(hasCosts: Bool) {
-    self.hasCosts = hasCosts
-  }
+  /// Whether entries may have a cost other than 1.
+  let hasCosts: Bool
 
   // MARK: One slot
 

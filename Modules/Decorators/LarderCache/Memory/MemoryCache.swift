@@ -74,20 +74,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///     each entry.
   ///   - onRemoval: A closure that is called after an entry was removed, on the thread that removed it, outside all
   ///     locks.
-  public convenience init(
+  public init(
     entryLimit: Int? = nil, costLimit: Int? = nil, policy: EvictionPolicy = .adaptive,
     timeToLive: CacheTimeToLive = .unlimited,
     clock: any Clock<Duration> = ContinuousClock(), trimsUnderMemoryPressure: Bool = true, cost: Cost? = nil,
     onRemoval: RemovalListener? = nil
-  ) {
-    self.init(
-      entryLimit: entryLimit, costLimit: costLimit, policy: policy, timeToLive: timeToLive, clock: clock,
-      memoryPressure: trimsUnderMemoryPressure ? .ofSystem : nil, cost: cost, onRemoval: onRemoval)
-  }
-
-  init(
-    entryLimit: Int?, costLimit: Int?, policy: EvictionPolicy, timeToLive: CacheTimeToLive, clock: any Clock<Duration>,
-    memoryPressure: MemoryPressureMonitor?, cost: Cost?, onRemoval: RemovalListener?
   ) {
     self.entryLimit = entryLimit ?? (costLimit == nil ? 10_000 : nil)
     let slotLimit = max(0, min(self.entryLimit ?? .max, 1 << 30))
@@ -108,7 +99,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       EvictionState(
         entryLimit: slotLimit, costLimit: costLimit, hasCosts: cost != nil, policy: policy,
         expires: timesToLive.areLimited))
-    memoryPressure?.add(self) { [weak self] pressure in self?.respond(to: pressure) }
+    if trimsUnderMemoryPressure { trim(by: .ofSystem) }
   }
 
   @inlinable
@@ -341,11 +332,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  private func respond(to pressure: MemoryPressure) {
-    switch pressure {
-    case .none: return
-    case .warning: trim(to: totalCost / 2)
-    case .critical: trim(to: -1)
+  /// Evicts entries whenever a monitor reports that the system is short of memory.
+  func trim(by monitor: MemoryPressureMonitor) {
+    monitor.add(self) { [weak self] pressure in
+      guard let self else { return }
+      switch pressure {
+      case .none: return
+      case .warning: trim(to: totalCost / 2)
+      case .critical: trim(to: -1)
+      }
     }
   }
 
