@@ -20,7 +20,7 @@ import Testing
   }
 
   private func deadline(_ microseconds: Int64, window: Int64? = nil) -> Deadline {
-    Deadline(WallTime(microseconds: microseconds), windowMicroseconds: window)
+    Deadline(time: WallTime(microseconds: microseconds), windowMicroseconds: window)
   }
 
   @Test func theNameAndTheFormatDependOnTheBase() {

@@ -20,17 +20,14 @@ public struct Deadline: Sendable, Hashable {
   /// The window of a sliding deadline in microseconds, at least 1, or `nil` if reads do not move the deadline.
   @usableFromInline
   let windowMicroseconds: Int64?
+}
 
+extension Deadline {
   /// Creates a deadline that reads do not move.
   ///
   /// - Parameter date: The first instant at which the entry is absent, rounded to the nearest microsecond.
   public init(_ date: Date) {
-    self.init(WallTime(date), windowMicroseconds: nil)
-  }
-
-  init(_ time: WallTime, windowMicroseconds: Int64?) {
-    self.time = time
-    self.windowMicroseconds = windowMicroseconds
+    self.init(time: WallTime(date), windowMicroseconds: nil)
   }
 
   /// The first instant at which the entry is absent.
@@ -60,7 +57,7 @@ public struct Deadline: Sendable, Hashable {
     let isFarOff = remaining > windowMicroseconds && remaining - windowMicroseconds > part
     guard remaining <= windowMicroseconds - part || isFarOff else { return nil }
     return now.advanced(byMicroseconds: windowMicroseconds).map {
-      Deadline($0, windowMicroseconds: windowMicroseconds)
+      Deadline(time: $0, windowMicroseconds: windowMicroseconds)
     }
   }
 }
@@ -79,7 +76,7 @@ extension Deadline {
       guard window == nil else { throw ExpiringFormatError("the value has a window but no deadline") }
       return nil
     }
-    self.init(WallTime(microseconds: expires), windowMicroseconds: window)
+    self.init(time: WallTime(microseconds: expires), windowMicroseconds: window)
   }
 }
 
@@ -89,12 +86,10 @@ extension TimeToLive {
     switch self {
     case .unlimited: nil
     case .limited(let timeToLive):
-      timeToLive.microsecondsRoundedUp.flatMap { now.advanced(byMicroseconds: $0) }.map {
-        Deadline($0, windowMicroseconds: nil)
-      }
+      now.advanced(byMicroseconds: timeToLive.microseconds).map { Deadline(time: $0, windowMicroseconds: nil) }
     case .sliding(let window):
-      window.microsecondsRoundedUp.flatMap { microseconds in
-        now.advanced(byMicroseconds: microseconds).map { Deadline($0, windowMicroseconds: microseconds) }
+      now.advanced(byMicroseconds: window.microseconds).map {
+        Deadline(time: $0, windowMicroseconds: window.microseconds)
       }
     case .until(let date): Deadline(date)
     }
@@ -120,46 +115,25 @@ extension TimeToLive {
   }
 }
 
-extension Duration {
-  /// The duration in microseconds, rounded up, or `nil` if that exceeds `Int64.max`.
-  var microsecondsRoundedUp: Int64? {
-    // Beyond this, even the whole seconds would overflow.
-    guard self < .seconds(Int64.max / 1_000_000) else { return nil }
-    let (seconds, attoseconds) = components
-    return seconds * 1_000_000 + (attoseconds + 999_999_999_999) / 1_000_000_000_000
-  }
-}
-
 /// A wall-clock time in microseconds.
 ///
 /// It is used in place of a `Date`, whose floating-point number would have to be rounded for each comparison.
 @usableFromInline
 struct WallTime: Sendable, Hashable {
-  /// A number of microseconds that fits in an `Int64` and lies in the far future.
-  private static let limit = 9e18
-
   /// The microseconds since 1970.
   @usableFromInline
   let microseconds: Int64
 
-  init(microseconds: Int64) {
-    self.microseconds = microseconds
-  }
+}
 
+extension WallTime {
   /// Creates the time nearest to a date, limited to the range of `Int64`.
   init(_ date: Date) {
-    let microseconds = date.timeIntervalSince1970 * 1_000_000
-    // `rounded()` calls into the C library on machines without an instruction for it.
-    let half = microseconds < 0 ? -0.5 : 0.5
-    if microseconds.magnitude < WallTime.limit {
-      self.microseconds = Int64(microseconds + half)
-    } else {
-      self.microseconds = microseconds > 0 ? .max : .min
-    }
+    microseconds = date.microseconds
   }
 
   /// The time as a date.
-  var date: Date { Date(timeIntervalSince1970: Double(microseconds) / 1_000_000) }
+  var date: Date { Date(microseconds: microseconds) }
 
   /// Returns a time that is later by a duration, or `nil` on overflow.
   func advanced(byMicroseconds duration: Int64) -> WallTime? {

@@ -86,13 +86,6 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   /// The encoded type, a value with its deadline.
   public typealias Value = Expiring<Base.Value>
 
-  /// The first byte of a value that is not JSON.
-  private enum Mark {
-    static var noDeadline: UInt8 { 1 }
-    static var deadline: UInt8 { 2 }
-    static var deadlineAndWindow: UInt8 { 3 }
-  }
-
   /// The codec of the values.
   public let base: Base
 
@@ -133,16 +126,10 @@ public struct ExpiringCodec<Base: Codec>: Codec {
       try base.encode(expiring.value, into: &bytes, context: context)
       bytes.append(UInt8(ascii: "}"))
     case .cbor, .binary:
-      switch (deadline, deadline?.windowMicroseconds) {
-      case (nil, _): bytes.append(Mark.noDeadline)
-      case (let deadline?, nil):
-        bytes.append(Mark.deadline)
-        withUnsafeBytes(of: deadline.time.microseconds.bigEndian) { bytes.append(contentsOf: $0) }
-      case (let deadline?, let window?):
-        bytes.append(Mark.deadlineAndWindow)
-        withUnsafeBytes(of: deadline.time.microseconds.bigEndian) { bytes.append(contentsOf: $0) }
-        withUnsafeBytes(of: window.bigEndian) { bytes.append(contentsOf: $0) }
-      }
+      let window = deadline?.windowMicroseconds
+      bytes.append(deadline == nil ? 1 : window == nil ? 2 : 3)
+      if let deadline { withUnsafeBytes(of: deadline.time.microseconds.bigEndian) { bytes.append(contentsOf: $0) } }
+      if let window { withUnsafeBytes(of: window.bigEndian) { bytes.append(contentsOf: $0) } }
       try base.encode(expiring.value, into: &bytes, context: context)
     }
   }
@@ -165,15 +152,11 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     }
   }
 
-  /// Returns how many numbers follow the first byte of a value that is not JSON.
+  /// Returns how many numbers follow the first byte of a value that is not JSON, which is one more than that.
   private func numberCount(of mark: UInt8?) throws -> Int {
-    switch mark {
-    case Mark.noDeadline: 0
-    case Mark.deadline: 1
-    case Mark.deadlineAndWindow: 2
-    case nil: throw ExpiringFormatError("the value is empty; it must begin with its deadline")
-    default: throw ExpiringFormatError("the value does not begin with a deadline")
-    }
+    guard let mark else { throw ExpiringFormatError("the value is empty; it must begin with its deadline") }
+    guard (1...3).contains(mark) else { throw ExpiringFormatError("the value does not begin with a deadline") }
+    return Int(mark) - 1
   }
 
   private func decode(binary bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
@@ -182,9 +165,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     guard bytes.byteCount > numberCount * size else { throw ExpiringFormatError("the deadline is truncated") }
     func number(_ index: Int) -> Int64? {
       guard index < numberCount else { return nil }
-      return bytes.withUnsafeBytes {
-        Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 1 + index * size, as: Int64.self))
-      }
+      return Int64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 1 + index * size, as: Int64.self))
     }
     let deadline = try Deadline(expires: number(0), window: number(1))
     let value = try base.decode(bytes.extracting(droppingFirst: 1 + numberCount * size), context: context)
@@ -193,19 +174,12 @@ public struct ExpiringCodec<Base: Codec>: Codec {
 
   private func decode(json bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
     let members = try members(of: bytes.withUnsafeBytes { Array($0)[...] })
-    let deadline = try Deadline(expires: members.expires, window: members.window)
-    return Expiring(
-      try members.value.withUnsafeBytes { try base.decode($0.bytes, context: context) }, deadline: deadline)
+    let value = try members.value.withUnsafeBytes { try base.decode($0.bytes, context: context) }
+    return Expiring(value, deadline: members.deadline)
   }
 
-  /// The members of a value in JSON.
-  private struct Members {
-    var expires: Int64?
-    var window: Int64?
-    var value: ArraySlice<UInt8>
-  }
-
-  private func members(of json: ArraySlice<UInt8>) throws -> Members {
+  /// Returns the deadline and the bytes of the base in a value in JSON.
+  private func members(of json: ArraySlice<UInt8>) throws -> (deadline: Deadline?, value: ArraySlice<UInt8>) {
     var expires: Int64?
     var window: Int64?
     var value: ArraySlice<UInt8>?
@@ -226,7 +200,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     }
     try scanner.expectEnd()
     guard let value else { throw ExpiringFormatError("an expiring value must have a member value") }
-    return Members(expires: expires, window: window, value: value)
+    return (try Deadline(expires: expires, window: window), value)
   }
 
   private func microseconds(_ text: ArraySlice<UInt8>) throws -> Int64 {

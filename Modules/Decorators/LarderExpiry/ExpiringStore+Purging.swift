@@ -194,22 +194,12 @@ struct WritePurge: Sendable {
 /// purging.cancel()
 /// ```
 public struct ExpiryPurger: Sendable {
-  private let storeName: String
-  private let interval: Duration
-  private let clock: any Clock<Duration>
+  fileprivate let storeName: String
+  fileprivate let interval: Duration
+  fileprivate let clock: any Clock<Duration>
 
   /// Purges the store, or returns `nil` if it no longer exists.
-  private let purge: @Sendable () async throws -> Int?
-
-  init(
-    storeName: String, interval: Duration, clock: any Clock<Duration>,
-    purge: @escaping @Sendable () async throws -> Int?
-  ) {
-    self.storeName = storeName
-    self.interval = interval
-    self.clock = clock
-    self.purge = purge
-  }
+  fileprivate let purge: @Sendable () async throws -> Int?
 
   /// Waits for the interval and purges the store, repeatedly.
   ///
@@ -229,9 +219,7 @@ public struct ExpiryPurger: Sendable {
         try await clock.sleep(for: interval)
         guard try await purge() != nil else { return }
       }
-    } catch is CancellationError {
-      return
-    } catch StoreError.Code.closed {
+    } catch is CancellationError, StoreError.Code.closed {
       return
     }
   }

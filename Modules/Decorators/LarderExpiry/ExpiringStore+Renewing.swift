@@ -44,27 +44,28 @@ extension ExpiringStore {
     }
   }
 
-  /// Returns whether a read of an entry with a pending renewal must restart the writing of renewals.
-  func needsRetry(_ renewal: Renewal?, at now: WallTime) -> Bool {
-    guard renewal != nil else { return false }
-    return renewals.withLock { $0.isStalled(at: now) }
+  /// Returns whether a read must renew the deadline of an entry, or `nil` if the entry has expired.
+  ///
+  /// It must also restart the writing of a renewal that failed. The deadline that counts is the renewed one, so the next
+  /// read that is due may be far off.
+  ///
+  /// - Parameters:
+  ///   - found: The deadline of the entry in the base.
+  ///   - renewal: The renewal of the key that was pending before the base was read.
+  ///   - now: The time of the read.
+  func isRenewalDue(for found: Deadline, _ renewal: Renewal?, at now: WallTime) -> Bool? {
+    let deadline = renewal?.deadline(inPlaceOf: found) ?? found
+    guard !deadline.isPast(at: now) else { return nil }
+    return deadline.moved(byReadAt: now) != nil || renewal != nil && renewals.withLock { $0.isStalled(at: now) }
   }
 
   /// Returns whether an entry with a sliding deadline is live for a read, and renews the deadline if that is due.
   ///
-  /// It also restarts the writing of a renewal that failed. The deadline that counts is the renewed one, so the next
-  /// read that is due may be far off.
-  ///
-  /// - Parameters:
-  ///   - key: The key of the entry.
-  ///   - found: The deadline of the entry in the base.
-  ///   - renewal: The renewal of the key that was pending before the base was read.
-  ///   - now: The time of the read.
+  /// - Parameter key: The key of the entry. For the others, see ``isRenewalDue(for:_:at:)``.
   @usableFromInline
   func readSliding(_ key: StoreKey, _ found: Deadline, _ renewal: Renewal?, at now: WallTime) -> Bool {
-    let deadline = renewal?.deadline(inPlaceOf: found) ?? found
-    guard !deadline.isPast(at: now) else { return false }
-    if deadline.moved(byReadAt: now) != nil || needsRetry(renewal, at: now) { renew([(key, found)]) }
+    guard let isDue = isRenewalDue(for: found, renewal, at: now) else { return false }
+    if isDue { renew([(key, found)]) }
     return true
   }
 

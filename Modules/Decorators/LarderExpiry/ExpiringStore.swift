@@ -136,9 +136,8 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     let values = found.indices.map { index -> Value? in
       guard let entry = found[index], let stored = entry.deadline else { return found[index]?.value }
       let renewal = pending.isEmpty ? nil : pending[index]
-      let deadline = renewal?.deadline(inPlaceOf: stored) ?? stored
-      guard !deadline.isPast(at: now) else { return nil }
-      if deadline.moved(byReadAt: now) != nil || needsRetry(renewal, at: now) { due.append((keys[index], stored)) }
+      guard let isDue = isRenewalDue(for: stored, renewal, at: now) else { return nil }
+      if isDue { due.append((keys[index], stored)) }
       return entry.value
     }
     renew(due)
@@ -240,7 +239,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     for index in changes.indices {
       switch changes[index] {
       case .set(let key, let value):
-        let timeToLive = batch.timeToLive(at: index) ?? timeToLive
+        let timeToLive = batch.timesToLive[index] ?? timeToLive
         try timeToLive.check(for: .apply, of: base.information)
         let deadline = timeToLive.deadline(from: now)
         let isOver = deadline?.isPast(at: now) ?? false
@@ -354,18 +353,13 @@ public struct ExpiringBatch<Value> {
   public private(set) var changes: ChangeBatch<Value>
 
   /// The specified times to live, by the index of the change.
-  private var timesToLive: [Int: TimeToLive] = [:]
+  fileprivate var timesToLive: [Int: TimeToLive] = [:]
 
   /// Creates a batch.
   ///
   /// - Parameter changes: The first changes, with the default time to live of the store. Defaults to none.
   public init(_ changes: ChangeBatch<Value> = []) {
     self.changes = changes
-  }
-
-  /// Returns the time to live of a change, or `nil` if none was specified.
-  func timeToLive(at index: Int) -> TimeToLive? {
-    timesToLive.isEmpty ? nil : timesToLive[index]
   }
 
   /// Adds a change that stores a value under a key.
