@@ -28,5 +28,17 @@ import Testing
     // Behind an existential, the queue is still one.
     #expect(try await AnyDataStore(queue).queue?.counts() == QueueCounts(dead: 1))
   }
+
+  @Test func deathsOfAQueueBehindAnExistentialAreCounted() async throws {
+    let configuration = StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate)
+    let queue = try await MemoryStore<[UInt8]>().queue(
+      of: String.self, prefix: "q/", codec: .json(), configuration: configuration
+    )
+    let metered = AnyDataStore(queue).metered()
+    try await queue.enqueue([QueueInput("a")])
+    let delivery = try #require(try await queue.receive(lease: .seconds(60)).first)
+    try await queue.release(delivery.receipt)
+    #expect(metered.report()["death"]?.count == 1)
+  }
 }
 #endif

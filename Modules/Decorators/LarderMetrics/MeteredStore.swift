@@ -31,7 +31,9 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   /// The observation of the dead letters of a queue.
   private let deaths: StoreObservation?
+}
 
+extension MeteredStore {
   /// Creates a store that records the operations of another one with a meter.
   ///
   /// - Parameters:
@@ -43,7 +45,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     self.base = base
     self.meter = meter
     self.size = size
-    deaths = nil
+    deaths = AnyDataStore(base).queue?.observeDeaths { [meter] _ in meter.record("death", .zero) }
   }
 
   /// Returns a report of the measurements so far.
@@ -220,7 +222,7 @@ extension MeteredStore: ObservableStore where Base: ObservableStore {
   /// Returns a closure that returns this store as long as something else holds the base.
   public func weakReference() -> @Sendable () -> Self? {
     let (base, meter, size) = (base.weakReference(), meter, size)
-    return { base().map { MeteredStore($0, meter: meter, size: size) } }
+    return { base().map { MeteredStore(base: $0, meter: meter, size: size, deaths: nil) } }
   }
 }
 
@@ -228,19 +230,6 @@ extension MeteredStore: ObservableStore where Base: ObservableStore {
 ///
 /// The time of a delivery is that since the item was enqueued, delays included. The wait for an item is no operation.
 extension MeteredStore: DurableQueue where Base: DurableQueue {
-  /// Creates a queue that records the operations, deliveries and dead letters of another one with a meter.
-  ///
-  /// - Parameters:
-  ///   - base: The queue to measure.
-  ///   - meter: The meter that records the operations.
-  ///   - size: A closure that returns the size of an item in bytes. Defaults to `nil`, which counts no bytes.
-  public init(queue base: Base, meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) {
-    self.base = base
-    self.meter = meter
-    self.size = size
-    deaths = base.observeDeaths { [meter] _ in meter.record("death", .zero) }
-  }
-
   /// Leases items of the base, and counts the deliveries; see `DurableQueue`.
   public func receive(max: Int, lease: Duration) async throws -> [Delivery<Value>] {
     let deliveries = try await meter.measure(capability: .receive) { try await base.receive(max: max, lease: lease) }
@@ -259,34 +248,6 @@ extension MeteredStore: DurableQueue where Base: DurableQueue {
     meter.record(
       delivery.attempt == 1 ? "delivery" : "redelivery",
       .seconds(max(0, Date.now.timeIntervalSince(delivery.enqueueDate))))
-  }
-}
-
-extension DurableQueue {
-  /// Returns a decorator that measures every operation, delivery and death of this queue; see ``MeteredStore``.
-  ///
-  /// - Parameters:
-  ///   - name: The name of the queue in reports, metrics, logs and spans. Defaults to the queue's own name.
-  ///   - size: A closure that returns the size of an item in bytes. Defaults to `nil`, which counts no bytes.
-  ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
-  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
-  public func metered(
-    as name: String? = nil, size: (@Sendable (Value) -> Int)? = nil, slowThreshold: Duration = .milliseconds(100),
-    logger: Logger? = Logger(label: "larder")
-  ) -> MeteredStore<Self> {
-    metered(
-      by: StoreMeter(
-        name: name ?? information.name, countsBytes: size != nil, slowThreshold: slowThreshold, logger: logger),
-      size: size)
-  }
-
-  /// Returns a decorator that measures this queue with your own meter; see ``MeteredStore``.
-  ///
-  /// - Parameters:
-  ///   - meter: The meter that records the operations.
-  ///   - size: A closure that returns the size of an item in bytes. Defaults to `nil`, which counts no bytes.
-  public func metered(by meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) -> MeteredStore<Self> {
-    MeteredStore(queue: self, meter: meter, size: size)
   }
 }
 

@@ -44,12 +44,8 @@ final class OperationMeter: Sendable {
   init(_ name: String, store: String, countsBytes: Bool, factory: (any MetricsFactory)?) {
     self.name = name
     self.countsBytes = countsBytes
-    if let factory {
-      makeInstruments = {
-        OperationInstruments(name, store: store, countsBytes: countsBytes, factory: factory)
-      }
-    } else {
-      makeInstruments = nil
+    makeInstruments = factory.map { factory -> @Sendable () -> OperationInstruments in
+      { OperationInstruments(name, store: store, countsBytes: countsBytes, factory: factory) }
     }
   }
 

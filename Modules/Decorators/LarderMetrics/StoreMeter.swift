@@ -128,11 +128,6 @@ public final class StoreMeter: Sendable {
   struct Run {
     @usableFromInline let start: Int64
     @usableFromInline let span: RunSpan?
-
-    init(start: Int64, span: RunSpan?) {
-      self.start = start
-      self.span = span
-    }
   }
 
   /// Measures an asynchronous operation of a store.
