@@ -70,18 +70,10 @@ public struct BatchBounds<Value>: Sendable {
 /// The size of a batch.
 struct BatchSize: Hashable, Sendable {
   /// The number of changes.
-  var changes: Int
+  var changes = 0
 
   /// The number of bytes of their keys and values, or 0 if bytes are not counted.
-  var bytes: Int
-
-  /// Creates a size.
-  ///
-  /// Defaults to zero.
-  init(changes: Int = 0, bytes: Int = 0) {
-    self.changes = changes
-    self.bytes = bytes
-  }
+  var bytes = 0
 
   /// Returns whether the size is within a limit.
   func fits(in limit: BatchSize) -> Bool {

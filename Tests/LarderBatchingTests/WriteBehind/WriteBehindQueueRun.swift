@@ -123,7 +123,7 @@ struct WriteBehindQueueRun: HistoryRun {
       let isQuiet = isQuiet
       if !isQuiet { drains.append((caller, nil)) }
       settle()
-      let (arrival, consequences, isFirst) = queue.close(caller, at: time)
+      let ((arrival, isFirst), consequences) = queue.close(caller, at: time)
       numbers.append(nil)
       try expect(isFirst, "closing is not the first")
       if case .waits(let number) = arrival { numbers[caller] = number }
@@ -138,9 +138,9 @@ struct WriteBehindQueueRun: HistoryRun {
         settle()
         told[caller] = .cancelled
       }
-      let left = queue.leave(number, at: time)
+      let (left, consequences) = queue.leave(number, at: time)
       try expect((left?.0 == caller) == (index != nil), "\(caller) leaves at the wrong time")
-      if let (_, _, consequences) = left { try check(consequences) }
+      if left != nil { try check(consequences) }
     case .endTurn:
       runningTurn = nil
       settle()

@@ -28,7 +28,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     /// The queue is closed.
     case refused
     /// There is no room for the write.
-    case fails(StoreError)
+    case fails(any Error)
   }
 
   /// The action to take on the flusher.
@@ -52,7 +52,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     var resumptions: [Resumption] = []
     var flusher = FlusherCall.none
     /// Changes that are no longer needed, to be released outside the lock.
-    var released: [PendingChanges<Value>] = []
+    var released: PendingChanges<Value>?
   }
 
   /// The next step of the flusher.
@@ -150,58 +150,49 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///   - caller: The caller, which is resumed later if it has to wait.
   ///   - now: The current time.
   mutating func arrive(_ request: Request, _ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
-    var consequences = Consequences()
-    guard !isClosed else { return (.refused, consequences) }
+    guard !isClosed else { return (.refused, Consequences()) }
     var arrival = Arrival.begins
     if waiters.isEmpty, let outcome = serve(request, at: now) {
-      if case .full(let error) = outcome { arrival = .fails(error) }
+      if case .finished(let error?) = outcome { arrival = .fails(error) }
     } else {
       arrival = .waits(waiters.append(Waiting(request: request, caller: caller)))
     }
-    settle(at: now, &consequences)
-    return (arrival, consequences)
+    return (arrival, settle(at: now))
   }
 
   /// Admits a caller that waits until everything accepted is written.
   mutating func drain(_ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
-    var consequences = Consequences()
-    guard !isClosed else { return (.refused, consequences) }
+    guard !isClosed else { return (.refused, Consequences()) }
     let flush = pending.isEmpty ? nextFlush - 1 : nextFlush
-    guard !isOver(flush) else { return (.begins, consequences) }
+    guard !isOver(flush) else { return (.begins, Consequences()) }
     let number = drains.append(Drain(flush: flush, caller: caller))
-    settle(at: now, &consequences)
-    return (.waits(number), consequences)
+    return (.waits(number), settle(at: now))
   }
 
   /// Closes the queue for a caller that waits until all earlier callers were served and everything is written.
   ///
-  /// - Returns: The answer, the actions to take, and whether the caller is the first to close the queue.
-  mutating func close(_ caller: Caller, at now: Duration) -> (Arrival, Consequences, isFirst: Bool) {
-    var consequences = Consequences()
+  /// - Returns: The answer, whether the caller is the first to close the queue, and the actions to take.
+  mutating func close(_ caller: Caller, at now: Duration) -> ((Arrival, isFirst: Bool), Consequences) {
     let isFirst = !isClosed
     isClosed = true
-    guard !isQuiet else { return (.begins, consequences, isFirst) }
+    guard !isQuiet else { return ((.begins, isFirst), Consequences()) }
     let number = drains.append(Drain(flush: nil, caller: caller))
-    settle(at: now, &consequences)
-    return (.waits(number), consequences, isFirst)
+    return ((.waits(number), isFirst), settle(at: now))
   }
 
   /// Removes a waiter that gives up.
   ///
-  /// - Returns: The caller and its request, to be released outside the lock, or `nil` if it was already served.
-  mutating func leave(_ number: UInt64, at now: Duration) -> (Caller, Request, Consequences)? {
-    guard let waiting = waiters.remove(number) else { return nil }
-    var consequences = Consequences()
-    settle(at: now, &consequences)
-    return (waiting.caller, waiting.request, consequences)
+  /// - Returns: The caller and its request, to be released outside the lock, or `nil` if it was already served, and the
+  ///   actions to take.
+  mutating func leave(_ number: UInt64, at now: Duration) -> ((Caller, Request)?, Consequences) {
+    guard let waiting = waiters.remove(number) else { return (nil, Consequences()) }
+    return ((waiting.caller, waiting.request), settle(at: now))
   }
 
   /// Ends a caller's turn.
   mutating func endTurn(at now: Duration) -> Consequences {
-    var consequences = Consequences()
     isTurn = false
-    settle(at: now, &consequences)
-    return consequences
+    return settle(at: now)
   }
 
   /// Returns the failures and frees their space.
@@ -209,9 +200,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     let taken = failures
     failures = []
     failedSize = BatchSize()
-    var consequences = Consequences()
-    settle(at: now, &consequences)
-    return (taken, consequences)
+    return (taken, settle(at: now))
   }
 
   // MARK: The flusher
@@ -241,9 +230,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     flusher = .deciding
     failures += newFailures
     failedSize = newFailures.reduce(into: failedSize) { $0 += $1.size }
-    var consequences = Consequences()
-    if let changes = inFlight.take() { consequences.released.append(changes) }
-    settle(at: now, &consequences)
+    let written = inFlight.take()
+    var consequences = settle(at: now)
+    consequences.released = written
     return consequences
   }
 
@@ -268,17 +257,12 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return isClosed || !waiters.isEmpty || !drains.isEmpty || pending.size.reaches(half)
   }
 
-  /// Serves all waiters that can be served.
-  private mutating func settle(at now: Duration, _ consequences: inout Consequences) {
+  /// Serves all waiters that can be served, and returns the actions to take.
+  private mutating func settle(at now: Duration) -> Consequences {
+    var consequences = Consequences()
     while let first = waiters.first, let outcome = serve(first.request, at: now) {
       waiters.removeFirst()
-      let result: TurnOutcome =
-        switch outcome {
-        case .accepted: .finished(nil)
-        case .turn: .turn
-        case .full(let error): .finished(error)
-        }
-      consequences.resumptions.append(Resumption(caller: first.caller, outcome: result))
+      consequences.resumptions.append(Resumption(caller: first.caller, outcome: outcome))
     }
     while let drain = drains.first, drain.flush.map(isOver) ?? isQuiet {
       drains.removeFirst()
@@ -292,18 +276,13 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
       flusher = .deciding
       consequences.flusher = .wake
     }
-  }
-
-  private enum Service {
-    case accepted
-    case turn
-    case full(StoreError)
+    return consequences
   }
 
   /// Serves the first request.
   ///
-  /// - Returns: The result, or `nil` if the request has to wait.
-  private mutating func serve(_ request: Request, at now: Duration) -> Service? {
+  /// - Returns: The outcome, or `nil` if the request has to wait.
+  private mutating func serve(_ request: Request, at now: Duration) -> TurnOutcome? {
     guard !isTurn else { return nil }
     switch request {
     case .turn:
@@ -314,10 +293,10 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
       if (unwrittenSize + failedSize + batch.size).fits(in: limit) {
         if pending.isEmpty { pendingSince = now }
         pending.add(batch)
-        return .accepted
+        return .finished(nil)
       }
       guard isDrained, let error = firstError else { return nil }
-      return .full(isFull(error))
+      return .finished(isFull(error))
     }
   }
 }

@@ -196,14 +196,4 @@ public struct WriteBehindStatistics: Sendable, Hashable {
 
   /// The number of failed changes that were not yet taken.
   public let failedChanges: Int
-
-  init(
-    pendingChanges: Int, pendingBytes: Int, oldestAge: Duration?, waitingCallers: Int, failedChanges: Int
-  ) {
-    self.pendingChanges = pendingChanges
-    self.pendingBytes = pendingBytes
-    self.oldestAge = oldestAge
-    self.waitingCallers = waitingCallers
-    self.failedChanges = failedChanges
-  }
 }

@@ -121,10 +121,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///
   /// - Returns: The failures since the last call, the first one first.
   public func takeFailures() -> [WriteBehindFailure<Value>] {
-    let now = self.now
-    let (failures, consequences) = queue.withLock { $0.takeFailures(at: now) }
-    carryOut(consequences)
-    return failures
+    change { $0.takeFailures(at: $1) }
   }
 
   // MARK: Writing
@@ -171,10 +168,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``, which you can still call;
   ///   the errors of the base. The store is closed even if this method throws.
   public func close() async throws {
-    let now = self.now
     let call = PendingCall()
-    let (arrival, consequences, isFirst) = queue.withLock { $0.close(call, at: now) }
-    carryOut(consequences)
+    let (arrival, isFirst) = change { $0.close(call, at: $1) }
     if case .waits = arrival { _ = await call.wait() }
     try await base.close()
     if isFirst { try throwFirstError() }
@@ -187,22 +182,16 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     during operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
     try await wait(for: .turn, during: operation)
-    defer {
-      let now = self.now
-      carryOut(queue.withLock { $0.endTurn(at: now) })
-    }
+    defer { change { ((), $0.endTurn(at: $1)) } }
     return try await body()
   }
 
   /// Waits until a write is accepted, or until the caller's turn begins, which the caller must then end.
   private func wait(for request: Queue.Request, during operation: StoreOperation) async throws {
     if Task.isCancelled, !isClosed { throw CancellationError() }
-    let now = self.now
     let call = PendingCall()
-    let (arrival, consequences) = queue.withLock { $0.arrive(request, call, at: now) }
-    carryOut(consequences)
     let number: UInt64
-    switch arrival {
+    switch change({ $0.arrive(request, call, at: $1) }) {
     case .begins: return
     case .refused: throw base.information.closedError(for: operation)
     case .fails(let error): throw error
@@ -211,9 +200,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     let result = await withTaskCancellationHandler {
       await call.wait()
     } onCancel: {
-      let now = self.now
-      guard let (call, _, consequences) = queue.withLock({ $0.leave(number, at: now) }) else { return }
-      carryOut(consequences)
+      guard let (call, _) = change({ $0.leave(number, at: $1) }) else { return }
       call.end(.finished(CancellationError()))
     }
     if case .finished(let error?) = result { throw error }
@@ -229,16 +216,26 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// - Returns: Whether the store is open.
   @discardableResult
   func drain() async -> Bool {
-    let now = self.now
     let call = PendingCall()
-    let (arrival, consequences) = queue.withLock { $0.drain(call, at: now) }
-    carryOut(consequences)
-    switch arrival {
+    switch change({ $0.drain(call, at: $1) }) {
     case .waits: _ = await call.wait()
     case .refused: return false
     case .begins, .fails: break
     }
     return true
+  }
+
+  /// Changes the queue, and carries out what follows.
+  ///
+  /// - Parameter body: A closure that changes the queue at the given time.
+  private func change<Result: Sendable>(
+    _ body: (inout Queue, _ now: Duration) -> (Result, Queue.Consequences)
+  ) -> Result {
+    // Read outside the lock, because the clock is the user's.
+    let now = self.now
+    let (result, consequences) = queue.withLock { body(&$0, now) }
+    carryOut(consequences)
+    return result
   }
 
   func carryOut(_ consequences: Queue.Consequences) {
