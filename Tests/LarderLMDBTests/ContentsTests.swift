@@ -150,11 +150,7 @@ import Testing
       var catalog: MDB_dbi = 0
       try LMDBError.check(mdb_dbi_open(transaction.pointer, StoreCatalog.name, 0, &catalog))
       let record = Array(#"{"codec":"cbor","extra":{"a":[1]},"format":1} "#.utf8)
-      try StoreKey("default").withUnsafeBytes { key in
-        try record.withUnsafeBytes {
-          try RawDatabase(transaction: transaction.pointer, identifier: catalog).setValue($0, forKey: key)
-        }
-      }
+      try RawDatabase(transaction: transaction.pointer, identifier: catalog).setValue(record, forKey: "default")
     }
     try await LMDBStore<Note>(in: environment, contents: "notes").close()
     try await environment.close()

@@ -171,11 +171,7 @@ import Testing
     let handle = environment.handle
     try await handle.environment.writer.write(for: handle, during: .write) { transaction, _ in
       for key in damaged {
-        try key.withUnsafeBytes { key in
-          try [0xFF, 0x00].withUnsafeBytes {
-            try RawDatabase(transaction: transaction, identifier: identifier).setValue($0, forKey: key)
-          }
-        }
+        try RawDatabase(transaction: transaction, identifier: identifier).setValue([0xFF, 0x00], forKey: key)
       }
     }
     let report = try await store.verify()
@@ -207,11 +203,8 @@ import Testing
       try await handle.environment.writer.write(for: handle, during: .write) { transaction, _ in
         var identifier: MDB_dbi = 0
         try LMDBError.check(mdb_dbi_open(transaction, StoreCatalog.name, 0, &identifier))
-        try StoreKey("default").withUnsafeBytes { key in
-          try Array(record.utf8).withUnsafeBytes {
-            try RawDatabase(transaction: transaction, identifier: identifier).setValue($0, forKey: key)
-          }
-        }
+        let records = RawDatabase(transaction: transaction, identifier: identifier)
+        try records.setValue(Array(record.utf8), forKey: "default")
       }
       await expectStoreError(code) { try await LMDBStore<Int>(in: environment, codec: .json()) }
       await expectStoreError(code) {

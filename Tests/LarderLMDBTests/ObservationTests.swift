@@ -49,11 +49,7 @@ import Testing
     let write = try #require(transaction)
     var database: MDB_dbi = 0
     try LMDBError.check(mdb_dbi_open(write, "default", 0, &database))
-    try StoreKey("a").withUnsafeBytes { key in
-      try [UInt8(2)].withUnsafeBytes {
-        try RawDatabase(transaction: write, identifier: database).setValue($0, forKey: key)
-      }
-    }
+    try RawDatabase(transaction: write, identifier: database).setValue([2], forKey: "a")
     try LMDBError.check(mdb_txn_commit(write))
   }
 
@@ -317,9 +313,7 @@ import Testing
         var transaction: OpaquePointer?
         try LMDBError.check(mdb_txn_begin(shared.pointer, nil, 0, &transaction))
         let write = try #require(transaction)
-        try StoreKey("a").withUnsafeBytes { key in
-          try [number].withUnsafeBytes { try store.database(in: write).setValue($0, forKey: key) }
-        }
+        try store.database(in: write).setValue([number], forKey: "a")
         if number == 3 { other.hold() }
         try LMDBError.check(mdb_txn_commit(write))
       }

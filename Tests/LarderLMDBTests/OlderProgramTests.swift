@@ -33,11 +33,8 @@ import Testing
     try await environment.write { transaction in
       var catalog: MDB_dbi = 0
       try LMDBError.check(mdb_dbi_open(transaction.pointer, StoreCatalog.name, 0, &catalog))
-      try StoreKey("default").withUnsafeBytes { key in
-        try Array(text.utf8).withUnsafeBytes {
-          try RawDatabase(transaction: transaction.pointer, identifier: catalog).setValue($0, forKey: key)
-        }
-      }
+      let records = RawDatabase(transaction: transaction.pointer, identifier: catalog)
+      try records.setValue(Array(text.utf8), forKey: "default")
     }
   }
 

@@ -30,19 +30,13 @@ public struct LMDBCursor: ~Copyable {
     @usableFromInline var valueBytes = UnsafeRawBufferPointer(start: nil, count: 0)
   }
 
-  private let cursor: RawCursor
-  private let store: String
+  let cursor: RawCursor
+  let store: String
   @usableFromInline let position: UnsafeMutablePointer<Position>
 
   /// Creates a cursor.
   ///
   /// - Parameter position: The position, which must outlive the cursor.
-  init(cursor: RawCursor, store: String, position: UnsafeMutablePointer<Position>) {
-    self.cursor = cursor
-    self.store = store
-    self.position = position
-  }
-
   // MARK: Moving
 
   /// Moves to the first entry.

@@ -48,13 +48,14 @@ public struct LMDBTransaction: ~Copyable {
     try store.handle.checkOpen(for: operation)
   }
 
-  /// Runs a closure that reads, and converts an LMDB error to a store error.
+  /// Runs a closure that reads a store, and converts an LMDB error to a store error.
   @inline(__always)
-  private borrowing func naming<Value, Result>(
-    _ store: LMDBStore<Value>, _ operation: StoreOperation, _ body: () throws -> Result
+  private borrowing func reading<Value, Result>(
+    _ store: LMDBStore<Value>, for operation: StoreOperation, _ body: (RawDatabase) throws -> Result
   ) throws -> Result {
+    try check(store, for: operation)
     do {
-      return try body()
+      return try body(store.database(in: pointer))
     } catch let error as LMDBError {
       throw StoreError(error, during: operation, store: store.information.name, message: "the transaction failed")
     }
@@ -64,6 +65,7 @@ public struct LMDBTransaction: ~Copyable {
   mutating func change<Value, Result>(
     _ store: LMDBStore<Value>, _ body: (RawDatabase) throws -> Result
   ) throws -> Result {
+    try check(store, for: .write)
     do {
       // LMDB itself would only report that the transaction has failed.
       if let failure { throw failure }
@@ -91,10 +93,9 @@ public struct LMDBTransaction: ~Copyable {
   /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another environment; `corrupted`
   ///   or `undecodable` if the value cannot be decoded; `closed`; `ioFailed`.
   public borrowing func value<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws -> Value? {
-    try check(store, for: .value)
-    try store.check(key, for: .value)
-    return try naming(store, .value) {
-      try store.value(forKey: key, in: pointer, during: .value)
+    try reading(store, for: .value) {
+      try store.check(key, for: .value)
+      return try store.value(forKey: key, in: $0.transaction, during: .value)
     }
   }
 
@@ -117,10 +118,9 @@ public struct LMDBTransaction: ~Copyable {
   /// Returns the bytes of a value in the memory map, or `nil` if the key is missing.
   @usableFromInline
   borrowing func bytes<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws -> UnsafeRawBufferPointer? {
-    try check(store, for: .value)
-    try store.check(key, for: .value)
-    return try naming(store, .value) {
-      try store.database(in: pointer).value(forKey: key)
+    try reading(store, for: .value) {
+      try store.check(key, for: .value)
+      return try $0.value(forKey: key)
     }
   }
 
@@ -135,11 +135,10 @@ public struct LMDBTransaction: ~Copyable {
   public borrowing func entries<Value>(
     in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending, of store: LMDBStore<Value>
   ) throws -> [StoreEntry<Value>] {
-    try check(store, for: .entries)
-    try store.information.check(limit: limit, for: .entries)
-    return try naming(store, .entries) {
+    try reading(store, for: .entries) {
+      try store.information.check(limit: limit, for: .entries)
       var allowance = BulkWork.Allowance.unlimited
-      return try store.entries(in: range, limit: limit, order: order, in: pointer, during: .entries, &allowance)
+      return try store.entries(in: range, limit: limit, order: order, in: $0.transaction, during: .entries, &allowance)
     }
   }
 
@@ -154,10 +153,9 @@ public struct LMDBTransaction: ~Copyable {
   public borrowing func keys<Value>(
     in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending, of store: LMDBStore<Value>
   ) throws -> [StoreKey] {
-    try check(store, for: .keys)
-    try store.information.check(limit: limit, for: .keys)
-    return try naming(store, .keys) {
-      try store.database(in: pointer).keys(in: range, limit: limit, order: order)
+    try reading(store, for: .keys) {
+      try store.information.check(limit: limit, for: .keys)
+      return try $0.keys(in: range, limit: limit, order: order)
     }
   }
 
@@ -168,8 +166,7 @@ public struct LMDBTransaction: ~Copyable {
   ///   - store: A store of this environment.
   /// - Throws: `StoreError`: `invalidArgument`; `closed`; `ioFailed`.
   public borrowing func count<Value>(in range: KeyRange = .all, of store: LMDBStore<Value>) throws -> Int {
-    try check(store, for: .count)
-    return try naming(store, .count) { try store.database(in: pointer).count(in: range) }
+    try reading(store, for: .count) { try $0.count(in: range) }
   }
 
   /// Calls a closure with a cursor that moves over a store in both directions, without copying keys or values.
@@ -182,8 +179,7 @@ public struct LMDBTransaction: ~Copyable {
   public borrowing func withCursor<Value, Result>(
     of store: LMDBStore<Value>, _ body: (borrowing LMDBCursor) throws -> Result
   ) throws -> Result {
-    try check(store, for: .entries)
-    let cursor = try naming(store, .entries) { try RawCursor(store.database(in: pointer)) }
+    let cursor = try reading(store, for: .entries) { try RawCursor($0) }
     defer { cursor.close() }
     var position = LMDBCursor.Position()
     return try withUnsafeMutablePointer(to: &position) { position in
@@ -203,16 +199,11 @@ extension LMDBTransaction {
   /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another environment;
   ///   `encodingFailed`; `valueTooLarge`; `closed`; `full`; `ioFailed`.
   public mutating func setValue<Value>(_ value: Value, forKey key: StoreKey, in store: LMDBStore<Value>) throws {
-    try check(store, for: .write)
     try store.check(key, for: .write)
     buffer.removeAll(keepingCapacity: true)
     try store.coder.append(value, forKey: key, to: &buffer, during: .write)
     let bytes = buffer
-    try change(store) { database in
-      try key.withUnsafeBytes { key in
-        try bytes.withUnsafeBytes { try database.setValue($0, forKey: key) }
-      }
-    }
+    try change(store) { try $0.setValue(bytes, forKey: key) }
     changes.append(.key(key), in: store.identifier, hasWritten: true)
   }
 
@@ -226,11 +217,8 @@ extension LMDBTransaction {
   /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another environment; `closed`;
   ///   `full`; `ioFailed`.
   public mutating func removeValue<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws {
-    try check(store, for: .write)
     try store.check(key, for: .write)
-    let hasWritten = try change(store) { database in
-      try key.withUnsafeBytes { try database.removeValue(forKey: $0) }
-    }
+    let hasWritten = try change(store) { try $0.removeValue(forKey: key) }
     changes.append(.key(key), in: store.identifier, hasWritten: hasWritten)
   }
 
@@ -242,7 +230,6 @@ extension LMDBTransaction {
   /// - Throws: `StoreError`: `invalidArgument` if the store belongs to another environment; `closed`; `full`;
   ///   `ioFailed`.
   public mutating func removeAll<Value>(in range: KeyRange = .all, of store: LMDBStore<Value>) throws {
-    try check(store, for: .write)
     let hasWritten = try change(store) { try $0.removeAll(in: range) }
     changes.append(.range(range), in: store.identifier, hasWritten: hasWritten)
   }
@@ -256,7 +243,6 @@ extension LMDBTransaction {
   ///   - store: A store of this environment.
   /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
   public mutating func apply<Value>(_ batch: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
-    try check(store, for: .write)
     let encoded = try EncodedChanges(batch) { key in
       try store.check(key, for: .apply)
     } encode: { value, key, bytes in

@@ -256,9 +256,7 @@ actor EnvironmentWriter {
     let environment = handle.environment
     let mayCreate = createsIfMissing && environment.access == .readWrite
     do {
-      let found = try environment.withWriteLock { () throws in
-        try environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0) }
-      }
+      let found = try environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0) }
       guard found != nil || mayCreate else {
         throw StoreError(
           .notFound, during: .open, store: handle.name, message: "the environment has no store of this name")
@@ -275,9 +273,7 @@ actor EnvironmentWriter {
           return (created.identifier, created.codecName)
         }
       } else {
-        identifier = try environment.withWriteLock { () throws in
-          try environment.readOnce { try catalog.identifier(of: name, in: $0) }
-        }
+        identifier = try environment.readOnce { try catalog.identifier(of: name, in: $0) }
       }
       handle.retainDatabase(named: StoreKey(name), identifier)
       return (identifier, codecName)
@@ -294,9 +290,7 @@ actor EnvironmentWriter {
     let catalog = StoreCatalog(store: handle.name)
     let environment = handle.environment
     do {
-      let found = try environment.withWriteLock { () throws in
-        try environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0) }
-      }
+      let found = try environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0) }
       let isRecorded = try catalog.check(contents, against: found?.record)
       guard !isRecorded, found?.record != nil, environment.access == .readWrite else { return }
       try commit(for: handle, during: .open) { transaction, changes in
@@ -313,11 +307,9 @@ actor EnvironmentWriter {
     let catalog = StoreCatalog(store: handle.name)
     let environment = handle.environment
     do {
-      return try environment.withWriteLock { () throws in
-        // One at a time, because not all of them may fit into the environment.
-        try environment.readOnce { try catalog.candidates(in: $0) }.filter { name in
-          try environment.readOnce(keepingHandles: false) { try catalog.isDatabase(name, in: $0) }
-        }
+      // One at a time, because not all of them may fit into the environment.
+      return try environment.readOnce { try catalog.candidates(in: $0) }.filter { name in
+        try environment.readOnce(keepingHandles: false) { try catalog.isDatabase(name, in: $0) }
       }
     } catch let error as LMDBError {
       throw StoreError(error, during: .storeNames, store: handle.name, message: "the names cannot be read")

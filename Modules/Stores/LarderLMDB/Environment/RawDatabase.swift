@@ -58,18 +58,23 @@ struct RawDatabase {
   // MARK: Writing
 
   /// Sets the value of a key, replacing any existing value.
-  func setValue(_ value: UnsafeRawBufferPointer, forKey key: UnsafeRawBufferPointer) throws(LMDBError) {
-    var name = MDB_val(key)
-    var data = MDB_val(value)
-    try LMDBError.check(mdb_put(transaction, identifier, &name, &data, 0))
+  func setValue(_ value: [UInt8], forKey key: StoreKey) throws {
+    try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { value in
+        var (name, data) = (MDB_val(key), MDB_val(value))
+        try LMDBError.check(mdb_put(transaction, identifier, &name, &data, 0))
+      }
+    }
   }
 
   /// Removes a key and its value.
   ///
   /// - Returns: Whether there was a value.
-  func removeValue(forKey key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
-    var name = MDB_val(key)
-    let code = mdb_del(transaction, identifier, &name, nil)
+  func removeValue(forKey key: StoreKey) throws -> Bool {
+    let code = key.withUnsafeBytes { key in
+      var name = MDB_val(key)
+      return mdb_del(transaction, identifier, &name, nil)
+    }
     if code == MDB_NOTFOUND { return false }
     try LMDBError.check(code)
     return true

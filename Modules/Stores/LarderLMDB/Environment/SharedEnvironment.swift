@@ -112,36 +112,28 @@ final class SharedEnvironment: Sendable {
       // The map cannot be replaced inside a read, because the replacement would wait for that read.
       guard !readers.isReading(where: { $0.thread == read.thread }) else { throw error }
     }
-    try withWriteLock { () throws(LMDBError) in
-      // The environment may have been closed in the meantime.
-      try readers.checkGate()
-      try adoptMapSize()
-    }
+    try withWriteLock { () throws(LMDBError) in try adoptMapSize() }
     return try readers.begin(read)
   }
 
   /// Runs a closure in a read transaction that is not pooled.
   ///
-  /// The write lock must be held.
+  /// It holds the write lock.
   ///
   /// - Parameter keepsHandles: Whether the handles of named databases that the closure opens stay open.
-  func readOnce<Result>(
+  func readOnce<Result: Sendable>(
     keepingHandles keepsHandles: Bool = true, _ body: (OpaquePointer) throws -> Result
   ) throws -> Result {
-    let transaction = try begin(MDB_RDONLY)
-    let result: Result
-    do {
-      result = try body(transaction)
-    } catch {
-      mdb_txn_abort(transaction)
-      throw error
+    try withWriteLock { () throws in
+      let transaction = try begin(MDB_RDONLY)
+      let result = Swift.Result { try body(transaction) }
+      if keepsHandles, case .success = result {
+        try LMDBError.check(mdb_txn_commit(transaction))
+      } else {
+        mdb_txn_abort(transaction)
+      }
+      return try result.get()
     }
-    if keepsHandles {
-      try LMDBError.check(mdb_txn_commit(transaction))
-    } else {
-      mdb_txn_abort(transaction)
-    }
-    return result
   }
 
   // MARK: Observing
@@ -173,11 +165,7 @@ final class SharedEnvironment: Sendable {
     } catch  where error.code == MDB_MAP_RESIZED {
       // A writer that holds the lock follows the map when its transaction begins. No read of this process finds the
       // commit before.
-      let adopted: Void? = try withWriteLockIfAvailable { () throws(LMDBError) in
-        // The environment may have been closed in the meantime.
-        try readers.checkGate()
-        try adoptMapSize()
-      }
+      let adopted: Void? = try withWriteLockIfAvailable { () throws(LMDBError) in try adoptMapSize() }
       guard adopted != nil else { throw error }
       reader = try readers.begin(read)
     }
@@ -258,6 +246,8 @@ final class SharedEnvironment: Sendable {
   ///
   /// The write lock must be held.
   private func adoptMapSize() throws(LMDBError) {
+    // The environment may have been closed in the meantime.
+    try readers.checkGate()
     let information = environmentInformation()
     try readers.exclusively { () throws(LMDBError) in
       let preferred = MapSize.withinFileSizeLimit(max(2 * information.usedSize, information.mapSize))

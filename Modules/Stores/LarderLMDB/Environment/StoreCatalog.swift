@@ -44,10 +44,7 @@ struct StoreCatalog {
   /// - Throws: ``StoreError``; `LMDBError`.
   func find(_ name: String, in transaction: OpaquePointer) throws -> (identifier: MDB_dbi, record: Record?)? {
     guard let identifier = try open(name, in: transaction) else { return nil }
-    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return (identifier, nil) }
-    let record = try RawDatabase(transaction: transaction, identifier: catalog).value(forKey: StoreKey(name))
-      .map { try decode($0) }
-    return (identifier, record)
+    return (identifier, try record(of: StoreKey(name), in: transaction).map { try decode($0) })
   }
 
   /// Returns the identifier of the named database of a store that was found before.
@@ -78,11 +75,7 @@ struct StoreCatalog {
     try LMDBError.check(mdb_dbi_open(transaction, name, UInt32(MDB_CREATE), &identifier))
     var catalog: MDB_dbi = 0
     try LMDBError.check(mdb_dbi_open(transaction, StoreCatalog.name, UInt32(MDB_CREATE), &catalog))
-    try StoreKey(name).withUnsafeBytes { key in
-      try record.withUnsafeBytes {
-        try RawDatabase(transaction: transaction, identifier: catalog).setValue($0, forKey: key)
-      }
-    }
+    try RawDatabase(transaction: transaction, identifier: catalog).setValue(Array(record), forKey: StoreKey(name))
     return (identifier, codecName, true)
   }
 
@@ -90,8 +83,7 @@ struct StoreCatalog {
   ///
   /// - Throws: ``StoreError``; `LMDBError`.
   func record(of name: StoreKey, in transaction: OpaquePointer) throws -> UnsafeRawBufferPointer? {
-    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return nil }
-    return try RawDatabase(transaction: transaction, identifier: catalog).value(forKey: name)
+    try records(in: transaction)?.value(forKey: name)
   }
 
   /// Changes the name of the codec in the record of a store, which keeps its other fields.
@@ -103,13 +95,13 @@ struct StoreCatalog {
   /// - Returns: Whether there is a record with another name.
   /// - Throws: ``StoreError``; `LMDBError`.
   func setCodecName(_ codecName: String, ofStore name: StoreKey, in transaction: OpaquePointer) throws -> Bool {
-    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return false }
-    let records = RawDatabase(transaction: transaction, identifier: catalog)
-    guard let bytes = try records.value(forKey: name), try decode(bytes).codec != codecName else { return false }
+    guard let records = try records(in: transaction), let bytes = try records.value(forKey: name),
+      try decode(bytes).codec != codecName
+    else { return false }
     // Replaced in the text, so that fields of newer versions stay.
     var text = Array(bytes)
     text.replaceSubrange(try rangeOfCodecName(in: text), with: try JSONEncoder().encode(codecName))
-    try name.withUnsafeBytes { key in try text.withUnsafeBytes { try records.setValue($0, forKey: key) } }
+    try records.setValue(text, forKey: name)
     return true
   }
 
@@ -169,17 +161,13 @@ struct StoreCatalog {
   /// - Returns: Whether the label was added.
   /// - Throws: ``StoreError`` as `check(_:against:)`; `LMDBError`.
   func record(_ contents: String, of name: String, in transaction: OpaquePointer) throws -> Bool {
-    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return false }
-    let records = RawDatabase(transaction: transaction, identifier: catalog)
-    guard let bytes = try records.value(forKey: StoreKey(name)), let end = bytes.lastIndex(of: UInt8(ascii: "}")),
-      try !check(contents, against: decode(bytes))
+    guard let records = try records(in: transaction), let bytes = try records.value(forKey: StoreKey(name)),
+      let end = bytes.lastIndex(of: UInt8(ascii: "}")), try !check(contents, against: decode(bytes))
     else { return false }
     // Inserted into the text, so that fields of newer versions stay.
     let label = try JSONEncoder().encode(contents)
     let text = Array(bytes[..<end]) + Array(",\"contents\":".utf8) + label + Array(bytes[end...])
-    try StoreKey(name).withUnsafeBytes { key in
-      try text.withUnsafeBytes { try records.setValue($0, forKey: key) }
-    }
+    try records.setValue(text, forKey: StoreKey(name))
     return true
   }
 
@@ -204,6 +192,11 @@ struct StoreCatalog {
     if code == MDB_INCOMPATIBLE || code == MDB_NOTFOUND { return false }
     try LMDBError.check(code)
     return true
+  }
+
+  /// Returns the database of the records, or `nil` if no store has one.
+  private func records(in transaction: OpaquePointer) throws -> RawDatabase? {
+    try open(StoreCatalog.name, in: transaction).map { RawDatabase(transaction: transaction, identifier: $0) }
   }
 
   /// Returns the identifier of a named database, or `nil` if it does not exist.
