@@ -1,9 +1,10 @@
 import Foundation
 import Larder
-import LarderLMDB
 import LarderTesting
 import TestSupport
 import Testing
+
+@testable import LarderLMDB
 
 /// A store that closes its environment when it is closed.
 private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
@@ -43,7 +44,7 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
 
   static let growing = ConformanceSuite(named: "LMDBStore in a memory map that grows") { location in
     let environment = try await LMDBEnvironment(
-      path: location.path("environment"), access: location.access, initialMapSize: 1 << 17)
+      EnvironmentConfiguration(path: location.path("environment"), access: location.access, initialMapSize: 1 << 17))
     return EnvironmentOwner(
       base: try await LMDBStore<SampleValue?>(in: environment, codec: .json()), environment: environment)
   }

@@ -15,7 +15,8 @@ import Testing
   ) async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(
-      path: folder.path("environment"), durability: .buffered, initialMapSize: MapGrowthTests.smallMap)
+      EnvironmentConfiguration(
+        path: folder.path("environment"), durability: .buffered, initialMapSize: MapGrowthTests.smallMap))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
     #expect(try await environment.statistics().mapSize == MapGrowthTests.smallMap)
     try await body(environment, store)
@@ -151,7 +152,8 @@ import Testing
     let folder = try TemporaryFolder()
     for _ in 0..<10 {
       let environment = try await LMDBEnvironment(
-        path: folder.path("environment"), durability: .buffered, initialMapSize: MapGrowthTests.smallMap)
+        EnvironmentConfiguration(
+          path: folder.path("environment"), durability: .buffered, initialMapSize: MapGrowthTests.smallMap))
       let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
       await withTaskGroup(of: StoreError.Code?.self) { group in
         for number in 0..<4 {

@@ -20,7 +20,8 @@ import Testing
     _ folder: String, initialMapSize: Int = 1 << 24, access: StoreAccess = .readWrite
   ) async throws -> LMDBEnvironment {
     try await LMDBEnvironment(
-      path: "\(folder)/environment", durability: .buffered, access: access, initialMapSize: initialMapSize)
+      EnvironmentConfiguration(
+        path: "\(folder)/environment", durability: .buffered, access: access, initialMapSize: initialMapSize))
   }
 
   private func openStore() async throws -> (LMDBEnvironment, LMDBStore<[UInt8]>) {

@@ -10,7 +10,7 @@ import Testing
   /// Opens a store with the options of these tests.
   private static func open(_ folder: String, initialMapSize: Int = 1 << 24) async throws -> LMDBStore<[UInt8]> {
     let environment = try await LMDBEnvironment(
-      path: "\(folder)/environment", durability: .buffered, initialMapSize: initialMapSize)
+      EnvironmentConfiguration(path: "\(folder)/environment", durability: .buffered, initialMapSize: initialMapSize))
     return try await LMDBStore(in: environment, codec: .raw)
   }
 

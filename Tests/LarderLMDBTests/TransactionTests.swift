@@ -99,7 +99,7 @@ import Testing
     let folder = try TemporaryFolder()
     // The map cannot hold the values. Whether the error is caught or not, it has to grow.
     let environment = try await LMDBEnvironment(
-      path: folder.path("environment"), durability: .buffered, initialMapSize: 1 << 17)
+      EnvironmentConfiguration(path: folder.path("environment"), durability: .buffered, initialMapSize: 1 << 17))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
     let runs = Tally()
     let value = [UInt8](repeating: 7, count: 100_000)

@@ -63,19 +63,11 @@ public final class LMDBEnvironment: Sendable {
     path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(
-      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
-      initialMapSize: EnvironmentConfiguration.defaultMapSize)
+      EnvironmentConfiguration(path: path, durability: durability, access: access, createsIfMissing: createsIfMissing))
   }
 
-  /// Opens an environment with the given initial size of the memory map, in bytes.
-  package init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
-    initialMapSize: Int
-  ) async throws {
-    handle = try await EnvironmentHandle.take(
-      EnvironmentConfiguration(
-        name: FilePaths.split(path).name, path: path, durability: durability, access: access,
-        createsIfMissing: createsIfMissing, initialMapSize: initialMapSize))
+  init(_ configuration: EnvironmentConfiguration) async throws {
+    handle = EnvironmentHandle(of: try await EnvironmentTable.take(configuration), name: configuration.name)
   }
 
   // MARK: Transactions

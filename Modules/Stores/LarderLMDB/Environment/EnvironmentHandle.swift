@@ -38,13 +38,6 @@ final class EnvironmentHandle: Sendable {
     release()
   }
 
-  /// Opens an environment, or shares it if this process already has it open.
-  ///
-  /// - Throws: ``StoreError``.
-  static func take(_ configuration: EnvironmentConfiguration) async throws -> EnvironmentHandle {
-    EnvironmentHandle(of: try await EnvironmentTable.take(configuration), name: configuration.name)
-  }
-
   /// The name of the owner in error messages.
   var name: String { information.name }
 

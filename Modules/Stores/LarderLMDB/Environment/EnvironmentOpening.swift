@@ -13,20 +13,18 @@ import Glibc
 
 /// The options for opening an environment.
 struct EnvironmentConfiguration: Sendable {
-  /// The name of the environment in error messages.
-  var name: String
   /// The path of the environment.
   var path: String
-  var durability: FileDurability
-  var access: StoreAccess
-  var createsIfMissing: Bool
+  var durability = FileDurability.synced
+  var access = StoreAccess.readWrite
+  var createsIfMissing = true
   /// The initial size of the memory map in bytes, if the system accepts it.
-  var initialMapSize: Int
-
-  /// The default initial size of the memory map.
   ///
   /// Reserved address space costs nothing until it is used, and a large map never has to grow.
-  static let defaultMapSize = 1 << 40
+  var initialMapSize = 1 << 40
+
+  /// The name of the environment in error messages.
+  var name: String { FilePaths.split(path).name }
 
   /// Finds the files of the environment, or returns `nil` if nothing exists at the path.
   ///
