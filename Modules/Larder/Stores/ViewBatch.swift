@@ -122,16 +122,15 @@ struct JoinedViews<Base: DataStore>: Sendable where Base.Value == [UInt8] {
 
   /// Throws `invalidArgument` if a view belongs to another store, or if the prefixes of two views overlap.
   func check(_ base: Base, for operation: StoreOperation) throws {
-    let name = base.information.name
     for (index, view) in views.enumerated() {
       guard JoinedViews.isSame(view.base, base) else {
         throw StoreError(
-          .invalidArgument, during: operation, store: name,
+          .invalidArgument, during: operation, store: base.information.name,
           message: "a view belongs to a different store; all views must be views of the store that is called")
       }
       for other in views[..<index] where view.prefix.hasPrefix(other.prefix) || other.prefix.hasPrefix(view.prefix) {
         throw StoreError(
-          .invalidArgument, during: operation, store: name, key: max(view.prefix, other.prefix),
+          .invalidArgument, during: operation, store: base.information.name, key: max(view.prefix, other.prefix),
           message: "the prefixes of two views overlap; give each view a prefix that no other prefix begins with")
       }
     }
