@@ -123,7 +123,6 @@ struct WallTime: Sendable, Hashable {
   /// The microseconds since 1970.
   @usableFromInline
   let microseconds: Int64
-
 }
 
 extension WallTime {

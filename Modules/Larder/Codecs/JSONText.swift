@@ -143,12 +143,13 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
   ///   - message: A text for people that says what is wrong.
   ///   - offset: The offset of the error in the text, in bytes.
   ///   - text: The whole text.
-  package init(_ message: String, at offset: Int, of text: some Collection<UInt8>) {
+  package init(_ message: String, at offset: Int, of text: some BidirectionalCollection<UInt8>) {
     self.offset = offset
     self.message = message
-    let lines = text.prefix(offset).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    line = lines.count
-    column = (lines.last?.count ?? 0) + 1
+    let before = text.prefix(offset)
+    let start = before.lastIndex(of: UInt8(ascii: "\n")).map { before.index(after: $0) } ?? before.startIndex
+    line = 1 + before[..<start].count { $0 == UInt8(ascii: "\n") }
+    column = 1 + before.distance(from: start, to: before.endIndex)
   }
 }
 

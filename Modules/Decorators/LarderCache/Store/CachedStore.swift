@@ -124,7 +124,6 @@ public final class CachedStore<Base: DataStore>: DataStore {
   func checkOpen(for operation: StoreOperation) throws {
     if cache.hasBegunClosing { throw ownInformation.closedError(for: operation) }
   }
-
 }
 
 extension CachedStore: CustomStringConvertible {
