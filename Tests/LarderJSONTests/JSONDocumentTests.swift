@@ -34,7 +34,7 @@ import Testing
 
   @Test func writesOneEntryPerLineInKeyOrder() throws {
     var document = JSONDocument(codecName: "json")
-    let checksum = JSONStamp.text(of: CRC32C.checksum(of: "{\"larder\":2,\"entries\":{}".utf8))
+    let checksum = Hexadecimal.text(of: CRC32C.checksum(of: "{\"larder\":2,\"entries\":{}".utf8))
     #expect(try written(document) == "{\"larder\":2,\"entries\":{},\(written(24, checksum))}\n")
     for (key, text) in [("b", "2"), ("a", "[1]"), ("\"\n", "null")] as [(StoreKey, String)] {
       _ = document.entries.setValue(Array(text.utf8)[...], forKey: key)

@@ -1,11 +1,3 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The writable end of a file to which records are appended.
 ///
 /// The log tracks which records are written, which are durable, and whether it can still be used. The caller defines
@@ -34,7 +26,7 @@ public struct AppendLog: Sendable {
   /// - Throws: ``FileError``, with EINVAL if the file is shorter than `size`.
   public init(continuing file: any OpenFile, at size: Int64) throws(FileError) {
     let actualSize = try file.attributes().size
-    guard size <= actualSize else { throw FileError(.truncate, path: "", errorNumber: EINVAL) }
+    guard size <= actualSize else { throw .tooShort }
     if size < actualSize { try file.truncate(to: size) }
     // Before anything is appended. Otherwise the rest of a torn record could reappear after a new one.
     try file.synchronizeThroughInterruptions()
@@ -48,7 +40,7 @@ public struct AppendLog: Sendable {
   /// - Parameter record: The bytes of the record.
   /// - Throws: ``FileError``. If ``failure`` is `nil` afterwards, nothing was changed and the log is still usable.
   public mutating func append(_ record: [UInt8]) throws(FileError) {
-    try checkUsable()
+    if let failure { throw failure }
     do throws(FileError) {
       try file.writeAll(record, at: size)
     } catch {
@@ -74,7 +66,7 @@ public struct AppendLog: Sendable {
   ///
   /// - Throws: ``FileError``. The log is unusable afterwards.
   public mutating func synchronize() throws(FileError) {
-    try checkUsable()
+    if let failure { throw failure }
     guard durableSize < size else { return }
     do throws(FileError) {
       try file.synchronizeThroughInterruptions()
@@ -93,7 +85,7 @@ public struct AppendLog: Sendable {
   /// - Parameter bytes: The bytes.
   /// - Throws: ``FileError``. The records are unchanged, and the log is still usable.
   public func writeBehind(_ bytes: [UInt8]) throws(FileError) {
-    try checkUsable()
+    if let failure { throw failure }
     try file.writeAll(bytes, at: size)
   }
 
@@ -102,9 +94,5 @@ public struct AppendLog: Sendable {
   /// - Throws: ``FileError``.
   public func close() throws(FileError) {
     try file.close()
-  }
-
-  private func checkUsable() throws(FileError) {
-    if let failure { throw failure }
   }
 }

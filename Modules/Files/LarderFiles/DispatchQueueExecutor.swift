@@ -38,11 +38,7 @@ public final class DispatchQueueExecutor: SerialExecutor {
       queue.async {
         // The result is passed on directly instead of being kept until this closure ends. An object that it holds, such
         // as a lock, is then released when the caller releases it.
-        do throws(Failure) {
-          continuation.resume(returning: .success(try body()))
-        } catch {
-          continuation.resume(returning: .failure(error))
-        }
+        continuation.resume(returning: Swift.Result(catching: body))
       }
     }
     return try result.get()

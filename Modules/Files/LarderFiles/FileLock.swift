@@ -1,11 +1,3 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A lock on a file that excludes all other processes, and all other objects in this process.
 ///
 /// The lock uses a lock file beside the guarded file, because a file that is replaced would take its lock with it. The
@@ -21,10 +13,6 @@ public struct FileLock: Sendable {
   }
 
   private let file: any OpenFile
-
-  private init(file: any OpenFile) {
-    self.file = file
-  }
 
   /// Acquires a lock without waiting.
   ///
@@ -59,7 +47,7 @@ public struct FileLock: Sendable {
     } catch {
       // Locking needs no write permission. The lock file may belong to another user who allows this one to write to the
       // store.
-      guard error.errorNumber == EACCES, !isNew else { throw error }
+      guard error.isAccessDenied, !isNew else { throw error }
       return try fileSystem.open(path, .read)
     }
     if isNew, var guarded {

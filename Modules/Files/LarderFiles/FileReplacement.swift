@@ -35,8 +35,6 @@ extension FileSystem {
   /// The text between the name of a file and the random part of the names of its temporary files.
   package static var temporaryMark: String { ".larder-tmp-" }
 
-  static var randomDigitCount: Int { 16 }
-
   /// Replaces a file through a temporary file beside it, which gets the name of the file once it is durable.
   ///
   /// - Parameters:
@@ -74,8 +72,8 @@ extension FileSystem {
     // Compared byte by byte: two names that differ only in Unicode normalization belong to two files.
     let prefix = Array((name + Self.temporaryMark).utf8)
     for candidate in try contentsOfDirectory(at: directory) where candidate.utf8.starts(with: prefix) {
-      let digits = candidate.utf8.dropFirst(prefix.count)
-      guard digits.count == Self.randomDigitCount, Hexadecimal.bytes(of: Array(digits)) != nil else { continue }
+      let number: UInt64? = Hexadecimal.number(of: candidate.utf8.dropFirst(prefix.count))
+      guard number != nil else { continue }
       let path = FilePaths.join(directory, candidate)
       guard try attributes(at: path)?.kind == .file else { continue }
       try removeFile(at: path)
@@ -128,10 +126,8 @@ package struct FileReplacement: Sendable {
   ///   - fileSystem: The file system.
   /// - Throws: ``FileError``.
   package init(of path: String, like existing: FileAttributes?, in fileSystem: some FileSystem) throws(FileError) {
-    let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-    let padding = String(repeating: "0", count: type(of: fileSystem).randomDigitCount - digits.count)
     self.path = path
-    temporaryPath = path + type(of: fileSystem).temporaryMark + padding + digits
+    temporaryPath = path + type(of: fileSystem).temporaryMark + Hexadecimal.text(of: UInt64.random(in: .min ... .max))
     self.fileSystem = fileSystem
     file = try fileSystem.open(temporaryPath, .createNew)
     writer = BufferedFileWriter(file: file)
@@ -194,20 +190,6 @@ package struct FileReplacement: Sendable {
   package func abandon() {
     // The caller must get the original error. A temporary file that cannot be removed now is removed later.
     try? fileSystem.removeFile(at: temporaryPath)
-  }
-
-  /// Returns the attributes of the new file so far.
-  ///
-  /// - Throws: ``FileError``.
-  package func attributes() throws(FileError) -> FileAttributes {
-    try file.attributes()
-  }
-
-  /// Returns the identity of the new file.
-  ///
-  /// - Throws: ``FileError``.
-  package func identity() throws(FileError) -> FileAttributes.Identity {
-    try attributes().identity
   }
 }
 

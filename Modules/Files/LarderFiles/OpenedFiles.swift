@@ -29,13 +29,7 @@ public struct OpenedFiles: Sendable {
     public var isMissing: Bool
   }
 
-  private struct File: Sendable {
-    var path: String
-    var role: Role
-    var identity: FileAttributes.Identity
-  }
-
-  private var files: [File] = []
+  private var files: [(path: String, role: Role, identity: FileAttributes.Identity)] = []
 
   /// Creates an empty list.
   public init() {}
@@ -48,7 +42,7 @@ public struct OpenedFiles: Sendable {
   ///   - role: The role of the file in the store.
   public mutating func note(_ identity: FileAttributes.Identity, at path: String, as role: Role) {
     forget(path)
-    files.append(File(path: path, role: role, identity: identity))
+    files.append((path, role, identity))
   }
 
   /// Removes a file from the list, after the store itself has removed the file.

@@ -1,13 +1,5 @@
 package import Larder
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The files of a store, with the checks and error messages that all file-based stores share.
 package protocol StoreFiles {
   /// The name of the store in error messages.
@@ -75,27 +67,25 @@ extension StoreFiles {
     case .readOnly: guard try fileSystem.attributes(at: lockPath) != nil else { return nil }
     case .immutable: return nil
     }
-    guard let lock = try lock(lockPath, of: path, access: access) else {
-      throw error(
-        .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
-        isRetryable: true)
-    }
-    return lock
-  }
-
-  private func lock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
+    let lock: FileLock?
     do throws(FileError) {
-      return try FileLock.acquire(
+      lock = try FileLock.acquire(
         lockPath, access == .readWrite ? .exclusive : .shared, guarding: fileSystem.attributes(at: path), in: fileSystem
       )
     } catch {
-      guard access == .readOnly, error.errorNumber == EACCES else { throw error }
+      guard access == .readOnly, error.isAccessDenied else { throw error }
       throw self.error(
         .notPermitted, during: .open,
         "\(lockPath) cannot be opened, so it is unknown whether a writer has the store open; make the lock file "
           + "readable, or open the store with the access immutable if nothing writes to it",
         underlying: error)
     }
+    guard let lock else {
+      throw error(
+        .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
+        isRetryable: true)
+    }
+    return lock
   }
 
   /// Throws an error if an open file of the store is no longer at its path.

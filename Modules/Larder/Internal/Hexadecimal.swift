@@ -7,6 +7,13 @@ package enum Hexadecimal {
     String(decoding: digits(of: bytes), as: UTF8.self)
   }
 
+  /// Returns the lower-case digits of a number, with leading zeros: two digits for each byte of its type.
+  ///
+  /// - Parameter number: The number.
+  package static func text(of number: some FixedWidthInteger) -> String {
+    withUnsafeBytes(of: number.bigEndian) { text(of: $0) }
+  }
+
   /// Returns the lower-case digits of a sequence of bytes, in ASCII.
   ///
   /// - Parameter bytes: The bytes.
@@ -22,6 +29,14 @@ package enum Hexadecimal {
     let values = digits.compactMap(value(of:))
     guard values.count == digits.count, values.count.isMultiple(of: 2) else { return nil }
     return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
+  }
+
+  /// Returns the number for two digits for each byte of its type, or `nil` if there are more, fewer or other digits.
+  ///
+  /// - Parameter digits: The digits in ASCII, in upper or lower case.
+  package static func number<Number: FixedWidthInteger>(of digits: some Collection<UInt8>) -> Number? {
+    guard digits.count == 2 * MemoryLayout<Number>.size else { return nil }
+    return bytes(of: digits)?.reduce(0) { $0 << 8 | Number($1) }
   }
 
   private static func value(of digit: UInt8) -> UInt8? {

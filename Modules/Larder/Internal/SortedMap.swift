@@ -285,7 +285,8 @@ extension Array {
   /// Returns the first index whose element does not satisfy a condition.
   ///
   /// The condition must hold for all elements before that index, and for none after it.
-  fileprivate func partitionPoint(where holds: (Element) -> Bool) -> Int {
+  @inlinable
+  package func partitionPoint(where holds: (Element) -> Bool) -> Int {
     var low = 0
     var high = count
     while low < high {

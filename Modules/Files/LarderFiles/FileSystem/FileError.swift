@@ -107,6 +107,27 @@ extension FileError {
   /// Whether something exists at the path already.
   package var isExisting: Bool { [EEXIST, ENOTEMPTY].contains(errorNumber) }
 
+  /// Whether the disk or a quota was full.
+  package var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
+
+  /// Whether the permissions of the file or of a folder forbid the access.
+  var isAccessDenied: Bool { errorNumber == EACCES }
+
+  /// Whether a signal interrupted the call.
+  var isInterruption: Bool { errorNumber == EINTR }
+
+  /// Whether the failed replacement of a file may have taken effect, or may do so after power loss.
+  package var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
+
+  /// The error of a write that reports no error and writes nothing.
+  static let nothingWritten = FileError(.write, path: "", errorNumber: ENOSPC)
+
+  /// The error of a file that is shorter than its records.
+  static let tooShort = FileError(.truncate, path: "", errorNumber: EINVAL)
+
+  /// Returns the error of bytes that the disk cannot read.
+  package static func unreadable(_ path: String) -> FileError { FileError(.read, path: path, errorNumber: EIO) }
+
   /// Returns the code of the store error that represents this error.
   package func code(during operation: StoreOperation) -> StoreError.Code {
     switch errorNumber {

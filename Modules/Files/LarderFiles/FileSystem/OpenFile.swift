@@ -1,11 +1,3 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A file opened by a ``FileSystem``.
 ///
 /// The file is closed by ``close()`` or when its last reference is released. Its operations may be called concurrently
@@ -79,7 +71,7 @@ extension OpenFile {
     while written < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
       let count = try retryingInterruptions { () throws(FileError) in try write(rest, at: offset + Int64(written)) }
-      guard count > 0 else { throw FileError(.write, path: "", errorNumber: ENOSPC) }
+      guard count > 0 else { throw .nothingWritten }
       written += count
     }
   }
@@ -144,7 +136,7 @@ extension OpenFile {
     do throws(FileError) {
       return (try readAll(from: start, upTo: end), true)
     } catch {
-      guard error.errorNumber == EIO else { throw error }
+      guard error.isDiskFailure else { throw error }
     }
     let end = min(end, try attributes().size)
     var bytes: [UInt8] = []
@@ -154,7 +146,7 @@ extension OpenFile {
       do throws(FileError) {
         bytes += try readAll(from: offset, upTo: next)
       } catch {
-        guard error.errorNumber == EIO else { throw error }
+        guard error.isDiskFailure else { throw error }
         bytes += [UInt8](repeating: 0, count: Int(next - offset))
       }
       offset = next
@@ -178,7 +170,7 @@ func retryingInterruptions<Result>(_ body: () throws(FileError) -> Result) throw
     do throws(FileError) {
       return try body()
     } catch {
-      guard error.errorNumber == EINTR else { throw error }
+      guard error.isInterruption else { throw error }
     }
   }
 }

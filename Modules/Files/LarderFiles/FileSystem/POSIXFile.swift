@@ -168,8 +168,3 @@ extension FileAttributes {
       identity: Identity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
   }
 }
-
-// Inside the type, the plain name refers to its own method.
-private func posixClose(_ descriptor: Int32) -> Int32 {
-  close(descriptor)
-}

@@ -100,13 +100,7 @@ public struct POSIXFileSystem: FileSystem {
   /// - Throws: ``FileError``.
   package func synchronizeFile(at path: String) throws(FileError) {
     let file = try open(path, .read)
-    do throws(FileError) {
-      try file.synchronizeThroughInterruptions()
-    } catch {
-      // The first error counts, and nothing was written to lose.
-      try? file.close()
-      throw error
-    }
+    try file.synchronizeThroughInterruptions()
     try file.close()
   }
 
@@ -254,6 +248,7 @@ private func posixRename(_ path: String, _ newPath: String) -> Int32 {
   rename(path, newPath)
 }
 
-private func posixClose(_ descriptor: Int32) {
+@discardableResult
+func posixClose(_ descriptor: Int32) -> Int32 {
   close(descriptor)
 }

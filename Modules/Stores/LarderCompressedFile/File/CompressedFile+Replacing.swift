@@ -225,12 +225,12 @@ extension CompressedFile {
     _ replacement: inout FileReplacement, as new: NewFile, during operation: StoreOperation
   ) throws {
     try configuration.check(opened, during: operation)
-    let identity = try replacement.identity()
+    let identity = try replacement.file.attributes().identity
     var failure: FileError?
     do throws(FileError) {
       try replacement.commit()
     } catch {
-      guard [.rename, .synchronizeDirectory].contains(error.operation) else { throw error }
+      guard error.leavesReplacementInDoubt else { throw error }
       // Both files are complete, but it is unknown which one a power failure would leave, so neither may change.
       isUncertain = isUncertain || error.operation == .synchronizeDirectory
       guard try configuration.fileSystem.identity(at: path) == identity else { throw error }

@@ -40,11 +40,6 @@ struct JSONEntries: Sendable {
     guard !holes.isEmpty, limit > 0 else { return }
     var scanned = range
     if count == limit, let last { scanned = order == .ascending ? range.before(last) : range.after(last) }
-    let hidden = holes.first { hole in
-      let lower = max(hole.lowerBound, scanned.lowerBound)
-      let upper = [hole.upperBound, scanned.upperBound].compactMap(\.self).min()
-      return !KeyRange(from: lower, upTo: upper).isEmpty
-    }
-    if let hidden { throw Hidden(keys: hidden) }
+    if let hidden = holes.first(where: { $0.overlaps(scanned) }) { throw Hidden(keys: hidden) }
   }
 }

@@ -66,7 +66,7 @@ extension JSONFile {
         guard let message = check(key, value) else { return }
         let isInDocument =
           loaded.document.entries[key].map { $0.startIndex == value.startIndex && $0 == value } ?? false
-        let place = isInDocument ? place(ofOffset: value.startIndex, in: lines) : journalPath
+        let place = isInDocument ? "\(path), \(lines.place(ofOffset: value.startIndex))" : journalPath
         report.findings.append(VerificationReport.Finding(key: key, place: place, message: message))
       }
       let holes = stored.holes + entries.holes
@@ -101,32 +101,21 @@ extension JSONFile {
     }
     return keys.sorted()
   }
-
-  /// Returns a readable description of a location in the document.
-  func place(ofOffset offset: Int, in lines: TextLines) -> String {
-    let place = lines.place(ofOffset: offset)
-    return "\(path), line \(place.line), column \(place.column)"
-  }
 }
 
 /// The lines of a text, for converting offsets to lines and columns.
 struct TextLines {
-  /// The offset of each line except the first.
+  /// The offset of each line.
   private let starts: [Int]
 
   /// Finds the lines of a text.
   init(_ text: [UInt8]) {
-    starts = text.indices.filter { text[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+    starts = [0] + text.indices.filter { text[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
   }
 
-  /// Returns the line and column of a byte, both counted from 1.
-  func place(ofOffset offset: Int) -> (line: Int, column: Int) {
-    var low = 0
-    var high = starts.count
-    while low < high {
-      let middle = low + (high - low) / 2
-      if starts[middle] <= offset { low = middle + 1 } else { high = middle }
-    }
-    return (low + 1, offset - (low == 0 ? 0 : starts[low - 1]) + 1)
+  /// Returns a description of the line and column of a byte, both counted from 1.
+  func place(ofOffset offset: Int) -> String {
+    let index = starts.partitionPoint { $0 <= offset } - 1
+    return "line \(index + 1), column \(offset - starts[index] + 1)"
   }
 }

@@ -33,7 +33,7 @@ extension JSONFile {
     do {
       try fold(during: operation)
     } catch {
-      if mustFold, unsettledReplacement == nil { (codecName, mustFold) = (oldName, hadToFold) }
+      if mustFold, unsettledFile == nil { (codecName, mustFold) = (oldName, hadToFold) }
       throw error
     }
   }
@@ -131,12 +131,11 @@ extension JSONFile {
       try fold(during: operation)
     }
     let head = JSONJournalLine.Head(codecName: codecName, generation: generation, document: document?.stamp?.digest)
+    let line = JSONJournalLine.bytes(of: .head(head))
     var replacement = try FileReplacement(of: journalPath, like: document?.file.attributes(), in: fileSystem)
     do {
-      let line = JSONJournalLine.bytes(of: .head(head))
       try replacement.writer.write(line)
-      journalHeadSize = line.count
-      if case .found(let found) = journal { try replacement.writer.write(found.lines) }
+      if case .found(_, let lines) = journal { try replacement.writer.write(lines) }
     } catch {
       replacement.abandon()
       throw error
@@ -146,20 +145,15 @@ extension JSONFile {
     isJournalLeft = true
     let file = try replacement.commit()
     isJournalLeft = false
-    opened.note(try replacement.identity(), at: journalPath, as: .data)
+    journalHeadSize = line.count
+    opened.note(try replacement.file.attributes().identity, at: journalPath, as: .data)
     let log = try AppendLog(continuing: file, at: replacement.writer.count)
     journal = .open(log)
     return log
   }
 
   /// The size of the journal in bytes without its first line.
-  private var journalSize: Int64 {
-    switch journal {
-    case .none: 0
-    case .found(let found): Int64(found.lines.count)
-    case .open(let log): log.size - Int64(journalHeadSize)
-    }
-  }
+  private var journalSize: Int64 { max(0, sizes.journal - Int64(journalHeadSize)) }
 
   /// Flushes every previous batch to disk, and folds the journal if it has grown large.
   ///
@@ -243,13 +237,13 @@ extension JSONFile {
       let document = try writeDocument(to: &replacement, generation: next, during: operation)
       generation = next
       adopt(document)
-      unsettledReplacement = nil
+      unsettledFile = nil
       mustFold = false
       releaseOpenedText()
     } catch let error as FileError where error.leavesReplacementInDoubt {
       // Either document may be in place, and the journal continues only one of them.
       mustFold = true
-      unsettledReplacement = replacement
+      unsettledFile = replacement.file
       opened.forget(path)
       throw error
     }
@@ -270,7 +264,7 @@ extension JSONFile {
   /// - Throws: ``StoreError`` with `conflict`.
   private mutating func checkDocumentUnchanged(during operation: StoreOperation) throws -> FileAttributes {
     if let attributes = try fileSystem.attributes(at: path) {
-      if let unsettledReplacement, attributes.identity == (try unsettledReplacement.identity()) { return attributes }
+      if let unsettledFile, attributes.identity == (try unsettledFile.attributes().identity) { return attributes }
       if let document, attributes.identity == document.attributes.identity {
         let isUntouched =
           attributes.size == document.attributes.size
@@ -306,7 +300,7 @@ extension JSONFile {
   ) throws -> Document {
     var stamp: JSONStamp
     do {
-      stamp = JSONStamp(of: try replacement.attributes(), expectedSize: documentBound)
+      stamp = JSONStamp(of: try replacement.file.attributes(), expectedSize: documentBound)
       let document = JSONDocument(codecName: codecName, entries: contents.snapshot.map, generation: generation)
       try document.write(stamping: &stamp) { try replacement.writer.write($0) }
       guard replacement.writer.count <= sizeLimit else {

@@ -63,22 +63,16 @@ struct JSONFile: Sendable {
   /// The changes since the document was written.
   var journal = Journal.none
 
-  /// The length of the first line of the journal that the store created.
+  /// The length of the first line of the journal.
   var journalHeadSize = 0
 
   enum Journal: Sendable {
     case none
-    /// The journal was left by a crash.
-    case found(FoundJournal)
+    /// The journal was left by a crash and applied in memory, but its bytes may not be on the disk.
+    ///
+    /// The lines are the valid ones without the first one. The file is held open so that no other file gets its inode.
+    case found(any OpenFile, lines: ArraySlice<UInt8>)
     case open(AppendLog)
-  }
-
-  /// A journal that was applied in memory, but whose bytes may not be on the disk.
-  struct FoundJournal: Sendable {
-    /// Held open so that no other file gets its inode.
-    let file: any OpenFile
-    /// The valid lines without the first one.
-    let lines: ArraySlice<UInt8>
   }
 
   /// Whether a journal that is already folded is still at its path.
@@ -92,7 +86,7 @@ struct JSONFile: Sendable {
   var mustFold = false
 
   /// The document that may be in place after a failed fold.
-  var unsettledReplacement: FileReplacement?
+  var unsettledFile: (any OpenFile)?
 
   /// The number of failed folds.
   var failedFolds: Int64 = 0
@@ -139,27 +133,18 @@ struct JSONFile: Sendable {
   ) throws -> JSONFile {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       let (path, lock, opened) = try configuration.takeLock { path in
-        try JSONFile(configuration, path: path, contents: contents, sizeLimit: sizeLimit).refuseForeignDocument()
+        let file = JSONFile(
+          configuration: configuration, path: path, lock: nil, opened: OpenedFiles(), contents: contents,
+          sizeLimit: sizeLimit)
+        try file.refuseForeignDocument()
       }
       var file = JSONFile(
-        configuration, path: path, lock: lock, opened: opened, contents: contents, sizeLimit: sizeLimit)
+        configuration: configuration, path: path, lock: lock, opened: opened, contents: contents, sizeLimit: sizeLimit)
       if file.isWritable { try configuration.fileSystem.removeStaleTemporaryFiles(of: file.journalPath) }
       try file.readDocument(newCodecName: newCodecName)
       try file.replayJournal()
       return file
     }
-  }
-
-  private init(
-    _ configuration: StoreFileConfiguration, path: String, lock: FileLock? = nil, opened: OpenedFiles = OpenedFiles(),
-    contents: SharedContent<JSONEntries>, sizeLimit: Int64
-  ) {
-    self.configuration = configuration
-    self.path = path
-    self.lock = lock
-    self.opened = opened
-    self.sizeLimit = sizeLimit
-    self.contents = contents
   }
 
   /// Throws an error if a file is not a document, before it gets a lock file.
@@ -239,7 +224,8 @@ struct JSONFile: Sendable {
         "\(journalPath) was written with the codec \(content.head.codecName), and \(path) with \(codecName)")
     }
     generation = content.head.generation
-    journal = .found(FoundJournal(file: file, lines: text[content.headSize..<content.size]))
+    journal = .found(file, lines: text[content.headSize..<content.size])
+    journalHeadSize = content.headSize
     opened.note(try file.attributes().identity, at: journalPath, as: .data)
     documentBound += Int64(content.size)
     openedTextSize += text.count
@@ -277,7 +263,7 @@ struct JSONFile: Sendable {
       // Releasing the last references closes the files. Nothing is written to them any more.
       document = nil
       journal = .none
-      unsettledReplacement = nil
+      unsettledFile = nil
       try lock?.release()
       try folding.get()
     }
@@ -297,13 +283,8 @@ struct JSONFile: Sendable {
   var sizes: (document: Int64, journal: Int64) {
     switch journal {
     case .none: (document?.attributes.size ?? 0, 0)
-    case .found(let found): (document?.attributes.size ?? 0, Int64(found.lines.endIndex))
+    case .found(_, let lines): (document?.attributes.size ?? 0, Int64(lines.endIndex))
     case .open(let log): (document?.attributes.size ?? 0, log.size)
     }
   }
-}
-
-extension FileError {
-  /// Whether the replacement of a file may have taken effect, or may do so after power loss.
-  var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
 }

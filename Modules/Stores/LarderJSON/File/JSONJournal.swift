@@ -34,9 +34,10 @@ struct JSONJournal {
   /// - Parameter text: The content of the whole file.
   /// - Throws: ``Problem``.
   init(_ text: [UInt8]) throws {
-    var lines = Lines(text: text)
+    // Text without a line end is the beginning of a torn line.
+    var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
     // The file is created as a whole, including its head, so no crash explains a missing or damaged head.
-    guard let first = lines.next(), let content = try JSONJournalLine.content(of: first, number: 1),
+    guard let first = lines.popFirst(), let content = try JSONJournalLine.content(of: first, number: 1),
       case .head(let head) = content
     else {
       throw Problem.damaged(line: 1, reason: "it is not the first line of a journal")
@@ -45,10 +46,8 @@ struct JSONJournal {
     headSize = first.endIndex + 1
     size = headSize
 
-    var number = 1
     var firstBadLine: Int?
-    while let line = lines.next() {
-      number += 1
+    for (number, line) in zip(2..., lines) {
       guard let content = try JSONJournalLine.content(of: line, number: number) else {
         firstBadLine = firstBadLine ?? number
         // If the line end was damaged, this line includes the next one, and the statement of that line counts.
@@ -70,20 +69,6 @@ struct JSONJournal {
         // Lines after a mark were written after the content that was complete when the mark was written.
         firstBadLine = firstBadLine ?? number
       }
-    }
-  }
-
-  /// An iterator over the complete lines of a text, without line ends.
-  ///
-  /// Text without a line end is the beginning of a torn line.
-  private struct Lines: IteratorProtocol {
-    let text: [UInt8]
-    var position = 0
-
-    mutating func next() -> ArraySlice<UInt8>? {
-      guard let end = text[position...].firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-      defer { position = end + 1 }
-      return text[position..<end]
     }
   }
 }
@@ -182,7 +167,7 @@ enum JSONJournalLine {
   }
 
   private static func digits(of rest: some Sequence<UInt8>) -> [UInt8] {
-    Array(JSONStamp.text(of: CRC32C.checksum(of: rest)).utf8)
+    Array(Hexadecimal.text(of: CRC32C.checksum(of: rest)).utf8)
   }
 
   // MARK: Reading

@@ -88,25 +88,14 @@ struct JSONStamp: Sendable, Hashable {
 
   /// The checksum of the checksums in hexadecimal, by which a journal identifies the document that it continues.
   var digest: String {
-    JSONStamp.text(of: CRC32C.checksum(of: checksums.flatMap { JSONStamp.text(of: $0).utf8 }))
-  }
-
-  /// Returns a checksum as eight hexadecimal digits.
-  static func text(of checksum: UInt32) -> String {
-    withUnsafeBytes(of: checksum.bigEndian) { Hexadecimal.text(of: $0) }
-  }
-
-  /// Returns the checksum that eight hexadecimal digits represent, or `nil` if the digits are invalid.
-  static func checksum(of text: [UInt8]) -> UInt32? {
-    guard text.count == 8, let bytes = Hexadecimal.bytes(of: text) else { return nil }
-    return bytes.reduce(0) { $0 << 8 | UInt32($1) }
+    Hexadecimal.text(of: CRC32C.checksum(of: checksums.flatMap { Hexadecimal.text(of: $0).utf8 }))
   }
 
   // MARK: Text
 
   /// The JSON text of the stamp.
   var text: [UInt8] {
-    let checksums = checksums.map { "\"\(JSONStamp.text(of: $0))\"" }.joined(separator: ",")
+    let checksums = checksums.map { "\"\(Hexadecimal.text(of: $0))\"" }.joined(separator: ",")
     return Array(
       "{\"bytes\":\(size),\"blockBytes\":\(blockSize),\"crc32c\":[\(checksums)],\"inode\":\(inode),\"time\":\(time)}"
         .utf8)
@@ -124,7 +113,7 @@ struct JSONStamp: Sendable, Hashable {
       switch String(decoding: name, as: UTF8.self) {
       case "crc32c":
         try scanner.forEachElement { scanner in
-          guard let checksum = JSONStamp.checksum(of: try scanner.string()) else {
+          guard let checksum: UInt32 = Hexadecimal.number(of: try scanner.string()) else {
             throw scanner.error("a checksum must have eight hexadecimal digits")
           }
           checksums.append(checksum)

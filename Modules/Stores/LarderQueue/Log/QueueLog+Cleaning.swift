@@ -1,14 +1,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// Reclaiming the space of old segments.
 extension QueueLog {
   /// The maximum size of the records rewritten in one step, in bytes.
@@ -102,7 +94,7 @@ extension QueueLog {
         written.append(try rewrite(record, into: &buffer))
       } catch {
         // An item that cannot be read stays where it is, and cleaning continues with the others.
-        guard case .put(let state) = record, folder.isAboutOnePlace(error) else { throw error }
+        guard case .put(let state) = record, error.isDiskFailure || error.isMissing else { throw error }
         unreadable.insert(state.item.place.segment)
       }
     }
@@ -273,7 +265,7 @@ struct SpaceReserve: Sendable {
       try? fileSystem.removeFile(at: path)
       guard error.isOutOfRoom else {
         // A limit on file sizes, for example, does not mean that the disk is full.
-        guard error.errorNumber == EFBIG else { throw error }
+        guard error.code(during: .apply) == .full else { throw error }
         state = .absent
         return
       }
@@ -289,17 +281,9 @@ struct SpaceReserve: Sendable {
     defer { withExtendedLifetime(file) {} }
     try file.adopt(existing)
     while written < size {
-      let count = Int(min(size - written, Int64(SpaceReserve.filling.count)))
-      var failure: FileError?
-      SpaceReserve.filling.withUnsafeBytes { bytes in
-        do throws(FileError) {
-          try file.writeAll(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: written)
-        } catch {
-          failure = error
-        }
-      }
-      if let failure { throw failure }
-      written += Int64(count)
+      let bytes = Array(SpaceReserve.filling.prefix(Int(size - written)))
+      try file.writeAll(bytes, at: written)
+      written += Int64(bytes.count)
     }
     try file.close()
   }
@@ -329,9 +313,4 @@ struct SpaceReserve: Sendable {
   mutating func gain(_ bytes: Int64) {
     if isSpent { budget = budget.addingSaturating(bytes) }
   }
-}
-
-extension FileError {
-  /// Whether the disk or a quota was full.
-  var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
 }
