@@ -18,7 +18,7 @@ import Testing
       }, salt: head.salt, inflaters: inflaters)
     var blocks: [Block] = []
     var offset = start
-    while offset < finder.size {
+    while offset < finder.window.size {
       let block = try #require(try finder.block(at: offset))
       blocks.append(block)
       offset = block.end

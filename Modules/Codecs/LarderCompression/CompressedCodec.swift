@@ -263,13 +263,10 @@ final class CompressionStreams: Sendable {
       dictionary = dictionaries[id]
       if dictionary == nil { throw MissingDictionaryError(id: id, availableIDs: dictionaries.all.map(\.id)) }
     }
+    let dictionaryBytes = dictionary?.bytes ?? []
     do throws(ZlibError) {
       try inflaters.withStream { (stream) throws(ZlibError) in
-        if let dictionary {
-          try stream.inflate(content, into: value, dictionary: dictionary.bytes.span.bytes)
-        } else {
-          try stream.inflate(content, into: value)
-        }
+        try stream.inflate(content, into: value, dictionary: dictionaryBytes.span.bytes)
       }
     } catch {
       throw error == .damaged ? CompressedFormatError("the compressed bytes are damaged") : error

@@ -1,4 +1,6 @@
 #if Compression
+import Larder
+
 /// The header of a compressed value; see ``CompressedCodec``.
 struct CompressedValueHeader: Equatable {
   /// The first byte of a value that is stored unchanged.
@@ -25,22 +27,13 @@ struct CompressedValueHeader: Equatable {
     bytes.reserveCapacity(1 + 2 + 10 + Self.checksumSize)
     if let dictionaryID {
       bytes.append(Self.deflatedWithDictionaryMark)
-      Self.append(dictionaryID.rawValue, to: &bytes)
+      bytes.append(littleEndian: dictionaryID.rawValue)
     } else {
       bytes.append(Self.deflatedMark)
     }
-    var saved = UInt64(size - contentSize)
-    while saved >= 0x80 {
-      bytes.append(UInt8(truncatingIfNeeded: saved) | 0x80)
-      saved >>= 7
-    }
-    bytes.append(UInt8(truncatingIfNeeded: saved))
-    Self.append(checksum, to: &bytes)
+    bytes.append(variable: UInt64(size - contentSize))
+    bytes.append(littleEndian: checksum)
     return bytes
-  }
-
-  private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
-    withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
   }
 
   /// Reads a header.

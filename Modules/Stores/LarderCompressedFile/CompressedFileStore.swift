@@ -166,7 +166,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
       } then: { page, reader in
         try take(page.findings, from: &allowance)
         let values = try values(page.findings, reader, during: .entries, isKept: false)
-        if let gap = page.gap { throw reader.gapError(gap, during: .entries) }
+        if let gap = page.gap { throw reader.damageError(gap.range, at: gap.block, during: .entries) }
         return zip(page.findings, values).compactMap { finding, value in
           value.map { StoreEntry(key: finding.key, value: $0) }
         }
@@ -183,7 +183,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     return try read(for: .keys) {
       IndexPage(of: $0, in: range, limit: limit, order: order)
     } then: { page, reader in
-      if let gap = page.gap { throw reader.gapError(gap, during: .keys) }
+      if let gap = page.gap { throw reader.damageError(gap.range, at: gap.block, during: .keys) }
       return page.findings.map(\.key)
     }
   }
@@ -197,7 +197,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     try read(for: .count) { index in
       (index.entries.count(in: range), index.gap(in: range))
     } then: { found, reader in
-      if let gap = found.1 { throw reader.gapError(gap, during: .count) }
+      if let gap = found.1 { throw reader.damageError(gap.range, at: gap.block, during: .count) }
       return found.0
     }
   }

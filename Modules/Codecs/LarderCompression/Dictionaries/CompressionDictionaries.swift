@@ -179,12 +179,6 @@ public struct MissingDictionaryError: ValueFreeError, Hashable {
 
   /// The identifiers of the dictionaries that the codec has, oldest first.
   public let availableIDs: [CompressionDictionary.ID]
-
-  /// Creates an error about a missing dictionary.
-  init(id: CompressionDictionary.ID, availableIDs: [CompressionDictionary.ID]) {
-    self.id = id
-    self.availableIDs = availableIDs
-  }
 }
 
 extension MissingDictionaryError: StoreErrorConvertible {

@@ -108,7 +108,7 @@ extension CompressionDictionary {
 
 extension CompressionDictionary.ID: CustomStringConvertible {
   /// The identifier as four hexadecimal digits.
-  public var description: String { Hexadecimal.text(of: [UInt8(rawValue >> 8), UInt8(rawValue & 0xFF)]) }
+  public var description: String { Hexadecimal.text(of: rawValue) }
 }
 
 extension CompressionDictionary: CustomStringConvertible {

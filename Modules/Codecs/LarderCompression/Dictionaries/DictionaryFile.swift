@@ -23,14 +23,10 @@ enum DictionaryFile {
   /// Returns the content of a file of dictionaries.
   static func bytes(of dictionaries: CompressionDictionaries) -> [UInt8] {
     let lines = dictionaries.all.map { dictionary in
-      "{\"crc32\":\"\(digits(of: dictionary.checksum))\",\"base64\":\"\(Data(dictionary.bytes).base64EncodedString())\"}"
+      "{\"crc32\":\"\(Hexadecimal.text(of: dictionary.checksum))\",\"base64\":\"\(Data(dictionary.bytes).base64EncodedString())\"}"
     }
     return Array(
       "{\"\(versionMember)\":\(version),\"dictionaries\":[\n\(lines.joined(separator: ",\n"))\n]}\n".utf8)
-  }
-
-  private static func digits(of checksum: UInt32) -> String {
-    Hexadecimal.text(of: withUnsafeBytes(of: checksum.bigEndian) { Array($0) })
   }
 
   /// Returns the dictionaries in the content of a file.
@@ -72,7 +68,7 @@ enum DictionaryFile {
       let bytes = Data(base64Encoded: base64)
     else { throw CompressedFormatError("a dictionary must have the members crc32 and base64, and no others") }
     let dictionary = try CompressionDictionary(Array(bytes))
-    guard digits(of: dictionary.checksum) == checksum else {
+    guard Hexadecimal.text(of: dictionary.checksum) == checksum else {
       throw CompressedFormatError("the checksum does not match the dictionary")
     }
     return dictionary

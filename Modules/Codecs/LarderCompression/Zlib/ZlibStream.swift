@@ -36,10 +36,7 @@ extension UnsafeMutablePointer<z_stream> {
 
   /// Clears the pointers to the memory of the last call.
   func forgetBuffers() {
-    pointee.next_in = nil
-    pointee.avail_in = 0
-    pointee.next_out = nil
-    pointee.avail_out = 0
+    use(UnsafeRawBufferPointer(start: nil, count: 0), UnsafeMutableRawBufferPointer(start: nil, count: 0))
   }
 }
 

@@ -86,11 +86,6 @@ final class BlockReader: Sendable {
 /// A bounded cache of block texts with the clock eviction policy: the hand passes over a block once if it was read
 /// since the hand last passed.
 struct BlockCache {
-  private struct Slot {
-    var block: Block
-    var wasRead: Bool
-  }
-
   /// The approximate size of a slot in addition to its text, in bytes.
   private static let overhead = 96
 
@@ -100,7 +95,7 @@ struct BlockCache {
   /// The current size of the cache, in bytes.
   private(set) var size = 0
 
-  private var slots: [Slot] = []
+  private var slots: [(block: Block, wasRead: Bool)] = []
   private var places: [Int64: Int] = [:]
   private var hand = 0
 
@@ -135,7 +130,7 @@ struct BlockCache {
       }
     }
     places[block.offset] = slots.count
-    slots.append(Slot(block: block, wasRead: false))
+    slots.append((block, wasRead: false))
     size += cost
     return removed
   }

@@ -7,14 +7,6 @@ import LarderCompression
 /// A block receives about as many lines as compress to 4 KiB, estimated from the previous blocks. A line that does not
 /// fit into one block begins a block, and continues in blocks that contain nothing else.
 struct BlockSequence {
-  /// A change whose block is not complete.
-  private struct Unplaced {
-    var change: Change<Void>
-    /// The offset of its line among the lines of the block.
-    var offset: Int
-    var length: Int
-  }
-
   private let composer: BlockComposer
   private let isCompressed: Bool
   private let head: FileHead
@@ -24,7 +16,8 @@ struct BlockSequence {
   private var notesLine: [UInt8]
   private var lines: [UInt8] = []
   private var notes = ChangeNotes()
-  private var unplaced: [Unplaced] = []
+  /// The changes of the block, with the offsets and lengths of their lines among its lines.
+  private var unplaced: [(change: Change<Void>, offset: Int, length: Int)] = []
 
   /// The expected compression ratio.
   private var ratio = 4.0
@@ -87,7 +80,7 @@ struct BlockSequence {
   /// - Throws: ``ZlibError`` if there is not enough memory.
   mutating func add(_ line: ArraySlice<UInt8>, _ change: Change<Void>) throws(ZlibError) {
     if !lines.isEmpty, isFull || line.count > room { try endBlock(isLast: false) }
-    unplaced.append(Unplaced(change: change, offset: lines.count, length: line.count))
+    unplaced.append((change, lines.count, line.count))
     notes.add(change)
     changeSize += Int64(line.count)
     let first = line.prefix(room)

@@ -216,18 +216,11 @@ struct IndexPage: Sendable {
     findings = index.entries.entries(in: range, limit: limit, order: order).map { entry in
       (entry.key, index.finding(of: entry.value))
     }
-    guard limit > 0 else {
-      gap = nil
-      return
+    var scanned = range
+    if findings.count == limit, let last = findings.last?.key {
+      scanned = order == .ascending ? range.before(last) : range.after(last)
     }
-    guard findings.count == limit, let last = findings.last?.key else {
-      gap = index.gap(in: range, order: order)
-      return
-    }
-    switch order {
-    case .ascending: gap = index.gap(in: KeyRange(from: range.lowerBound, upTo: last))
-    case .descending: gap = index.gap(in: range.after(last), order: order)
-    }
+    gap = limit > 0 ? index.gap(in: scanned, order: order) : nil
   }
 }
 #endif

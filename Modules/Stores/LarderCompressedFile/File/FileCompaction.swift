@@ -20,10 +20,8 @@ struct FileCompaction: Sendable {
   private let head: FileHead
   private let oldIndex: CompressedFileIndex
   private let lines: LineReader
-  private let configuration: StoreFileConfiguration
-  private let baseComposer: BlockComposer
-  private let batchComposer: BlockComposer
-  private let isAbandoned: @Sendable () -> Bool
+  /// The old file.
+  private let file: CompressedFile
 
   /// Creates a compaction.
   ///
@@ -33,12 +31,9 @@ struct FileCompaction: Sendable {
   ///   - lines: The reader of the old file.
   ///   - replacement: The new file.
   init(of file: CompressedFile, _ index: CompressedFileIndex, _ lines: LineReader, to replacement: FileReplacement) {
-    configuration = file.configuration
+    self.file = file
     oldIndex = index
     self.lines = lines
-    baseComposer = file.baseComposer
-    batchComposer = file.batchComposer
-    isAbandoned = file.isAbandoned
     self.replacement = replacement
     let layout = file.layout
     head = FileHead(codecName: file.codecName, batch: layout.lastBatch, hasBase: index.entries.count > 0)
@@ -62,9 +57,9 @@ struct FileCompaction: Sendable {
     if head.hasBase {
       var sequence = BlockSequence(
         BlockStart(part: .base, batch: head.batch), at: head.end, of: head, after: UnnotedBlocks(from: 0),
-        by: baseComposer, isCompressed: true)
+        by: file.baseComposer, isCompressed: true)
       try writeEntries(to: &sequence, during: operation)
-      try configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
+      try file.configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
       try flush(&sequence)
       take(sequence)
     }
@@ -104,14 +99,14 @@ struct FileCompaction: Sendable {
     var count = 0
     let texts = try lines.read(findings, during: operation, isKept: false) { _, line in
       count += 1
-      if count.isMultiple(of: 256), isAbandoned() { throw CancellationError() }
+      if count.isMultiple(of: 256), file.isAbandoned() { throw CancellationError() }
       // A copy, because a slice would keep its whole block in memory.
       return Array(line)
     }
     for (entry, line) in zip(slice, texts) {
       guard let line else { continue }
-      if isAbandoned() { throw CancellationError() }
-      try configuration.reportingZlibErrors(during: operation) { try sequence.add(line[...], .set(entry.key, ())) }
+      if file.isAbandoned() { throw CancellationError() }
+      try file.configuration.reportingZlibErrors(during: operation) { try sequence.add(line[...], .set(entry.key, ())) }
       try flush(&sequence)
     }
   }
@@ -132,7 +127,7 @@ struct FileCompaction: Sendable {
     let batch = made.layout.lastBatch + 1
     var sequence = BlockSequence(
       BlockStart(part: .batch, batch: batch, durableBatch: batch - 1), at: replacement.writer.count, of: head,
-      after: made.unnoted, by: batchComposer, isCompressed: true)
+      after: made.unnoted, by: file.batchComposer, isCompressed: true)
     var last: Block?
     for change in changes {
       do {
@@ -142,13 +137,15 @@ struct FileCompaction: Sendable {
         case .remove(let key): line = StoreLine.bytes(of: .remove(key), format: .json)[...]
         case .removeAll(let range): line = StoreLine.bytes(of: .removeAll(range), format: .json)[...]
         }
-        try configuration.reportingZlibErrors(during: operation) { try sequence.add(line, change.mapValue { _, _ in }) }
+        try file.configuration.reportingZlibErrors(during: operation) {
+          try sequence.add(line, change.mapValue { _, _ in })
+        }
       } catch let damage as BlockReader.Damage {
-        throw lines.damageError(change.key ?? "", damage, during: operation)
+        throw lines.damageError(.only(change.key ?? ""), at: damage.block, during: operation)
       }
       try flush(&sequence)
     }
-    try configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
+    try file.configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
     try flush(&sequence)
     take(sequence)
     made.layout.lastBatch = batch

@@ -34,7 +34,7 @@ struct LineReader: Sendable {
       case .missing: continue
       case .found(let location): found.append((index, location))
       case .lost(let block):
-        first = (index, damageError(finding.key, BlockReader.Damage(block: block), during: operation))
+        first = (index, damageError(.only(finding.key), at: block, during: operation))
       }
       if first != nil { break }
     }
@@ -45,7 +45,7 @@ struct LineReader: Sendable {
       do {
         results[index] = try use(key, try line(at: location, &last, isKept: isKept))
       } catch let damage as BlockReader.Damage {
-        first = (index, damageError(key, damage, during: operation))
+        first = (index, damageError(.only(key), at: damage.block, during: operation))
       } catch let error as FileError {
         first = (
           index, StoreError(error, during: operation, store: store, message: "the store's file could not be read")
@@ -90,23 +90,17 @@ struct LineReader: Sendable {
     return line[...]
   }
 
-  /// Returns the error for an entry that is, or was, in a damaged block.
-  func damageError(_ key: StoreKey, _ damage: BlockReader.Damage, during operation: StoreOperation) -> StoreError {
-    damageError(key, .only(key), damage, during: operation)
-  }
-
-  /// Returns the error for a range in which it is unknown which keys exist.
-  func gapError(_ gap: CompressedFileIndex.Gap, during operation: StoreOperation) -> StoreError {
-    damageError(gap.range.lowerBound, gap.range, BlockReader.Damage(block: gap.block), during: operation)
-  }
-
-  private func damageError(
-    _ key: StoreKey, _ keys: KeyRange, _ damage: BlockReader.Damage, during operation: StoreOperation
-  ) -> StoreError {
+  /// Returns the error for keys that cannot be read because a block is, or was, damaged.
+  ///
+  /// - Parameters:
+  ///   - keys: One key, or a range in which it is unknown which keys exist.
+  ///   - block: The offset of the block.
+  ///   - operation: The operation.
+  func damageError(_ keys: KeyRange, at block: Int64, during operation: StoreOperation) -> StoreError {
     StoreError(
-      .corrupted, during: operation, store: store, key: key,
-      message: "the store's file is damaged at byte \(damage.block); set the entry again, or restore it from a backup",
-      underlying: DamagedBlockError(block: damage.block, keys: keys))
+      .corrupted, during: operation, store: store, key: keys.lowerBound,
+      message: "the store's file is damaged at byte \(block); set the entry again, or restore it from a backup",
+      underlying: DamagedBlockError(block: block, keys: keys))
   }
 }
 

@@ -82,18 +82,24 @@ enum BlockFrame {
   /// Returns the bytes of a block.
   ///
   /// - Parameters:
-  ///   - body: The deflated text and its trailer. With the header they must have at most ``maximumSize`` bytes.
+  ///   - text: The text.
+  ///   - data: The deflated text. With the header and the trailer, it must have at most ``maximumSize`` bytes.
   ///   - isContinuation: Whether the text continues a line that the previous block began.
   ///   - salt: The salt of the file.
   ///   - offset: The offset of the block in the file.
-  static func block(with body: [UInt8], isContinuation: Bool, salt: UInt64, at offset: Int64) -> [UInt8] {
+  static func block(
+    of text: [UInt8], deflatedTo data: [UInt8], isContinuation: Bool, salt: UInt64, at offset: Int64
+  ) -> [UInt8] {
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(headerSize + body.count)
+    let size = headerSize + data.count + trailerSize
+    bytes.reserveCapacity(size)
     bytes += magic
     bytes += [0, 0, 0, 0, isContinuation ? 1 : 0]
     bytes += extraField
-    bytes.append(littleEndian: UInt16(truncatingIfNeeded: headerSize + body.count - 1))
-    bytes += body
+    bytes.append(littleEndian: UInt16(truncatingIfNeeded: size - 1))
+    bytes += data
+    bytes.append(littleEndian: text.withUnsafeBytes { CRC32.checksum(of: $0) })
+    bytes.append(littleEndian: UInt32(truncatingIfNeeded: text.count))
     let checksum = bytes.withUnsafeBytes { seal(of: $0, salt: salt, at: offset) }
     withUnsafeBytes(of: checksum.littleEndian) { bytes.replaceSubrange(4..<8, with: $0) }
     return bytes
@@ -157,21 +163,12 @@ final class BlockComposer: Sendable {
     _ text: [UInt8], isContinuation: Bool = false, isCompressed: Bool, salt: UInt64, at offset: Int64
   ) throws(ZlibError) -> [UInt8] {
     let data = isCompressed && !text.isEmpty ? try compressed(text) : BlockComposer.stored(text)
-    return BlockComposer.block(of: data, text: text, isContinuation: isContinuation, salt: salt, at: offset)
+    return BlockFrame.block(of: text, deflatedTo: data, isContinuation: isContinuation, salt: salt, at: offset)
   }
 
   /// Returns the bytes of a block whose text is stored uncompressed.
   static func storedBlock(_ text: [UInt8], salt: UInt64, at offset: Int64) -> [UInt8] {
-    block(of: stored(text), text: text, isContinuation: false, salt: salt, at: offset)
-  }
-
-  private static func block(
-    of data: [UInt8], text: [UInt8], isContinuation: Bool, salt: UInt64, at offset: Int64
-  ) -> [UInt8] {
-    var body = data
-    body.append(littleEndian: text.withUnsafeBytes { CRC32.checksum(of: $0) })
-    body.append(littleEndian: UInt32(truncatingIfNeeded: text.count))
-    return BlockFrame.block(with: body, isContinuation: isContinuation, salt: salt, at: offset)
+    BlockFrame.block(of: text, deflatedTo: stored(text), isContinuation: false, salt: salt, at: offset)
   }
 
   /// The number of bytes that a stored block has in addition to its text.
@@ -257,18 +254,6 @@ extension UnsafeRawBufferPointer {
   /// Returns the number at an offset, all of whose bytes must be in the buffer.
   func littleEndian<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, as type: Number.Type) -> Number {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
-  }
-}
-
-extension [UInt8] {
-  /// Appends a number in decimal digits.
-  mutating func append(decimal number: some FixedWidthInteger) {
-    append(contentsOf: String(number).utf8)
-  }
-
-  /// Appends the bytes of a number, lowest first.
-  mutating func append(littleEndian number: some FixedWidthInteger) {
-    Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
   }
 }
 #endif

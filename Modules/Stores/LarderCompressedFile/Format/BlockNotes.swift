@@ -143,10 +143,7 @@ struct UnnotedBlocks: Sendable {
     var line = Array("{\"notes\":{\"from\":\(start),\"upTo\":\(end),\"blocks\":[".utf8)
     line.reserveCapacity(size + 256)
     for (index, block) in blocks[..<count].enumerated() {
-      if index > 0 { line.append(UInt8(ascii: ",")) }
-      line.append(contentsOf: "{\"at\":".utf8)
-      line.append(decimal: block.offset)
-      line.append(contentsOf: ",\"changes\":[".utf8)
+      line.append(contentsOf: "\(index > 0 ? "," : ""){\"at\":\(block.offset),\"changes\":[".utf8)
       line.append(contentsOf: block.changes)
       line.append(contentsOf: "]}".utf8)
     }
@@ -209,8 +206,7 @@ struct ChangeNotes: Equatable, Sendable {
     }
     let shared = ChangeNotes.sharedCount(of: key, lastKey)
     if shared >= ChangeNotes.shortestBeginning {
-      text.append(decimal: shared)
-      text.append(UInt8(ascii: ","))
+      text.append(contentsOf: "\(shared),".utf8)
       let rest = key.withUnsafeBytes { StoreKey(copying: UnsafeRawBufferPointer(rebasing: $0[shared...])) }
       JSONKey.append(rest, to: &text)
     } else {

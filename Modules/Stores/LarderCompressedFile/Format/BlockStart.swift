@@ -41,24 +41,12 @@ struct BlockStart: Equatable {
 
   /// The line, including its newline.
   var line: [UInt8] {
-    switch part {
-    case .ending: return Array("{\"durable\":\(batch)}\n".utf8)
-    case .base, .batch:
-      var line = Array((part == .base ? "{\"base\":" : "{\"batch\":").utf8)
-      line.reserveCapacity(BlockStart.maximumSize)
-      line.append(decimal: batch)
-      if number > 0 {
-        line.append(contentsOf: ",\"block\":".utf8)
-        line.append(decimal: number)
-      }
-      if part == .batch {
-        line.append(contentsOf: ",\"durable\":".utf8)
-        line.append(decimal: durableBatch)
-      }
-      if !isLast { line.append(contentsOf: ",\"more\":true".utf8) }
-      line.append(contentsOf: "}\n".utf8)
-      return line
-    }
+    guard part != .ending else { return Array("{\"durable\":\(batch)}\n".utf8) }
+    var line = "{\"\(part == .base ? "base" : "batch")\":\(batch)"
+    if number > 0 { line += ",\"block\":\(number)" }
+    if part == .batch { line += ",\"durable\":\(durableBatch)" }
+    if !isLast { line += ",\"more\":true" }
+    return Array((line + "}\n").utf8)
   }
 
   // MARK: Reading
@@ -113,16 +101,8 @@ struct FixedReader {
 
   /// Moves past some text if it comes next, and returns whether it does.
   mutating func skip(_ expected: StaticString) -> Bool {
-    let count = expected.utf8CodeUnitCount
-    guard text.count - position >= count else { return false }
-    let isThere = expected.withUTF8Buffer { expected in
-      text.withUnsafeBufferPointer { text in
-        var index = 0
-        while index < count, text[position + index] == expected[index] { index += 1 }
-        return index == count
-      }
-    }
-    if isThere { position += count }
+    let isThere = expected.withUTF8Buffer { text[position...].starts(with: $0) }
+    if isThere { position += expected.utf8CodeUnitCount }
     return isThere
   }
 

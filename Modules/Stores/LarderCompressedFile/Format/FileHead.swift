@@ -13,7 +13,7 @@ struct FileHead: Equatable, Sendable {
   /// The name of the codec of the values.
   var codecName: String
   /// A random number that distinguishes the blocks of this file from any other bytes.
-  var salt: UInt64
+  var salt = UInt64.random(in: 1 ... .max)
   /// The last batch before the file was rewritten, which the base includes; 0 in a new file.
   var batch: UInt64 = 0
   /// Whether a base follows.
@@ -26,20 +26,11 @@ struct FileHead: Equatable, Sendable {
     case newerVersion(Int)
   }
 
-  /// Creates the header of a new file.
-  init(codecName: String, salt: UInt64 = .random(in: 1 ... .max), batch: UInt64 = 0, hasBase: Bool = false) {
-    self.codecName = codecName
-    self.salt = salt
-    self.batch = batch
-    self.hasBase = hasBase
-  }
-
   /// The members that the notes repeat.
   var identity: [UInt8] {
     var bytes = Array("\"larder\":\(StoreLine.version),\"format\":\"compressed\",\"codec\":".utf8)
     JSONWriting.append(string: codecName.utf8, to: &bytes)
-    let salt = withUnsafeBytes(of: salt.bigEndian) { Hexadecimal.text(of: Array($0)) }
-    bytes.append(contentsOf: ",\"salt\":\"\(salt)\"".utf8)
+    bytes.append(contentsOf: ",\"salt\":\"\(Hexadecimal.text(of: salt))\"".utf8)
     return bytes
   }
 
@@ -73,7 +64,9 @@ struct FileHead: Equatable, Sendable {
 
   /// The offset of the first block after the header and the end mark.
   var end: Int64 { markOffset + Int64(line(of: .open).count + BlockComposer.storedOverhead) }
+}
 
+extension FileHead {
   /// Reads a line that has the members of a header, and possibly others.
   ///
   /// - Throws: ``Problem``.
@@ -89,9 +82,7 @@ struct FileHead: Equatable, Sendable {
         switch String(decoding: name, as: UTF8.self) {
         case "larder": version = Int(String(decoding: try scanner.value(), as: UTF8.self))
         case "codec": codecName = String(decoding: try scanner.string(), as: UTF8.self)
-        case "salt":
-          let bytes = Hexadecimal.bytes(of: try scanner.string())
-          salt = bytes.flatMap { $0.count == 8 ? $0.reduce(0) { $0 << 8 | UInt64($1) } : nil }
+        case "salt": salt = Hexadecimal.number(of: try scanner.string())
         case "after": batch = UInt64(String(decoding: try scanner.value(), as: UTF8.self)) ?? .max
         case "base": hasBase = try scanner.value().elementsEqual("true".utf8)
         default: _ = try scanner.value()

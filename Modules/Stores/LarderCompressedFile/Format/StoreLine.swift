@@ -130,14 +130,7 @@ enum StoreLine {
 enum StoreText {
   /// Returns the offset after the next newline, or `nil` if there is none.
   static func lineEnd(in text: [UInt8], from start: Int) -> Int? {
-    text.withUnsafeBufferPointer { text in
-      var place = start
-      while place < text.count {
-        if text[place] == UInt8(ascii: "\n") { return place + 1 }
-        place += 1
-      }
-      return nil
-    }
+    text.withUnsafeBufferPointer { $0[start...].firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } }
   }
 
   /// Returns the offset of the first change of a block, after its start and its notes.

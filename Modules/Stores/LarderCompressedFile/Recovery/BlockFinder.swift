@@ -4,7 +4,8 @@ import LarderCompression
 
 /// A finder of the blocks of a file, which it recognizes by their seal.
 struct BlockFinder {
-  private var window: FileWindow
+  /// The file.
+  var window: FileWindow
   private let inflaters: StreamPool<Inflater>
   private let salt: UInt64
 
@@ -36,9 +37,6 @@ struct BlockFinder {
     let (product, isTooMuch) = size.multipliedReportingOverflow(by: 16)
     return isTooMuch ? .max : max(product, 64 << 20)
   }
-
-  /// The size of the file, in bytes.
-  var size: Int64 { window.size }
 
   /// Returns the block at an offset, or `nil` if there is none.
   mutating func block(at offset: Int64) throws -> Block? {
@@ -74,29 +72,18 @@ struct BlockFinder {
     lastSearch = (offset, found)
     return found
   }
-
-  /// Returns whether BGZF's end-of-file block is at an offset.
-  mutating func hasMarker(at offset: Int64) throws -> Bool {
-    try window.hasMarker(at: offset)
-  }
 }
 
 /// A lookahead in a damaged file, which finds the changes of a hole's blocks and the batches that were durable.
 ///
 /// It reads the file once, however many holes there are.
 struct NotesFinder {
-  /// The block with some notes, and the range that they cover.
-  private struct Part {
-    var range: Range<Int64>
-    var block: Int64
-  }
-
   private var finder: BlockFinder
   /// A second finder, for reading blocks again.
   private var reader: BlockFinder
   private var place: Int64 = 0
-  /// The locations of notes, because their content could take a thousand times as much memory as the file.
-  private var parts: ArraySlice<Part> = []
+  /// The ranges that notes cover, with the locations of the notes, because their content could take a thousand times as much memory as the file.
+  private var parts: ArraySlice<(range: Range<Int64>, block: Int64)> = []
   private var durableBatch: UInt64 = 0
 
   /// The number of blocks that could have the notes of a hole, but do not, after which the search ends.
@@ -122,7 +109,7 @@ struct NotesFinder {
     var nextPage: Int64?
     var count = 0
     // Only a hostile file exceeds this limit.
-    var room = BlockFinder.falseMatchLimit(forFileOf: finder.size)
+    var room = BlockFinder.falseMatchLimit(forFileOf: finder.window.size)
     while covered < hole.upperBound {
       if index < parts.endIndex {
         let part = parts[index]
@@ -174,16 +161,16 @@ struct NotesFinder {
   ///
   /// - Returns: The offset of the block, or `nil` at the end of the file.
   private mutating func readBlock() throws -> Int64? {
-    while place < finder.size {
+    while place < finder.window.size {
       guard let block = try finder.block(at: place) ?? finder.nextBlock(after: place) else {
-        place = finder.size
+        place = finder.window.size
         return nil
       }
       place = block.end
       guard !block.isContinuation, let (start, startEnd) = BlockStart.read(block.text) else { continue }
       durableBatch = max(durableBatch, start.durableBatch)
       if let range = BlockNotes.range(in: block.text, at: startEnd) {
-        parts.append(Part(range: range, block: block.offset))
+        parts.append((range, block.offset))
       }
       return block.offset
     }

@@ -10,12 +10,6 @@ import Larder
 /// two known keys, because the base is in key order. A hole elsewhere may have changed any entry, so all entries that
 /// were last written before it are lost.
 struct FileRecovery {
-  /// A line that continues in the next block.
-  private struct OpenLine {
-    var key: StoreKey
-    var location: EntryLocation
-  }
-
   /// A part of the file with missing blocks, which the next block identifies.
   private struct Hole {
     var range: Range<Int64>
@@ -54,7 +48,8 @@ struct FileRecovery {
   private var pendingNotesEnd: Int64 = 0
   private var pendingUnnoted: ArraySlice<FoundFile.UnnotedBlock> = []
   private var nextNumber: UInt32 = 0
-  private var openLine: OpenLine?
+  /// A line that continues in the next block.
+  private var openLine: (key: StoreKey, location: EntryLocation)?
   private var hole: Hole?
 
   /// The lower bound of the keys that may follow in the base.
@@ -132,17 +127,12 @@ struct FileRecovery {
     let firstKey = changesStart < block.text.count ? try StoreLine.change(block.text[changesStart...]).key : nil
     // The base ended in the hole, and no batch is missing after it.
     let isAfterBase = start.part == .batch && start.batch == expectedBatch && start.number == 0
-    if let notes = hole?.notes {
-      if let hole { loseCutLines(of: hole) }
-      lose(notes, in: hole?.range.lowerBound ?? block.offset)
-    } else if isInBase, start.part == .base || isAfterBase {
-      if let hole { loseCutLines(of: hole) }
-      loseInBase(upTo: start.part == .base ? firstKey : nil, in: hole?.range.lowerBound ?? block.offset)
-    } else {
-      loseAll(in: hole?.range.lowerBound ?? block.offset)
-    }
+    let offset = hole?.range.lowerBound ?? block.offset
+    loseChanges(
+      at: offset, areInBase: isInBase && (start.part == .base || isAfterBase),
+      upTo: start.part == .base ? firstKey : nil)
     if start.part == .batch {
-      if isInBase { endBase(at: hole?.range.lowerBound ?? block.offset) }
+      if isInBase { endBase(at: offset) }
       if start.batch > expectedBatch { completeBatch(start.batch - 1) }
     }
     nextNumber = start.number
@@ -185,7 +175,7 @@ struct FileRecovery {
     } else {
       pendingUnnoted.append(.init(range: block.offset..<block.end, changes: []))
     }
-    openLine = OpenLine(key: line.key, location: location)
+    openLine = (line.key, location)
     guard block.text.last == UInt8(ascii: "\n") else { return }
     openLine = nil
     pending.append(.set(line.key, location))
@@ -200,7 +190,7 @@ struct FileRecovery {
       let location = EntryLocation(block: block.offset, offset: range.lowerBound, length: range.count)
       guard isWhole else {
         guard case .set(let key, _) = change else { throw StoreLine.Problem(message: "a line does not end") }
-        openLine = OpenLine(key: key, location: location)
+        openLine = (key, location)
         if isInBase { baseBound = key.successor }
         return
       }
@@ -296,6 +286,23 @@ struct FileRecovery {
     for key in hole.cutKeys { pending.append(.set(key, .lost(in: hole.range.lowerBound))) }
   }
 
+  /// Loses the entries that missing blocks may have changed.
+  ///
+  /// - Parameters:
+  ///   - offset: The offset of the hole, or of the first damage if the previous part was a block.
+  ///   - areInBase: Whether the blocks belong to the base, so that they changed no earlier entry.
+  ///   - bound: The first key after the blocks in the base, or `nil` if the base ends with them. Defaults to `nil`.
+  private mutating func loseChanges(at offset: Int64, areInBase: Bool, upTo bound: StoreKey? = nil) {
+    if let hole, areInBase || hole.notes != nil { loseCutLines(of: hole) }
+    if let notes = hole?.notes { return lose(notes, in: offset) }
+    applyPending()
+    if areInBase {
+      found.index.lose(KeyRange(from: baseBound, upTo: bound), in: offset)
+    } else {
+      found.index.loseAll(before: offset)
+    }
+  }
+
   private mutating func lose(_ notes: [BlockNotes.Block], in offset: Int64) {
     for block in notes {
       for change in block.changes {
@@ -303,16 +310,6 @@ struct FileRecovery {
         pending.append(change.mapValue { _, _ in .lost(in: offset) })
       }
     }
-  }
-
-  private mutating func loseInBase(upTo bound: StoreKey?, in offset: Int64) {
-    applyPending()
-    found.index.lose(KeyRange(from: baseBound, upTo: bound), in: offset)
-  }
-
-  private mutating func loseAll(in offset: Int64) {
-    applyPending()
-    found.index.loseAll(before: offset)
   }
 
   // MARK: The end
@@ -330,15 +327,7 @@ struct FileRecovery {
       if hole == nil { found.damage.append(end) }
       if let line = openLine { pending.append(.set(line.key, .lost(in: offset))) }
       openLine = nil
-      if let hole, let notes = hole.notes {
-        loseCutLines(of: hole)
-        lose(notes, in: offset)
-      } else if isInBase, !isMissing {
-        if let hole { loseCutLines(of: hole) }
-        loseInBase(upTo: nil, in: offset)
-      } else {
-        loseAll(in: offset)
-      }
+      loseChanges(at: offset, areInBase: isInBase && !isMissing)
       if isInBase { endBase(at: end) }
       if isMissing { completeBatch(lastBatch) }
       completeEnd = end

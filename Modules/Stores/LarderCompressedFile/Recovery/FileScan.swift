@@ -60,7 +60,7 @@ struct FileScan {
     if mark == nil { found.remarks.append(.init(offset: 0, message: "the end mark of the file is damaged")) }
     // A writer removes the end-of-file block before it appends, so bytes after one belong to other programs.
     let marker = Int64(BlockFrame.endOfFileMarker.count)
-    let isEnded = try finder.hasMarker(at: recovery.soundEnd)
+    let isEnded = try finder.window.hasMarker(at: recovery.soundEnd)
     let behind = max(0, size - recovery.soundEnd - (isEnded ? marker : 0))
     if let ending = try checkEnding() {
       found.isClosed = true
@@ -141,7 +141,7 @@ struct FileScan {
     while place < size, let block = try finder.block(at: place), BlockStart.read(block.text)?.start.part == .ending {
       place = block.end
     }
-    if try finder.hasMarker(at: place) { place += Int64(BlockFrame.endOfFileMarker.count) }
+    if try finder.window.hasMarker(at: place) { place += Int64(BlockFrame.endOfFileMarker.count) }
     var remarks: [FoundFile.Remark] = []
     if size < wholeSize {
       remarks.append(

@@ -62,24 +62,9 @@ struct ByteReader {
 }
 
 extension [UInt8] {
-  /// Appends the bytes of a number in little-endian order.
-  mutating func append(littleEndian number: some FixedWidthInteger) {
-    Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
-  }
-
   /// Replaces bytes with those of a number in little-endian order.
   mutating func replace(at offset: Int, littleEndian number: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: number.littleEndian) { replaceSubrange(offset..<offset + $0.count, with: $0) }
-  }
-
-  /// Appends a variable-length number with seven bits per byte, lowest bits first.
-  mutating func append(variable number: UInt64) {
-    var rest = number
-    while rest > 0x7F {
-      append(UInt8(truncatingIfNeeded: rest) | 0x80)
-      rest >>= 7
-    }
-    append(UInt8(truncatingIfNeeded: rest))
   }
 
   /// Appends the variable-length length of a key, and the key.
