@@ -162,7 +162,7 @@ struct QueueHistory {
   }
 
   private func view() async throws -> LedgerView {
-    try await queue.look(.keys) { LedgerView($0.ledger) }
+    try await queue.perform(.keys, .looks) { LedgerView($0.ledger) }
   }
 
   private func difference(from model: QueueModel) async throws -> String? {

@@ -87,9 +87,9 @@ import Testing
       )
       let mark = ledger.mark
       var frames = FrameBuffer(at: 0)
-      for item in ledger.firstWaiting(3) { _ = ledger.lease(item, length: 5, epoch: 99, into: &frames) }
+      for item in ledger.items.firstWaiting(3) { _ = ledger.lease(item, length: 5, epoch: 99, into: &frames) }
       ledger.removeAll(in: .prefix("id:"), into: &frames)
-      for item in ledger.firstWaiting(2) { ledger.moveToDeadLetters(item, .undecodable, into: &frames) }
+      for item in ledger.items.firstWaiting(2) { ledger.moveToDeadLetters(item, .undecodable, into: &frames) }
       _ = ledger.purgeDeadLetters(into: &frames)
       _ = try? ledger.enqueue([1], key: "new", delay: 3, into: &frames)
       ledger.rollBack(to: mark)
@@ -115,7 +115,7 @@ import Testing
     ledger.commit()
     let mark = ledger.mark
     ledger.removeValue(forKey: "delayed", into: &frames)
-    let receipt = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
+    let receipt = ledger.lease(try #require(ledger.items.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
     for length: Int64 in 1...100 { try ledger.extend(receipt, length: length, into: &frames) }
     ledger.rollBack(to: mark)
     #expect(ledger.nextDeadline == 5_000_000)
@@ -132,7 +132,7 @@ import Testing
     var frames = FrameBuffer(at: 0)
     _ = try ledger.enqueue([1], key: "a", into: &frames)
     _ = try ledger.enqueue([1], key: "b", delay: 5_000_000, into: &frames)
-    _ = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 10_000_000, epoch: 1, into: &frames)
+    _ = ledger.lease(try #require(ledger.items.firstWaiting(1).first), length: 10_000_000, epoch: 1, into: &frames)
     // Within a process, time never goes back.
     ledger.advance(to: 0)
     #expect(ledger.now == 1_000_000_000)
@@ -190,11 +190,11 @@ import Testing
       #expect(try dropping.enqueue(payload, key: key, into: &frames).droppedCount == 0)
     }
     // The oldest item is leased, so the next one is dropped.
-    _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
+    _ = dropping.lease(try #require(dropping.items.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
     dropping.beginCall()
     #expect(try dropping.enqueue(payload, key: "c", into: &frames).droppedCount == 1)
-    #expect(dropping.keys(in: .all, limit: 9, order: .ascending) == ["a", "c"])
-    _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
+    #expect(dropping.keys.keys(in: .all, limit: 9, order: .ascending) == ["a", "c"])
+    _ = dropping.lease(try #require(dropping.items.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
     dropping.beginCall()
     #expect(throws: QueueRefusal.full(neverFits: false)) { try dropping.enqueue(payload, key: "d", into: &frames) }
     #expect(dropping.tallies.dropped == 1)
@@ -311,8 +311,8 @@ struct LedgerRun {
 
   private mutating func receive(_ max: Int, lease: Int64, _ frames: inout FrameBuffer) -> String? {
     var received: [(DeliveryReceipt, QueueItem)] = []
-    while received.count < max, let item = ledger.firstWaiting(1).first {
-      if ledger.isExhausted(item) {
+    while received.count < max, let item = ledger.items.firstWaiting(1).first {
+      if ledger.rules.isExhausted(item) {
         ledger.moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
       } else {
         // The model numbers its leases, too.
@@ -362,7 +362,7 @@ struct LedgerRun {
     guard counts == ledger.counts else { return "counts: \(ledger.counts), recounted \(counts)" }
     let bytes = view.items.reduce(0) { $0 + $1.item.size }
     guard bytes == ledger.liveBytes else { return "bytes: \(ledger.liveBytes), recounted \(bytes)" }
-    guard view.items.map(\.item.key).sorted() == ledger.keys(in: .all, limit: .max, order: .ascending) else {
+    guard view.items.map(\.item.key).sorted() == ledger.keys.keys(in: .all, limit: .max, order: .ascending) else {
       return "the keys are not those of the items"
     }
     return nil

@@ -144,7 +144,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 2, dead: 1))
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value).sorted() == [1, 3, 5])
     // Data that was durable is still in its place.
-    let segments = try await queue.look(.keys) { core in
+    let segments = try await queue.perform(.keys, .looks) { core in
       let live = ["k", "leased"].compactMap { core.ledger.item(forKey: $0)?.place.segment }
       return live + core.ledger.deadLetters(9).map(\.item.place.segment)
     }

@@ -1,10 +1,5 @@
 import Larder
 import LarderFiles
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A coder that encodes items as payloads and decodes them.
 struct QueueCoder<Element: Sendable>: Sendable {
@@ -24,28 +19,17 @@ struct QueueCoder<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key that the caller gave, or `nil` if it will be generated.
+  ///   - item: The item of the key that an update replaces. Defaults to `nil`.
+  ///   - stored: The payload of that item. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `encodingFailed` or `valueTooLarge`.
-  func payload(of value: Element, forKey key: StoreKey?, during operation: StoreOperation) throws -> [UInt8] {
-    var bytes: [UInt8] = []
-    try coder.append(value, forKey: key, to: &bytes, during: operation)
-    return bytes
-  }
-
-  /// Returns the payload that an update writes for a key.
-  ///
-  /// - Parameters:
-  ///   - value: The value.
-  ///   - key: The key.
-  ///   - item: The item of the key, or `nil` if there is none yet.
-  ///   - stored: The payload of the item.
-  /// - Throws: ``StoreError`` with `encodingFailed` or `valueTooLarge`.
   func payload(
-    of value: Element, forKey key: StoreKey, replacing item: QueueItem?, _ stored: ArraySlice<UInt8>?
+    of value: Element, forKey key: StoreKey?, replacing item: QueueItem? = nil, _ stored: ArraySlice<UInt8>? = nil,
+    during operation: StoreOperation
   ) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try coder.append(
-      value, forKey: key, replacing: stored, passesKey: item?.hasCallersKey ?? true, to: &bytes, during: .update)
+      value, forKey: key, replacing: stored, passesKey: item?.hasCallersKey ?? true, to: &bytes, during: operation)
     return bytes
   }
 
@@ -94,7 +78,7 @@ struct QueueCoder<Element: Sendable>: Sendable {
     case .success(let value):
       return .success(
         Delivery(
-          key: leased.item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: leased.item.arrival),
+          key: leased.item.key, value: value, receipt: receipt, enqueueDate: .init(microseconds: leased.item.arrival),
           isSuspect: leased.isSuspect))
     case .failure(let error):
       let reason: FailedDelivery.Reason =

@@ -1,11 +1,5 @@
 public import Larder
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// Reading, requeuing and purging dead letters.
 extension QueueStore {
   /// Returns the dead letters.
@@ -26,7 +20,7 @@ extension QueueStore {
         let item = state.item
         return DeadLetter(
           key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts),
-          reason: state.cause?.reason ?? .undecodable, date: Date(microseconds: state.cause?.time ?? 0),
+          reason: state.cause?.reason ?? .undecodable, date: .init(microseconds: state.cause?.time ?? 0),
           value: coder.result(of: payload, item, during: .deadLetters))
       }
     }
@@ -43,10 +37,8 @@ extension QueueStore {
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try information.check(keys, for: .requeue)
-    return try await running(.requeue) {
-      try await engine.perform(.requeue, .writes, needsRoom: true) { core in
-        try keys.reduce(0) { try core.ledger.requeue($1, into: &core.frames) ? $0 + 1 : $0 }
-      }
+    return try await perform(.requeue, .writes, needsRoom: true) { core in
+      try keys.reduce(0) { try core.ledger.requeue($1, into: &core.frames) ? $0 + 1 : $0 }
     }
   }
 
@@ -92,10 +84,8 @@ extension QueueStore {
   @discardableResult
   public func purgeDeadLetters(_ keys: [StoreKey]) async throws -> Int {
     try information.check(keys, for: .purgeDeadLetters)
-    return try await running(.purgeDeadLetters) {
-      try await engine.perform(.purgeDeadLetters, .writes) { core in
-        keys.reduce(0) { $0 + core.ledger.purgeDeadLetters($1, into: &core.frames) }
-      }
+    return try await perform(.purgeDeadLetters, .writes) { core in
+      keys.reduce(0) { $0 + core.ledger.purgeDeadLetters($1, into: &core.frames) }
     }
   }
 
@@ -105,10 +95,6 @@ extension QueueStore {
   /// - Throws: `StoreError` with `closed`, `full` or `ioFailed`. `CancellationError`.
   @discardableResult
   public func purgeDeadLetters() async throws -> Int {
-    try await running(.purgeDeadLetters) {
-      try await engine.perform(.purgeDeadLetters, .writes) { core in
-        core.ledger.purgeDeadLetters(into: &core.frames)
-      }
-    }
+    try await perform(.purgeDeadLetters, .writes) { core in core.ledger.purgeDeadLetters(into: &core.frames) }
   }
 }

@@ -21,7 +21,7 @@ extension QueueStore {
   ///
   /// - Throws: `StoreError` with `closed`.
   public func queueStatistics() async throws -> QueueStatistics {
-    try await look(.count) { core in
+    try await perform(.count, .looks) { core in
       let age = core.ledger.oldestArrival.map { arrival in
         let (age, overflows) = core.ledger.now.subtractingReportingOverflow(arrival)
         return Duration.microseconds(overflows ? .max : Swift.max(age, 0))
@@ -36,23 +36,21 @@ extension QueueStore: MaintainableStore {
   /// Returns statistics of the queue; see `MaintainableStore/storeStatistics()`.
   public func storeStatistics() async throws -> StoreStatistics {
     let recovery = recovery
-    return try await running(.statistics) {
-      try await engine.perform(.statistics, .looks) { core in
-        let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
-        let details: [(String, Int)] = [
-          ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
-          ("itemBytes", core.ledger.liveBytes), ("segments", core.log.segmentCount),
-          ("enqueued", tallies.enqueued), ("delivered", tallies.delivered), ("redelivered", tallies.redelivered),
-          ("acknowledged", tallies.acknowledged), ("released", tallies.released),
-          ("deadLettered", tallies.deadLettered), ("deadExpired", tallies.deadExpired), ("dropped", tallies.dropped),
-          ("isDiskFull", core.log.reserve.isSpent ? 1 : 0), ("tornBytes", recovery.tornBytes),
-          ("damagedPlaces", recovery.damagedPlaces), ("damagedBytes", recovery.damagedBytes),
-          ("missingSegments", recovery.missingSegments),
-        ]
-        return StoreStatistics(
-          entryCount: counts.live, bytesOnDisk: core.log.totalSize,
-          details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
-      }
+    return try await perform(.statistics, .looks) { core in
+      let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
+      let details: [(String, Int)] = [
+        ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
+        ("itemBytes", core.ledger.liveBytes), ("segments", core.log.segmentCount),
+        ("enqueued", tallies.enqueued), ("delivered", tallies.delivered), ("redelivered", tallies.redelivered),
+        ("acknowledged", tallies.acknowledged), ("released", tallies.released),
+        ("deadLettered", tallies.deadLettered), ("deadExpired", tallies.deadExpired), ("dropped", tallies.dropped),
+        ("isDiskFull", core.log.reserve.isSpent ? 1 : 0), ("tornBytes", recovery.tornBytes),
+        ("damagedPlaces", recovery.damagedPlaces), ("damagedBytes", recovery.damagedBytes),
+        ("missingSegments", recovery.missingSegments),
+      ]
+      return StoreStatistics(
+        entryCount: counts.live, bytesOnDisk: core.log.totalSize,
+        details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
     }
   }
 
@@ -77,12 +75,9 @@ extension QueueStore: MaintainableStore {
       },
       { snapshot in
         let executor = DispatchQueueExecutor(label: "Larder.QueueStore.maintenance")
-        let result: Swift.Result<Result, any Error> = await executor.run {
-          Swift.Result {
-            try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
-          }
+        let value = try await executor.run {
+          try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
         }
-        let value = try result.get()
         try await engine.perform(operation, .looks) { note(&$0, value) }
         return value
       })

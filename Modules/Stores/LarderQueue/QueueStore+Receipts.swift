@@ -10,7 +10,7 @@ extension QueueStore {
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
   /// - Throws: `StoreError` with `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
-    try await change(.acknowledge) { core in
+    try await perform(.acknowledge, .writes, ignoresCancellation: true) { core in
       core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
         try core.ledger.acknowledge(receipt, into: &core.frames)
       }
@@ -35,7 +35,7 @@ extension QueueStore {
     if let delay { try information.check(delay: delay, for: .release) }
     let length = delay?.microseconds
     let retrying = retrying
-    return try await change(.release) { core in
+    return try await perform(.release, .writes, ignoresCancellation: true) { core in
       core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
         let wait = length ?? retrying.delay(afterAttempt: receipt.attempt)
         try core.ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &core.frames)
@@ -55,18 +55,10 @@ extension QueueStore {
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
     try information.check(lease: lease, for: .extend)
     let length = lease.microseconds
-    return try await change(.extend) { core in
+    return try await perform(.extend, .writes, ignoresCancellation: true) { core in
       core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
         try core.ledger.extend(receipt, length: length, from: core.present, into: &core.frames)
       }
-    }
-  }
-
-  func change<Result: Sendable>(
-    _ operation: StoreOperation, _ body: @escaping @Sendable (inout QueueCore) throws -> Result
-  ) async throws -> Result {
-    try await running(operation) {
-      try await engine.perform(operation, .writes, ignoresCancellation: true) { try body(&$0) }
     }
   }
 }

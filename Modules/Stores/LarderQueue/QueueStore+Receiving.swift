@@ -79,7 +79,7 @@ extension QueueStore {
 
   /// Ends the leases of items that cannot be delivered; see `LeasingQueue`.
   package func endLeases(_ failures: [FailedDelivery]) async throws {
-    try await change(.receive) { core in
+    try await perform(.receive, .writes, ignoresCancellation: true) { core in
       for failure in failures {
         _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
           try core.ledger.reject(receipt, failure.reason, delay: failure.delay, into: &core.frames)

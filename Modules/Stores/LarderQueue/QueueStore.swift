@@ -154,6 +154,18 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
     return try await body()
   }
 
+  /// Runs a closure on the queue's state, and returns when its changes are committed.
+  ///
+  /// ``close()`` waits for it.
+  func perform<Result: Sendable>(
+    _ operation: StoreOperation, _ weight: QueueCall.Weight, needsRoom: Bool = false, ignoresCancellation: Bool = false,
+    _ body: @escaping @Sendable (inout QueueCore) throws -> Result
+  ) async throws -> Result {
+    try await running(operation) {
+      try await engine.perform(operation, weight, needsRoom: needsRoom, ignoresCancellation: ignoresCancellation, body)
+    }
+  }
+
   // MARK: Reading
 
   /// Returns the item of a key.
@@ -202,23 +214,14 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
   /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try await look(.keys) { $0.ledger.keys(in: range, limit: limit, order: order) }
+    return try await perform(.keys, .looks) { $0.ledger.keys.keys(in: range, limit: limit, order: order) }
   }
 
   /// Returns the number of items in a range of keys.
   ///
   /// - Throws: `StoreError` with `closed`.
   public func count(in range: KeyRange) async throws -> Int {
-    try await look(.count) { $0.ledger.count(in: range) }
-  }
-
-  /// Reads state that is in memory, without touching the disk.
-  func look<Result: Sendable>(
-    _ operation: StoreOperation, _ body: @escaping @Sendable (inout QueueCore) -> Result
-  ) async throws -> Result {
-    try await running(operation) {
-      try await engine.perform(operation, .looks) { body(&$0) }
-    }
+    try await perform(.count, .looks) { $0.ledger.keys.count(in: range) }
   }
 
   /// Reads and decodes items from one snapshot.
@@ -271,32 +274,30 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
-    return try await running(.update) {
-      try await engine.perform(.update, .blocks, needsRoom: true) { core in
-        let items = keys.map { core.ledger.item(forKey: $0) }
-        var payloads = try core.payloads(of: items.compactMap(\.self))[...]
-        let before = items.map { $0.flatMap { _ in payloads.popFirst() ?? nil } }
-        var slots = try zip(items, before).map { item, payload in
-          try item.map { try coder.value(of: payload, $0, during: .update) }
-        }
-        let result = try body(&slots)
-        try information.check(slotCount: slots.count, forUpdateOf: keys)
-        let after = try keys.indices.map { index in
-          try slots[index].map {
-            try coder.payload(of: $0, forKey: keys[index], replacing: items[index], before[index])
-          }
-        }
-        for (index, key) in keys.enumerated() {
-          guard let new = after[index] else {
-            core.ledger.removeValue(forKey: key, into: &core.frames)
-            continue
-          }
-          guard before[index]?.elementsEqual(new) != true else { continue }
-          try core.ledger.setValue(
-            new, forKey: key, hasCallersKey: items[index]?.hasCallersKey ?? true, into: &core.frames)
-        }
-        return result
+    return try await perform(.update, .blocks, needsRoom: true) { core in
+      let items = keys.map { core.ledger.item(forKey: $0) }
+      var payloads = try core.payloads(of: items.compactMap(\.self))[...]
+      let before = items.map { $0.flatMap { _ in payloads.popFirst() ?? nil } }
+      var slots = try zip(items, before).map { item, payload in
+        try item.map { try coder.value(of: payload, $0, during: .update) }
       }
+      let result = try body(&slots)
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      let after = try keys.indices.map { index in
+        try slots[index].map {
+          try coder.payload(of: $0, forKey: keys[index], replacing: items[index], before[index], during: .update)
+        }
+      }
+      for (index, key) in keys.enumerated() {
+        guard let new = after[index] else {
+          core.ledger.removeValue(forKey: key, into: &core.frames)
+          continue
+        }
+        guard before[index]?.elementsEqual(new) != true else { continue }
+        try core.ledger.setValue(
+          new, forKey: key, hasCallersKey: items[index]?.hasCallersKey ?? true, into: &core.frames)
+      }
+      return result
     }
   }
 
@@ -305,9 +306,7 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
   /// - Throws: `StoreError` with `closed`, `ioFailed` or `full`.
   public func synchronize() async throws {
     let time = engine.time
-    try await running(.synchronize) {
-      try await engine.perform(.synchronize, .alone) { try $0.synchronize(time) }
-    }
+    try await perform(.synchronize, .alone) { try $0.synchronize(time) }
   }
 
   /// Waits for running operations, marks the log as closed and releases its lock.

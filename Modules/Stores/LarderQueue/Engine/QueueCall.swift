@@ -113,14 +113,3 @@ final class QueueCall: Sendable {
     if !isRunning { end(.failure(CancellationError())) }
   }
 }
-
-/// A box that carries the result of a call from the thread that runs it to its caller.
-final class ResultBox<Result: Sendable>: Sendable {
-  private let storage = Mutex<Result?>(nil)
-
-  /// The result of the last run.
-  var result: Result? {
-    get { storage.withLock { $0 } }
-    set { storage.withLock { $0 = newValue } }
-  }
-}

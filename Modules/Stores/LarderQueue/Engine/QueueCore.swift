@@ -161,7 +161,7 @@ struct QueueCore: Sendable {
         min(max - leased.count, 1024), deferring: deferred, mayBeDeferred: mayBeDeferred && leased.isEmpty)
       guard !items.isEmpty else { break }
       for item in items {
-        if ledger.isExhausted(item) {
+        if ledger.rules.isExhausted(item) {
           ledger.moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
           deadLetterCount += 1
         } else {

@@ -46,7 +46,10 @@ extension QueueEngine {
       return
     }
     core.ledger.commit()
-    reportDeadLetters(&core)
+    if !core.ledger.newDeadLetters.isEmpty {
+      deaths.report(core.ledger.newDeadLetters)
+      core.ledger.newDeadLetters = []
+    }
     if outcome.makesRoom { state.withLock { $0.calls.returnProducers() } }
     for call in outcome.changed { endings.append((call, .success(()))) }
     endings += outcome.unchanged
@@ -174,13 +177,6 @@ extension QueueEngine {
     }
     // The others may have seen changes that were rolled back.
     settle(outcome.unchanged.map(\.call), &core, &endings)
-  }
-
-  private func reportDeadLetters(_ core: inout QueueCore) {
-    guard !core.ledger.newDeadLetters.isEmpty else { return }
-    let deadLetters = core.ledger.newDeadLetters
-    core.ledger.newDeadLetters = []
-    deaths.report(deadLetters)
   }
 
   private func storeError(

@@ -84,10 +84,13 @@ final class QueueEngine: Sendable {
     let writes = weight == .writes || weight == .blocks
     if writes { try information.checkWritable(for: operation) }
     let ignoresCancellation = ignoresCancellation || !writes
-    let box = ResultBox<Result>()
+    let box = Mutex<Result?>(nil)
     let call = QueueCall(
       operation, weight, at: time.steady(), needsRoom: needsRoom, waitsForRoom: needsRoom && policy == .wait
-    ) { box.result = try body(&$0) }
+    ) { core in
+      let result = try body(&core)
+      box.withLock { $0 = result }
+    }
     if !ignoresCancellation { try Task.checkCancellation() }
     submit(call)
     if let result = call.result {
@@ -104,7 +107,7 @@ final class QueueEngine: Sendable {
         if call.waitsForRoom { wake() }
       }
     }
-    guard let result = box.result else { throw information.closedError(for: operation) }
+    guard let result = box.withLock({ $0 }) else { throw information.closedError(for: operation) }
     return result
   }
 
@@ -158,7 +161,7 @@ final class QueueEngine: Sendable {
         payload.mapError { folder.unreadableError(of: item.key, during: operation, $0) }
       }
     } catch {
-      if folder.hasLost(error) { return nil }
+      if error.isMissing { return nil }
       throw StoreError(
         error, during: operation, store: folder.name, message: "the files of the queue could not be read")
     }

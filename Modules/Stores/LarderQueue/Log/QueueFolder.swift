@@ -1,14 +1,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The folder of a queue, with the names of its files and its name in errors.
 struct QueueFolder: StoreFiles, Sendable {
   private static let segmentPrefix = "segment-"
@@ -35,17 +27,12 @@ struct QueueFolder: StoreFiles, Sendable {
   var reservePath: String { FilePaths.join(path, QueueFolder.reserveName) }
 
   func segmentPath(_ number: UInt32) -> String {
-    FilePaths.join(path, QueueFolder.segmentPrefix + QueueFolder.digits(number))
-  }
-
-  private static func digits(_ number: UInt32) -> String {
-    let digits = String(number, radix: 16)
-    return String(repeating: "0", count: max(0, 8 - digits.count)) + digits
+    FilePaths.join(path, QueueFolder.segmentPrefix + Hexadecimal.text(of: number))
   }
 
   /// The path of the end mark, an empty file whose name records how far the log has certainly come.
   func endPath(_ end: SegmentEnd) -> String {
-    FilePaths.join(path, QueueFolder.endPrefix + QueueFolder.digits(end.number) + "-" + String(end.size, radix: 16))
+    FilePaths.join(path, QueueFolder.endPrefix + Hexadecimal.text(of: end.number) + "-" + String(end.size, radix: 16))
   }
 
   /// Returns the end of the log that the name of an end mark records; `nil` for any other name.
@@ -60,7 +47,7 @@ struct QueueFolder: StoreFiles, Sendable {
 
   /// The path of an empty file that records that a segment was missing.
   func missingPath(_ number: UInt32) -> String {
-    FilePaths.join(path, QueueFolder.missingPrefix + QueueFolder.digits(number))
+    FilePaths.join(path, QueueFolder.missingPrefix + Hexadecimal.text(of: number))
   }
 
   /// Whether the name of a file records damage or a missing segment.
@@ -111,12 +98,6 @@ struct QueueFolder: StoreFiles, Sendable {
     return isOwn ? owner : nil
   }
 
-  /// Whether an error concerns only one location in the files, because the disk failed to read it or its segment was
-  /// removed.
-  func isAboutOnePlace(_ error: FileError) -> Bool {
-    error.errorNumber == EIO || hasLost(error)
-  }
-
   /// Returns the error of an item that the disk failed to read.
   func unreadableError(of key: StoreKey, during operation: StoreOperation, _ error: FileError) -> StoreError {
     StoreError(
@@ -124,11 +105,6 @@ struct QueueFolder: StoreFiles, Sendable {
       message: operation == .receive
         ? "the item could not be read; it will be delivered later" : "the item could not be read",
       underlying: error, isRetryable: true)
-  }
-
-  /// Whether an operation failed because a segment no longer exists.
-  func hasLost(_ error: FileError) -> Bool {
-    error.errorNumber == ENOENT
   }
 }
 
@@ -209,7 +185,7 @@ struct LogSnapshot: Sendable {
       try file.adopt(attributes)
       for start in stride(from: 0, to: end.size, by: 1 << 20) {
         let bytes = try source.readAll(from: start, upTo: min(start + 1 << 20, end.size))
-        try bytes.withUnsafeBytes { try file.writeAll($0, at: start) }
+        try file.writeAll(bytes, at: start)
       }
       try file.synchronizeThroughInterruptions()
       try file.close()

@@ -133,8 +133,6 @@ struct FrameBuffer: Sendable {
   /// It limits the cost of damage.
   private static let fullBody = 512
 
-  init() {}
-
   /// Removes all frames, and sets the location of the next ones.
   ///
   /// - Parameters:

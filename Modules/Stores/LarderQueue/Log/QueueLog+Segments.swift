@@ -1,14 +1,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// Creating and removing segments.
 extension QueueLog {
   /// Begins a new segment after the last durable frame of the current one.
@@ -21,7 +13,7 @@ extension QueueLog {
   ///   - mayUseReserve: Whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func beginSegment(_ ledger: inout QueueLedger, mayUseReserve: Bool) throws {
-    try checkFiles(during: .apply)
+    try folder.check(opened, during: .apply)
     if log?.failure == nil { try log?.synchronize() }
     let end = durableSize
     let unneeded = unneededSegments(ledger, mayUseReserve: mayUseReserve)
@@ -127,7 +119,7 @@ extension QueueLog {
     while let found = try scanner.next() {
       guard case .frame(_, let offset, let body) = found, offset >= range.lowerBound else {
         guard case .damage(let damage) = found, damage.upperBound > range.lowerBound else { continue }
-        throw FileError(.read, path: segment.path, errorNumber: EIO)
+        throw FileError.unreadable(segment.path)
       }
       guard
         let records = QueueRecord.records(
@@ -156,7 +148,7 @@ extension QueueLog {
           draft.header, frames: draft.frames.bytes, like: log.segment.attributes, in: log.folder)
       } catch {
         // Before the renaming, a failure leaves no file.
-        log.mayHaveNext = wasSealed || [.rename, .synchronizeDirectory].contains((error as? FileError)?.operation)
+        log.mayHaveNext = wasSealed || (error as? FileError)?.leavesReplacementInDoubt == true
         throw error
       }
     }
@@ -183,7 +175,7 @@ extension QueueLog {
   private mutating func rewriteInPlace(_ range: Range<Int64>) throws {
     for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
       let bytes = try segment.file.readAll(from: start, upTo: min(start + 1 << 20, range.upperBound))
-      try bytes.withUnsafeBytes { try segment.file.writeAll($0, at: start) }
+      try segment.file.writeAll(bytes, at: start)
     }
     log = try AppendLog(continuing: segment.file, at: found.size)
   }
@@ -198,7 +190,7 @@ extension QueueLog {
       } else {
         try makeEmptyFile(path)
       }
-    } catch let error as FileError where folder.hasLost(error) {
+    } catch let error as FileError where error.isMissing {
       // Another program has removed the mark.
       try makeEmptyFile(path)
     }

@@ -187,7 +187,7 @@ struct QueueLog: Sendable {
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ ledger: inout QueueLedger, at now: Int64, mayUseReserve: Bool) throws {
     if !hasBegunWriting {
-      try checkFiles(during: .apply)
+      try folder.check(opened, during: .apply)
       // A segment may be removed only after the name of the segment that replaces it is durable.
       try folder.fileSystem.synchronizeDirectory(at: folder.path)
       try tidyUp()
@@ -246,7 +246,7 @@ struct QueueLog: Sendable {
   /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterwards,
   ///   nothing was changed.
   mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {
-    try checkFiles(during: .apply)
+    try folder.check(opened, during: .apply)
     try usingReserve(mayUseReserve) { log in try log.log?.append(frames.bytes) }
     reserve.spend(Int64(frames.bytes.count))
     if folder.durability == .synced, isDurable { try log?.synchronize() }
@@ -268,11 +268,6 @@ struct QueueLog: Sendable {
   /// Synchronizes all appended frames with the disk.
   mutating func synchronize() throws(FileError) {
     try log?.synchronize()
-  }
-
-  /// Checks that the files of the queue are still at their paths; see ``StoreFiles/check(_:during:)``.
-  func checkFiles(during operation: StoreOperation) throws {
-    try folder.check(opened, during: operation)
   }
 
   // MARK: Closing
@@ -297,7 +292,7 @@ struct QueueLog: Sendable {
 
   private mutating func markClosed(_ ledger: inout QueueLedger) throws {
     guard folder.access == .readWrite else { return }
-    try checkFiles(during: .close)
+    try folder.check(opened, during: .close)
     guard log != nil else { return }
     // The next opening would refuse a segment with several names.
     if try isSealed || hasOtherNames { try beginSegment(&ledger, mayUseReserve: true) }

@@ -25,11 +25,6 @@ enum QueueRecord: Sendable, Hashable {
   case segments([SegmentEnd])
 }
 
-extension QueueRecord {
-  /// The approximate size of a record that remembers an id, in bytes, not counting the id.
-  static let idOverhead = 16
-}
-
 /// A segment with its valid size in bytes.
 struct SegmentEnd: Sendable, Hashable {
   var number: UInt32
@@ -42,6 +37,9 @@ extension QueueRecord {
     case put = 1
     case state, remove, acknowledge, requeue, remember, segments
   }
+
+  /// The approximate size of a record that remembers an id, in bytes, not counting the id.
+  static let idOverhead = 16
 
   /// The greatest valid sequence number.
   ///

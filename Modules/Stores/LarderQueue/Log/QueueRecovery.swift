@@ -50,14 +50,14 @@ struct QueueRecovery {
       let numbers = names.compactMap(folder.segmentNumber(ofName:)).sorted()
       var recovery = QueueRecovery(folder: folder, rules: rules)
       recovery.others.mark = names.compactMap(folder.end(ofName:)).max { ($0.number, $0.size) < ($1.number, $1.size) }
-      guard let last = numbers.last else {
-        var opened = try recovery.create(codecName: newCodecName, lock: (lock, files))
-        opened.pending = opened.ledger.begin(at: now)
-        return opened
+      var opened: Opened
+      if let last = numbers.last {
+        let segment = try SegmentFile(
+          last, in: folder, folder.access == .readWrite ? .readWrite : .read, during: .open)
+        opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
+      } else {
+        opened = try recovery.create(codecName: newCodecName, lock: (lock, files))
       }
-      let segment = try SegmentFile(
-        last, in: folder, folder.access == .readWrite ? .readWrite : .read, during: .open)
-      var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
       opened.pending = opened.ledger.begin(at: now)
       if leases == .void {
         opened.pending += opened.ledger.voidLeases()
@@ -119,7 +119,7 @@ struct QueueRecovery {
     }
     if let mark = others.mark {
       noteMissing(mark.number...mark.number)
-      reserve(QueueRecovery.longestSegment)
+      reserve(SegmentHeader.longestSegment)
     }
     var frames = FrameBuffer()
     var header = SegmentHeader(
@@ -212,9 +212,6 @@ struct QueueRecovery {
   /// The maximum number of missing segments that are recorded individually.
   private static let noteLimit = 1024
 
-  /// The maximum size of a segment, in bytes.
-  private static let longestSegment: Int64 = 1 << 32
-
   private mutating func noteMissing(_ numbers: ClosedRange<UInt32>) {
     report.missingSegments += numbers.count
     let folder = folder
@@ -228,7 +225,7 @@ struct QueueRecovery {
       let numbers = (last.header.number + 1)...mark.number
       noteMissing(numbers)
       // The contents of the missing segments are unknown.
-      reserve(QueueRecovery.longestSegment * Int64(min(numbers.count, QueueRecovery.noteLimit)))
+      reserve(SegmentHeader.longestSegment * Int64(min(numbers.count, QueueRecovery.noteLimit)))
     } else if mark.number == last.header.number, mark.size > last.size {
       report.damagedPlaces += 1
       report.damagedBytes += Int(clamping: mark.size - last.size)

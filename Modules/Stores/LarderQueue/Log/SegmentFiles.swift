@@ -2,15 +2,9 @@ import Larder
 import LarderFiles
 import Synchronization
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A cache of open segment files, from which payloads are read.
+///
+/// Files that leave the cache are closed outside the lock.
 final class SegmentFiles: Sendable {
   private static let capacity = 32
   /// The maximum distance, in bytes, between two payloads that are read together.
@@ -49,29 +43,26 @@ final class SegmentFiles: Sendable {
 
   /// Adds a file that is already open.
   func insert(_ file: any OpenFile, forSegment segment: UInt32) {
-    let displaced = open.withLock { $0.insert(file, forSegment: segment) }
-    withExtendedLifetime(displaced) {}
+    _ = open.withLock { $0.insert(file, forSegment: segment) }
   }
 
   /// Removes the file of a segment that no longer exists.
   ///
   /// A running read keeps it open until the read ends.
   func remove(_ segment: UInt32) {
-    let displaced = open.withLock { open in
+    _ = open.withLock { open in
       open.removalCount += 1
       return open.files.removeValue(forKey: segment)
     }
-    withExtendedLifetime(displaced) {}
   }
 
   /// Removes all files.
   func removeAll() {
-    let displaced = open.withLock { open in
+    _ = open.withLock { open in
       defer { open.files = [:] }
       open.removalCount += 1
       return open.files
     }
-    withExtendedLifetime(displaced) {}
   }
 
   private func file(ofSegment segment: UInt32) throws(FileError) -> any OpenFile {
@@ -79,10 +70,9 @@ final class SegmentFiles: Sendable {
     if let known { return known }
     let file = try folder.fileSystem.open(folder.segmentPath(segment), .read)
     // If the segment was removed in the meantime, keeping its file open would keep its space from being freed.
-    let displaced = open.withLock { open in
+    _ = open.withLock { open in
       open.removalCount == removalCount ? open.insert(file, forSegment: segment) : nil
     }
-    withExtendedLifetime(displaced) {}
     return file
   }
 
@@ -140,18 +130,16 @@ final class SegmentFiles: Sendable {
     do throws(FileError) {
       return try read(places).map { .success($0) }
     } catch {
-      guard folder.isAboutOnePlace(error), evenIfLost || !folder.hasLost(error) else { throw error }
+      guard error.isDiskFailure || evenIfLost && error.isMissing else { throw error }
     }
-    var payloads: [Result<ArraySlice<UInt8>?, FileError>] = []
-    for place in places {
+    return try places.map { place throws(FileError) in
       do throws(FileError) {
-        payloads += try read([place]).map { .success($0) }
+        return .success(try read([place])[0])
       } catch {
-        guard folder.isAboutOnePlace(error), evenIfLost || !folder.hasLost(error) else { throw error }
-        payloads.append(.failure(error))
+        guard error.isDiskFailure || evenIfLost && error.isMissing else { throw error }
+        return .failure(error)
       }
     }
-    return payloads
   }
 
   /// Reads the checksum and the bytes of a payload without comparing them.
@@ -162,7 +150,7 @@ final class SegmentFiles: Sendable {
     let bytes = try file(ofSegment: place.segment).readAll(from: start, upTo: start + 4 + Int64(place.length))
     var reader = ByteReader(bytes[...])
     guard let checksum = reader.read(UInt32.self), let payload = reader.read(count: Int(place.length)) else {
-      throw FileError(.read, path: folder.segmentPath(place.segment), errorNumber: EIO)
+      throw .unreadable(folder.segmentPath(place.segment))
     }
     return (checksum, payload)
   }

@@ -141,7 +141,7 @@ struct SegmentHeader: Sendable, Hashable {
   /// The limit of a segment's size.
   ///
   /// Offsets in a segment are stored in four bytes.
-  private static let longestSegment: Int64 = 1 << 32
+  static let longestSegment: Int64 = 1 << 32
 
   /// The number of the segment, which is also in its name.
   var number: UInt32
@@ -180,25 +180,17 @@ struct SegmentHeader: Sendable, Hashable {
     return bytes
   }
 
-  /// Returns the length of the header and its version, from its first bytes.
-  ///
-  /// - Parameter start: The beginning of the file, at most the whole header.
-  private static func measure(_ start: ArraySlice<UInt8>) throws(Problem) -> (length: Int, version: UInt32) {
-    guard start.starts(with: magic) else { throw .foreign }
-    var reader = ByteReader(start.dropFirst(magic.count))
-    guard let version = reader.read(UInt32.self), let length = reader.read(UInt32.self) else { throw .damaged }
-    guard version <= SegmentHeader.version else { throw .newerVersion(version) }
-    guard version > 0, length >= startLength + 4, length <= maximumLength else { throw .damaged }
-    return (Int(length), version)
-  }
-
   /// Reads a header.
   ///
   /// - Parameter start: The first ``maximumLength`` bytes of the file, or all of them if it is shorter.
   /// - Returns: The header and its length.
   static func read(_ start: [UInt8]) throws(Problem) -> (header: SegmentHeader, length: Int) {
-    let (length, version) = try measure(start[...])
-    guard start.count >= length else { throw .damaged }
+    guard start.starts(with: magic) else { throw .foreign }
+    var beginning = ByteReader(start.dropFirst(magic.count))
+    guard let version = beginning.read(UInt32.self), let size = beginning.read(UInt32.self) else { throw .damaged }
+    guard version <= SegmentHeader.version else { throw .newerVersion(version) }
+    let length = Int(size)
+    guard version > 0, length >= startLength + 4, length <= min(maximumLength, start.count) else { throw .damaged }
     var checksum = ByteReader(start[(length - 4)..<length])
     guard checksum.read(UInt32.self) == CRC32C.checksum(of: start[..<(length - 4)]) else { throw .damaged }
     var reader = ByteReader(start[SegmentHeader.startLength..<(length - 4)])

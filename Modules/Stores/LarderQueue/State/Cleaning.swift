@@ -79,10 +79,10 @@ extension QueueLedger {
     var records: [QueueRecord] = []
     var (size, count) = (0, 0)
     var next: UInt64?
-    list.forEach(from: start) { item in
+    for item in list.items(from: start) {
       guard count < looks, size < bytes else {
         next = item.sequence
-        return false
+        break
       }
       count += 1
       let isRequeuedThere =
@@ -95,7 +95,6 @@ extension QueueLedger {
         records.append(.state(sequence: item.sequence, attempts: item.attempts, state.standing))
         size += 40
       }
-      return true
     }
     return (records, next)
   }
@@ -118,13 +117,8 @@ extension QueueLedger {
   ) -> [ClosedRange<UInt64>]? {
     let usage = uses[segment]
     guard let gone = usage.gone, !usage.references.isSubset(of: targets) else { return [] }
-    var present: [UInt64] = []
-    for list in [items, deadItems] {
-      list.forEach(from: gone.lowerBound) { item in
-        guard item.sequence <= gone.upperBound, present.count <= looks else { return false }
-        present.append(item.sequence)
-        return true
-      }
+    let present = [items, deadItems].flatMap { list in
+      list.items(from: gone.lowerBound).prefix(looks + 1).prefix { $0.sequence <= gone.upperBound }.map(\.sequence)
     }
     guard present.count <= looks else { return nil }
     var ranges: [ClosedRange<UInt64>] = []

@@ -1,3 +1,5 @@
+import Larder
+
 /// A list of items in the order of their sequence numbers, in chunks of up to 128, with fast access to the first
 /// waiting items.
 ///
@@ -14,12 +16,7 @@ struct ItemList: Sendable {
     }
 
     func lowerBound(of sequence: UInt64) -> Int {
-      var (low, high) = (0, items.count)
-      while low < high {
-        let middle = low + (high - low) / 2
-        if items[middle].sequence < sequence { low = middle + 1 } else { high = middle }
-      }
-      return low
+      items.partitionPoint { $0.sequence < sequence }
     }
   }
 
@@ -52,12 +49,7 @@ struct ItemList: Sendable {
 
   /// Returns the index of the last chunk that begins at or before a sequence number, or -1.
   private func chunkIndex(for sequence: UInt64) -> Int {
-    var (low, high) = (0, firstSequences.count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if firstSequences[middle] <= sequence { low = middle + 1 } else { high = middle }
-    }
-    return low - 1
+    firstSequences.partitionPoint { $0 <= sequence } - 1
   }
 
   /// Inserts an item, replacing any item with the same sequence number.
@@ -161,27 +153,11 @@ struct ItemList: Sendable {
     return found
   }
 
-  /// Returns the first item for which a closure returns `true`.
-  func first(where holds: (QueueItem) -> Bool) -> QueueItem? {
-    for chunk in chunks {
-      if let item = chunk.items.first(where: holds) { return item }
-    }
-    return nil
-  }
+  /// All items, in order.
+  var all: some Sequence<QueueItem> { chunks.lazy.flatMap(\.items) }
 
-  /// Calls a closure with the items from a sequence number on, in order, until it returns `false`.
-  func forEach(from sequence: UInt64, _ body: (QueueItem) -> Bool) {
-    for chunk in chunks[max(chunkIndex(for: sequence), 0)...] {
-      for item in chunk.items[chunk.lowerBound(of: sequence)...] {
-        guard body(item) else { return }
-      }
-    }
-  }
-
-  /// Calls a closure with all items, in order.
-  func forEach(_ body: (QueueItem) throws -> Void) rethrows {
-    for chunk in chunks {
-      for item in chunk.items { try body(item) }
-    }
+  /// Returns the items from a sequence number on, in order.
+  func items(from sequence: UInt64) -> some Sequence<QueueItem> {
+    chunks[max(chunkIndex(for: sequence), 0)...].lazy.flatMap { $0.items[$0.lowerBound(of: sequence)...] }
   }
 }

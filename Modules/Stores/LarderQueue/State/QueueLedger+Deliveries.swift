@@ -2,11 +2,6 @@ import Larder
 
 /// Leasing items, and ending or extending their leases.
 extension QueueLedger {
-  /// Returns whether an item has reached the maximum number of deliveries.
-  func isExhausted(_ item: QueueItem) -> Bool {
-    rules.isExhausted(item)
-  }
-
   /// Returns whether an item may crash its decoder, because it was delivered more than once and was leased when the
   /// queue was opened.
   func isSuspect(_ item: QueueItem) -> Bool {
@@ -103,7 +98,7 @@ extension QueueLedger {
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
     tallies.released += 1
-    if counts, isExhausted(item) {
+    if counts, rules.isExhausted(item) {
       moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
     } else {
       wait(item, delay: delay, attempts: counts ? item.attempts : item.attempts - min(item.attempts, 1), &frames)
@@ -210,8 +205,7 @@ extension QueueLedger {
   ///
   /// - Returns: The number of dead letters removed.
   mutating func purgeDeadLetters(into frames: inout FrameBuffer) -> Int {
-    var sequences: [UInt64] = []
-    deadItems.forEach { sequences.append($0.sequence) }
+    let sequences = deadItems.all.map(\.sequence)
     for sequence in sequences { change(.remove(sequence...sequence), &frames) }
     return sequences.count
   }

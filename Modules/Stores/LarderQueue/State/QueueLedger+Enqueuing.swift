@@ -156,7 +156,7 @@ extension QueueLedger {
       || heldBytes + bytes > capacity.bytes ?? .max && bytes > 0
     {
       guard capacity.policy == .dropOldest,
-        let oldest = deadItems.first ?? items.first(where: { $0.phase != .leased && $0.sequence != sequence }),
+        let oldest = deadItems.first ?? items.all.first(where: { $0.phase != .leased && $0.sequence != sequence }),
         oldest.sequence < account.firstSequence
       else { throw .full(neverFits: false) }
       change(.remove(oldest.sequence...oldest.sequence), &frames)

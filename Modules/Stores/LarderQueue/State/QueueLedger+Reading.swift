@@ -16,21 +16,6 @@ extension QueueLedger {
     return found
   }
 
-  /// Returns the first keys of live items in a range.
-  func keys(in range: KeyRange, limit: Int, order: ScanOrder) -> [StoreKey] {
-    keys.keys(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the number of live items in a range of keys.
-  func count(in range: KeyRange) -> Int {
-    keys.count(in: range)
-  }
-
-  /// Returns the first waiting items, in order of arrival.
-  mutating func firstWaiting(_ limit: Int) -> [QueueItem] {
-    items.firstWaiting(limit)
-  }
-
   /// Returns the first items that would be delivered, in order of arrival.
   mutating func firstDeliverable(_ limit: Int) -> [QueueItem] {
     let rules = rules
@@ -46,12 +31,7 @@ extension QueueLedger {
   ///   - limit: The maximum number of dead letters.
   ///   - sequence: The sequence number after which to start; defaults to 0.
   func deadLetters(_ limit: Int, after sequence: UInt64 = 0) -> [ItemState] {
-    var found: [ItemState] = []
-    guard limit > 0, sequence < .max else { return [] }
-    deadItems.forEach(from: sequence + 1) { item in
-      found.append(state(of: item))
-      return found.count < limit
-    }
-    return found
+    guard sequence < .max else { return [] }
+    return deadItems.items(from: sequence + 1).prefix(limit).map(state(of:))
   }
 }

@@ -24,10 +24,10 @@ extension QueueLedger {
       changed.append(sequence)
     }
     suspects = Set(timers.keys.filter { items[$0]?.phase == .leased })
-    deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
+    deadlines = DeadlineHeap(timers.map { ($1.deadline, $0) })
     remembered.bound(to: now.addingSaturating(rules.duplicateWindow))
     if rules.deadLetterRetention != nil {
-      deadLetterTimes = DeadlineHeap(causes.map { DeadlineHeap.Entry(deadline: $1.time, sequence: $0) })
+      deadLetterTimes = DeadlineHeap(causes.map { ($1.time, $0) })
     }
     expire()
     commit()
@@ -88,10 +88,7 @@ extension QueueLedger {
 ///
 /// An outdated deadline stays until it is first, so callers must check that a deadline still applies.
 struct DeadlineHeap: Sendable {
-  struct Entry: Sendable, Hashable {
-    var deadline: Int64
-    var sequence: UInt64
-  }
+  typealias Entry = (deadline: Int64, sequence: UInt64)
 
   private var entries: [Entry] = []
 

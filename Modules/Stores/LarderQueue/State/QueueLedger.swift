@@ -108,10 +108,7 @@ struct QueueLedger: Sendable {
   ///   - offsets: The old offsets of payloads, with their new ones.
   ///   - newSegment: The other segment.
   mutating func moveEnd(of segment: UInt32, _ offsets: [UInt32: UInt32], to newSegment: UInt32) {
-    var moved: [QueueItem] = []
-    for list in [items, deadItems] {
-      list.forEach { if $0.place.segment == segment, offsets[$0.place.offset] != nil { moved.append($0) } }
-    }
+    let moved = [items, deadItems].flatMap { $0.all.filter { $0.place.segment == segment } }
     for item in moved {
       guard var state = state(of: item.sequence), let offset = offsets[item.place.offset] else { continue }
       state.item.place.segment = newSegment
@@ -225,15 +222,9 @@ struct QueueLedger: Sendable {
   /// Returns the sequence numbers of the items and dead letters in a range.
   func existing(in range: ClosedRange<UInt64>) -> [UInt64] {
     guard range.lowerBound < range.upperBound else { return [range.lowerBound] }
-    var found: [UInt64] = []
-    for list in [items, deadItems] {
-      list.forEach(from: range.lowerBound) { item in
-        guard item.sequence <= range.upperBound else { return false }
-        found.append(item.sequence)
-        return true
-      }
+    return [items, deadItems].flatMap { list in
+      list.items(from: range.lowerBound).prefix { $0.sequence <= range.upperBound }.map(\.sequence)
     }
-    return found
   }
 
   /// Removes another item with a key that an item is about to get.
@@ -277,7 +268,7 @@ struct QueueLedger: Sendable {
     guard now > .min else { return }
     if let timer = new?.timer, timer != old?.timer { noteDeadline(timer, of: sequence) }
     if let cause = new?.cause, cause != old?.cause, rules.deadLetterRetention != nil {
-      deadLetterTimes.insert(DeadlineHeap.Entry(deadline: cause.time, sequence: sequence))
+      deadLetterTimes.insert((cause.time, sequence))
     }
   }
 
@@ -303,10 +294,10 @@ struct QueueLedger: Sendable {
   }
 
   private mutating func noteDeadline(_ timer: ItemTimer, of sequence: UInt64) {
-    deadlines.insert(DeadlineHeap.Entry(deadline: timer.deadline, sequence: sequence))
+    deadlines.insert((timer.deadline, sequence))
     // Repeatedly extended leases leave outdated deadlines in the heap.
     if deadlines.count > 2 * timers.count + 64 {
-      deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
+      deadlines = DeadlineHeap(timers.map { ($1.deadline, $0) })
     }
   }
 
