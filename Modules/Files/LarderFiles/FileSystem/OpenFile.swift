@@ -93,8 +93,7 @@ extension OpenFile {
   ///
   /// - Throws: ``FileError``.
   public func readAll() throws(FileError) -> [UInt8] {
-    let size = try attributes().size
-    return try readAll(from: 0, upTo: size)
+    try readAll(from: 0, upTo: attributes().size)
   }
 
   /// Returns the bytes in a range of offsets, or fewer if the file ends earlier.

@@ -85,7 +85,9 @@ struct JSONDocument {
       guard names.insert(name).inserted else { throw scanner.error("this member appears twice", at: place) }
       switch String(decoding: name, as: UTF8.self) {
       case "larder":
-        try JSONDocument.checkVersion(String(decoding: try scanner.value(), as: UTF8.self))
+        let version = String(decoding: try scanner.value(), as: UTF8.self)
+        guard let number = Int64(version), number > 0 else { throw Problem.foreign }
+        guard number <= JSONDocument.version else { throw Problem.newerVersion(version) }
       case "codec":
         codecName = String(decoding: try scanner.string(), as: UTF8.self)
       case "generation":
@@ -118,11 +120,6 @@ struct JSONDocument {
       scanner = JSONScanner(text[...], from: entriesPosition)
       try readEntries(of: &scanner)
     }
-  }
-
-  private static func checkVersion(_ text: String) throws {
-    guard let number = Int64(text), number > 0 else { throw Problem.foreign }
-    if number > version { throw Problem.newerVersion(text) }
   }
 
   private mutating func readEntries(of scanner: inout JSONScanner) throws {
@@ -189,18 +186,12 @@ struct JSONDocument {
 /// A line that is unreadable or has a wrong checksum leaves a hole. The entries between its neighbors are unknown, and
 /// may or may not exist.
 struct JSONRemains {
-  /// A damaged part of the document.
-  struct Damage {
-    /// The number of the first damaged line, counted from 1.
-    var line: Int
-    var message: String
-  }
-
   private(set) var document: JSONDocument
 
   /// The ranges of keys whose entries are unknown, in order.
   private(set) var holes: [KeyRange] = []
-  private(set) var damages: [Damage] = []
+  /// The damaged parts of the document, with the numbers of their first lines, counted from 1.
+  private(set) var damages: [(line: Int, message: String)] = []
 
   /// The lower bound of the hole at the end of the lines read so far, or `nil` if they end with an entry.
   private var openHole: StoreKey?
@@ -236,7 +227,7 @@ struct JSONRemains {
       guard !isDoubtful, let (key, value) = JSONRemains.entry(in: line) else {
         if openHole == nil {
           openHole = previous.isEmpty ? previous : previous.successor
-          damages.append(Damage(line: index + 1, message: JSONRemains.message(isDoubtful: isDoubtful)))
+          damages.append((index + 1, JSONRemains.message(isDoubtful: isDoubtful)))
         }
         continue
       }
@@ -248,11 +239,11 @@ struct JSONRemains {
     }
     if !isComplete, openHole == nil {
       openHole = previous.isEmpty ? previous : previous.successor
-      damages.append(Damage(line: lines.count, message: "the end of the document is missing"))
+      damages.append((lines.count, "the end of the document is missing"))
     }
     if let openHole { holes.append(openHole...) }
     if isComplete, end == nil {
-      damages.append(Damage(line: lastLine + 1, message: "the member \"written\" cannot be read"))
+      damages.append((lastLine + 1, "the member \"written\" cannot be read"))
     }
     guard !damages.isEmpty else { return nil }
   }
