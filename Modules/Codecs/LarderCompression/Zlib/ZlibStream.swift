@@ -45,14 +45,8 @@ extension UnsafeMutablePointer<z_stream> {
 /// A state is copied and freed for every piece of data. The system's allocator would return its memory, up to 270 KB,
 /// to the kernel each time and obtain it again page by page, which can take longer than compressing.
 final class StreamMemory {
-  private struct Block {
-    let memory: UnsafeMutableRawPointer
-    let size: Int
-    var isFree: Bool
-  }
-
   /// A state has five blocks, so a linear search is fast enough.
-  private var blocks: [Block] = []
+  private var blocks: [(memory: UnsafeMutableRawPointer, size: Int, isFree: Bool)] = []
 
   deinit {
     for block in blocks { block.memory.deallocate() }
@@ -81,7 +75,7 @@ final class StreamMemory {
       return blocks[index].memory
     }
     let memory = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
-    blocks.append(Block(memory: memory, size: size, isFree: false))
+    blocks.append((memory, size, isFree: false))
     return memory
   }
 

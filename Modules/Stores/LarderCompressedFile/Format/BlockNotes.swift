@@ -77,12 +77,6 @@ struct BlockNotes {
 
 /// The blocks at the end of a file that no notes cover yet.
 struct UnnotedBlocks: Sendable {
-  private struct Block {
-    var offset: Int64
-    var end: Int64
-    var changes: [UInt8]
-  }
-
   /// The unit that a disk loses.
   ///
   /// The notes of a block must not share a page with any part of that block.
@@ -95,7 +89,7 @@ struct UnnotedBlocks: Sendable {
   /// The end of the part of the file that notes cover.
   private var start: Int64
 
-  private var blocks: [Block] = []
+  private var blocks: [(range: Range<Int64>, changes: [UInt8])] = []
 
   /// Creates an empty list that starts where the covered part of the file ends.
   init(from start: Int64) {
@@ -120,7 +114,7 @@ struct UnnotedBlocks: Sendable {
   ///   - range: The range of the block in the file.
   ///   - changes: The changes in the block.
   mutating func append(_ range: Range<Int64>, _ changes: ChangeNotes) {
-    blocks.append(Block(offset: range.lowerBound, end: range.upperBound, changes: changes.bytes))
+    blocks.append((range, changes.bytes))
   }
 
   /// Removes the blocks that a block at an offset can cover, and returns its line of notes; empty if there are none.
@@ -132,18 +126,18 @@ struct UnnotedBlocks: Sendable {
     let page = offset - offset % UnnotedBlocks.pageSize
     var count = 0
     var size = 0
-    while count < blocks.count, blocks[count].end <= page,
+    while count < blocks.count, blocks[count].range.upperBound <= page,
       count == 0 || size + blocks[count].changes.count <= UnnotedBlocks.maximumSize
     {
       size += blocks[count].changes.count + 40
       count += 1
     }
     guard count > 0 else { return [] }
-    let end = count < blocks.count ? blocks[count].offset : offset
+    let end = count < blocks.count ? blocks[count].range.lowerBound : offset
     var line = Array("{\"notes\":{\"from\":\(start),\"upTo\":\(end),\"blocks\":[".utf8)
     line.reserveCapacity(size + 256)
     for (index, block) in blocks[..<count].enumerated() {
-      line.append(contentsOf: "\(index > 0 ? "," : ""){\"at\":\(block.offset),\"changes\":[".utf8)
+      line.append(contentsOf: "\(index > 0 ? "," : ""){\"at\":\(block.range.lowerBound),\"changes\":[".utf8)
       line.append(contentsOf: block.changes)
       line.append(contentsOf: "]}".utf8)
     }
