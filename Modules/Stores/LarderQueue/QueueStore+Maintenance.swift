@@ -101,10 +101,7 @@ extension QueueStore: MaintainableStore {
           guard case .failure(let error) = value else { continue }
           let message =
             error.code == .ioFailed ? "the value cannot be read" : VerificationReport.Finding.message(for: error)
-          report.findings.append(
-            VerificationReport.Finding(
-              key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
-              message: message))
+          report.findings.append(finding(about: item, message))
         }
         range = range.after(last.found.key)
       }
@@ -135,14 +132,15 @@ extension QueueStore: MaintainableStore {
       guard let last = letters.last else { return findings }
       for (letter, payload) in letters {
         if case .success(.some) = payload { continue }
-        let (key, place) = (letter.item.key, letter.item.place)
-        findings.append(
-          VerificationReport.Finding(
-            key: key, place: "\(engine.folder.segmentPath(place.segment)), byte \(place.offset)",
-            message: "the dead letter is damaged, or cannot be read"))
+        findings.append(finding(about: letter.item, "the dead letter is damaged, or cannot be read"))
       }
       sequence = last.found.item.sequence
     }
+  }
+
+  private func finding(about item: QueueItem, _ message: String) -> VerificationReport.Finding {
+    let place = "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)"
+    return VerificationReport.Finding(key: item.key, place: place, message: message)
   }
 
   /// Returns unused space to the file system; see `MaintainableStore/compact()`.

@@ -108,12 +108,8 @@ struct FrameBuffer: Sendable {
   /// The difference between the wall clock and the clock of the records' times, in microseconds.
   private var clockOffset: Int64 = 0
 
-  /// A frame whose header is not written yet.
-  private struct OpenFrame: Sendable {
-    var start: Int
-    /// Whether the frame is that of an item, which no other record joins.
-    var isItem: Bool
-  }
+  /// A frame whose header is not written yet, and whether it is that of an item, which no other record joins.
+  private typealias OpenFrame = (start: Int, isItem: Bool)
 
   private struct CallStart: Sendable {
     var size = 0
@@ -211,7 +207,7 @@ struct FrameBuffer: Sendable {
       endFrame(isContinued: callLength > 0)
     }
     guard openFrame == nil else { return }
-    openFrame = OpenFrame(start: bytes.count, isItem: isItem)
+    openFrame = (bytes.count, isItem)
     QueueFrame.begin(in: &bytes)
   }
 
