@@ -119,35 +119,30 @@ extension CompressedFile {
 
   /// Replaces the file with a new one that contains only acknowledged batches.
   ///
-  /// The new file is a byte-for-byte copy, including damage. A file of version 1 is converted to the current version.
+  /// The new file is a byte-for-byte copy, including damage, or a compacted one. A file of version 1 is converted to the
+  /// current version by compacting it.
   ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - isCompacted: Whether the new file is compacted. Defaults to `false`.
   /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file.
-  mutating func replace(during operation: StoreOperation) throws {
+  mutating func replace(during operation: StoreOperation, isCompacted: Bool = false) throws {
     guard let (index, lines) = snapshot else { return }
-    if format == .version1 { return try rewrite(index, lines, during: operation) }
+    let isCompacted = isCompacted || format == .version1
+    if isCompacted { try checkSound(index, during: operation) }
     var compaction = try compaction(of: index, lines)
     do {
-      try checkAppended(lines, during: operation)
-      try copyBytes(to: &compaction.replacement.writer)
-    } catch {
-      compaction.replacement.abandon()
-      throw error
-    }
-    var copy = NewFile(index: index, layout: layout, format: format, unnoted: unnoted)
-    copy.layout.durableBatch = layout.lastBatch
-    copy.layout.appendStart = layout.end
-    try putInPlace(&compaction.replacement, as: copy, during: operation)
-  }
-
-  /// Replaces the file with a compacted one.
-  private mutating func rewrite(
-    _ index: CompressedFileIndex, _ lines: LineReader, during operation: StoreOperation
-  ) throws {
-    try checkSound(index, during: operation)
-    var compaction = try compaction(of: index, lines)
-    do {
-      try compaction.writeBase(during: operation)
-      try putInPlace(&compaction.replacement, as: compaction.made, during: operation)
+      if format != .version1 { try checkAppended(lines, during: operation) }
+      var new = NewFile(index: index, layout: layout, format: format, unnoted: unnoted)
+      if isCompacted {
+        try compaction.writeBase(during: operation)
+        new = compaction.made
+      } else {
+        try copyBytes(to: &compaction.replacement.writer)
+        new.layout.durableBatch = layout.lastBatch
+        new.layout.appendStart = layout.end
+      }
+      try putInPlace(&compaction.replacement, as: new, during: operation)
     } catch {
       compaction.replacement.abandon()
       throw error
@@ -159,7 +154,6 @@ extension CompressedFile {
   /// - Throws: ``StoreError``. The file then keeps the old name, unless the new file is in place.
   mutating func record(_ newName: String, during operation: StoreOperation) throws {
     try checkFiles(during: operation)
-    guard let (index, lines) = snapshot else { return }
     let oldName = codecName
     codecName = newName
     defer {
@@ -171,10 +165,7 @@ extension CompressedFile {
       }
     }
     try configuration.reportingFileErrors(during: operation, message: "\(path) could not be rewritten") {
-      try configuration.reportingZlibErrors(during: operation) {
-        if format != .version1 { try checkAppended(lines, during: operation) }
-        try rewrite(index, lines, during: operation)
-      }
+      try configuration.reportingZlibErrors(during: operation) { try replace(during: operation, isCompacted: true) }
     }
   }
 
