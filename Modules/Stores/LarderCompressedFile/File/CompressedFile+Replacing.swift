@@ -240,7 +240,7 @@ extension CompressedFile {
     isUncertain = false
   }
 
-  /// Replaces the file if possible; see ``replace(during:)``.
+  /// Replaces the file if possible; see ``replace(during:isCompacted:)``.
   ///
   /// - Returns: Whether the file was replaced. If not, the next write tries again.
   mutating func replaceIfPossible() -> Bool {
