@@ -1,5 +1,13 @@
 package import Larder
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The location in a URL such as `lmdb:shop#orders`: the path of a file or folder that holds several stores and, after
 /// the last `#`, the name of one of them.
 package struct StoreLocation: Sendable {
@@ -55,5 +63,5 @@ package struct StoreLocation: Sendable {
   }
 
   /// Returns whether anything exists at a path.
-  package static func exists(_ path: String) -> Bool { (try? POSIXFileSystem().attributes(at: path)) != nil }
+  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 }

@@ -149,9 +149,7 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
 
   /// Runs a closure that ``close()`` waits for.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard engine.running.begin() else { throw information.closedError(for: operation) }
-    defer { engine.running.end() }
-    return try await body()
+    try await engine.running.run(operation, of: information, body)
   }
 
   /// Runs a closure on the queue's state, and returns when its changes are committed.

@@ -73,7 +73,7 @@ struct PasswordEnvelope {
 
   private static func checksum(iterations: Int, salt: String, wrappedKey: String) -> String {
     let checksum = CRC32C.checksum(of: "\(iterations).\(salt).\(wrappedKey)".utf8)
-    return Hexadecimal.text(of: withUnsafeBytes(of: checksum.bigEndian) { Array($0) })
+    return Hexadecimal.text(of: checksum)
   }
 
   // MARK: Opening
