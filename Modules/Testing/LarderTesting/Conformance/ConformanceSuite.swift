@@ -67,18 +67,22 @@ public struct ConformanceSuite: Sendable {
     child: ConformanceChild.Start? = nil,
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) where Store.Value == SampleValue? {
-    let list = CaseList(
-      SuiteSettings(
-        name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: maximumKeyLength,
-        timeLimit: timeLimit, child: child, open: open))
+    let settings = SuiteSettings(
+      name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: maximumKeyLength,
+      timeLimit: timeLimit, child: child, open: open)
     var missing = lacking
     if lacking.contains(.persistence) { missing.formUnion([.acknowledgedPersistence, .readOnlyAccess]) }
     if child == nil { missing.formUnion(.otherProcesses) }
+    self.init(CaseList(settings), missing: missing)
+  }
+
+  /// Creates a suite from a list of cases, which skips those that need a missing capability.
+  init<Store: DataStore>(_ list: CaseList<Store>, missing: StoreCapabilities) {
     let all = list.cases.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
-    self.name = name
+    name = list.settings.name
     cases = all.filter { $0.needs.isDisjoint(with: missing) }
     skipped = all.filter { !$0.needs.isDisjoint(with: missing) }
-      .map { [missing] in SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
+      .map { SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
   }
 
   /// Runs the cases one after another.

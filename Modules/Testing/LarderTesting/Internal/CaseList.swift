@@ -80,14 +80,14 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   /// - Parameters:
   ///   - id: The number of the case, and a letter if several cases have that number.
   ///   - name: The rule that must hold.
-  ///   - keys: The keys in the store, whose values contain them.
+  ///   - keys: The keys in the store, whose values contain them; defaults to none.
   ///   - promise: The promise that the case checks; defaults to the promise of the current list of cases.
   ///   - needs: The capabilities that the case requires of the store; defaults to none.
   ///   - file: The file that failures name.
   ///   - line: The line that failures name.
   ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.
   mutating func add(
-    _ id: String, _ name: String, keys: [StoreKey], checks promise: ConformancePromise? = nil,
+    _ id: String, _ name: String, keys: [StoreKey] = [], checks promise: ConformancePromise? = nil,
     needs: StoreCapabilities = [], file: String = #fileID, line: Int = #line,
     _ body: @escaping @Sendable (Store, Trial<Store>) async throws -> Void
   ) {

@@ -25,13 +25,15 @@ public import Larder
 /// queue that has none refuses them with `unsupported`. The numbers of the cases begin with 400.
 public struct QueueConformanceSuite: Sendable {
   /// The name of the queue.
-  public let name: String
+  public var name: String { suite.name }
 
   /// The cases to run, ordered by number.
-  public let cases: [ConformanceCase]
+  public var cases: [ConformanceCase] { suite.cases }
 
   /// The cases that are skipped because the queue lacks a capability, ordered by number.
-  public let skipped: [SkippedCase]
+  public var skipped: [SkippedCase] { suite.skipped }
+
+  private let suite: ConformanceSuite
 
   /// Creates the suite of a queue.
   ///
@@ -55,15 +57,11 @@ public struct QueueConformanceSuite: Sendable {
     timeLimit: Duration = ConformanceSuite.timeLimitOfProcess,
     open: @escaping @Sendable (QueueLocation) async throws -> Queue
   ) where Queue.Value == SampleValue? {
-    let list = QueueCaseList(
-      QueueSuiteSettings(
-        name: name, lacking: lacking, isShared: isShared, seed: seed, rounds: rounds, timeLimit: timeLimit, open: open))
-    let all = list.cases.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
-    self.name = name
-    let missing = isShared ? lacking : lacking.union(.otherProcesses)
-    cases = all.filter { $0.needs.isDisjoint(with: missing) }
-    skipped = all.filter { !$0.needs.isDisjoint(with: missing) }
-      .map { SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
+    let settings = SuiteSettings(
+      name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: StoreKey.maximumLength,
+      timeLimit: timeLimit, child: nil, open: { try await open(QueueLocation($0)) })
+    suite = ConformanceSuite(
+      CaseList(ofQueue: settings), missing: isShared ? lacking : lacking.union(.otherProcesses))
   }
 
   /// Runs the cases one after another.
@@ -71,23 +69,13 @@ public struct QueueConformanceSuite: Sendable {
   /// - Returns: The passed, failed and skipped cases.
   /// - Throws: `CancellationError` if the task is cancelled.
   public func run() async throws -> ConformanceReport {
-    var report = ConformanceReport(skipped: skipped)
-    for conformanceCase in cases {
-      try Task.checkCancellation()
-      do {
-        try await conformanceCase.run()
-        report.passed.append(conformanceCase)
-      } catch let failure as ConformanceFailure {
-        report.failures.append(failure)
-      }
-    }
-    return report
+    try await suite.run()
   }
 }
 
 extension QueueConformanceSuite: CustomStringConvertible {
   /// The name, and the numbers of cases and of skipped cases.
-  public var description: String { "\(name): \(cases.count) cases, \(skipped.count) skipped" }
+  public var description: String { suite.description }
 }
 
 /// The place for the data of one queue in a case, with the rules and the clock that the queue must use.
@@ -96,10 +84,11 @@ public struct QueueLocation: Sendable {
   public let files: ConformanceLocation
 
   /// The clock of the queue, whose `date` is the wall-clock time.
-  public let clock = ManualClock()
+  public let clock: ManualClock
 
   init(_ files: ConformanceLocation) {
     self.files = files
+    clock = files.object(named: "the clock of the queue") { ManualClock() }
   }
 
   /// The number of deliveries after which an item becomes a dead letter: 3.

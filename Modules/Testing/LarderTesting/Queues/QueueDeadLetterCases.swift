@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-extension QueueCaseList {
+extension CaseList where Store: DurableQueue {
   mutating func addDeadLetterCases() {
     add("440", "an item becomes a dead letter when it is released after its last delivery") { queue, trial in
       let reports = Mutex<[QueueDeath]>([])

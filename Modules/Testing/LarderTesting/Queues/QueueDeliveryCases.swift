@@ -1,6 +1,6 @@
 import Larder
 
-extension QueueCaseList {
+extension CaseList where Store: DurableQueue {
   mutating func addDeliveryCases() {
     add("400", "items are delivered in the order of arrival, with their keys, values and attempts") { queue, trial in
       let first = try await queue.enqueue(nil)
@@ -45,7 +45,7 @@ extension QueueCaseList {
     add("404", "an id is not enqueued again while its item is in the queue, and for the window afterwards") {
       queue, trial in
       let original = try await queue.enqueue(.number(1), id: "a")
-      func check(_ isDuplicate: Bool, _ moment: String, _ queue: Queue) async throws {
+      func check(_ isDuplicate: Bool, _ moment: String, _ queue: Store) async throws {
         let again = try await queue.enqueue(.number(2), id: "a")
         try expect("whether the item is a duplicate \(moment)", again.isDuplicate, equals: isDuplicate)
         if isDuplicate {

@@ -18,18 +18,13 @@ struct QueueHistoryModel: Sendable {
     var attempts = 0
   }
 
-  struct Dead: Sendable {
-    var key: StoreKey
-    var item: Item
-  }
-
   static let maximumDeliveries = 3
   static let window = 60
 
   var now = 0
   /// In the order of arrival.
   private(set) var items: [Item] = []
-  private(set) var dead: [Dead] = []
+  private(set) var dead: [Item] = []
   private var remembered: [StoreKey: Int] = [:]
   private var nextLease = 0
 
@@ -126,8 +121,7 @@ struct QueueHistoryModel: Sendable {
   }
 
   private mutating func bury(_ index: Int) {
-    let item = items[index]
-    dead.append(Dead(key: item.key, item: item))
+    dead.append(items[index])
     leave(index)
   }
 
@@ -167,7 +161,7 @@ struct QueueHistoryModel: Sendable {
   mutating func requeue(_ key: StoreKey) -> Int? {
     guard let index = latestDead(key) else { return 0 }
     guard !items.contains(where: { $0.key == key }) else { return nil }
-    var item = dead.remove(at: index).item
+    var item = dead.remove(at: index)
     item.attempts = 0
     item.phase = .waiting
     items.append(item)

@@ -58,14 +58,13 @@ enum QueueHistoryStep: Sendable, CustomStringConvertible {
   }
 }
 
-extension QueueCaseList {
-  mutating func addHistoryCases() {
+extension CaseList where Store: DurableQueue {
+  mutating func addQueueHistoryCases() {
     let settings = settings
-    add("470", "random histories have the results of a model") { _, _ in
+    add("470", "random histories have the results of a model") { queue, _ in
+      let hasOrder = try await supportsOrder(queue)
       var generator = SeededGenerator(seed: settings.seed, purpose: "queue histories")
       for round in 0..<settings.rounds {
-        var hasOrder = true
-        try await QueueTrial(settings).run { trial in hasOrder = try await supportsOrder(trial.open()) }
         let history = (0..<60).map { _ in QueueHistoryStep.random(hasOrder: hasOrder, using: &generator) }
         try await shortened(history, settings, round: round)
       }
@@ -73,22 +72,13 @@ extension QueueCaseList {
   }
 }
 
-private func supportsOrder<Queue: DurableQueue>(_ queue: Queue) async throws -> Bool where Queue.Value == SampleValue? {
-  do {
-    try await queue.enqueue(nil, priority: 1, group: "a")
-    return true
-  } catch StoreError.Code.unsupported {
-    return false
-  }
-}
-
 /// Runs a history, and if it fails, throws the failure of a shorter one.
 private func shortened<Queue: DurableQueue>(
-  _ history: [QueueHistoryStep], _ settings: QueueSuiteSettings<Queue>, round: Int
+  _ history: [QueueHistoryStep], _ settings: SuiteSettings<Queue>, round: Int
 ) async throws where Queue.Value == SampleValue? {
   func failure(of history: [QueueHistoryStep]) async throws -> Mismatch? {
     do {
-      try await QueueTrial(settings).run { trial in
+      try await Trial(settings, purpose: "queue history").run { trial in
         var run = QueueHistoryRun(queue: try await trial.open(), trial: trial)
         for (number, step) in history.enumerated() { try await run.perform(step, number) }
       }
@@ -116,16 +106,11 @@ private func shortened<Queue: DurableQueue>(
 /// A run of a history on a queue and on the model.
 private struct QueueHistoryRun<Queue: DurableQueue> where Queue.Value == SampleValue? {
   var queue: Queue
-  let trial: QueueTrial<Queue>
+  let trial: Trial<Queue>
   var model = QueueHistoryModel()
   /// The latest receipts, with the numbers of their leases in the model.
   var receipts: [(receipt: DeliveryReceipt, lease: Int)] = []
   var nextNumber: Int64 = 1
-
-  init(queue: Queue, trial: QueueTrial<Queue>) {
-    self.queue = queue
-    self.trial = trial
-  }
 
   private static func key(_ id: Int) -> StoreKey { StoreKey("id \(id)") }
 

@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-extension QueueCaseList {
+extension CaseList where Store: DurableQueue {
   /// The cases about priorities and groups.
   ///
   /// A queue that has none must refuse them, and then enqueue nothing.
@@ -106,17 +106,17 @@ extension QueueCaseList {
 
   private mutating func addOrderCase(
     _ id: String, _ name: String, file: String = #fileID, line: Int = #line,
-    _ body: @escaping @Sendable (Queue, QueueTrial<Queue>) async throws -> Void
+    _ body: @escaping @Sendable (Store, Trial<Store>) async throws -> Void
   ) {
     add(id, name, file: file, line: line) { queue, trial in
-      guard try await hasOrder(queue) else { return }
+      guard try await supportsOrder(queue) else { return }
       try await body(queue, trial)
     }
   }
 }
 
 /// Returns whether a queue has priorities and groups, and throws a ``Mismatch`` unless it has both or refuses both.
-private func hasOrder<Queue: DurableQueue>(_ queue: Queue) async throws -> Bool where Queue.Value == SampleValue? {
+func supportsOrder<Queue: DurableQueue>(_ queue: Queue) async throws -> Bool where Queue.Value == SampleValue? {
   do {
     let key = try await queue.enqueue(.number(0), priority: 1, group: "probe").key
     try await queue.removeValue(forKey: key)

@@ -1,6 +1,6 @@
 import Larder
 
-extension QueueCaseList {
+extension CaseList where Store: DurableQueue {
   mutating func addReceiptCases() {
     add("420", "when a lease ends, the item is delivered again and the receipt is stale") { queue, trial in
       try await queue.enqueue(.number(1))

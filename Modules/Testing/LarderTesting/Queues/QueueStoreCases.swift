@@ -1,8 +1,8 @@
 import Larder
 
-extension QueueCaseList {
+extension CaseList where Store: DurableQueue {
   /// The cases about a queue as a store.
-  mutating func addStoreCases() {
+  mutating func addEntryCases() {
     add("460", "reads include waiting, delayed and leased items, and no dead letters") { queue, trial in
       for (key, delay) in [("dead", 0), ("leased", 0), ("waiting", 0), ("delayed", 9)] {
         try await queue.enqueue(SampleValue(key), id: StoreKey(key), delay: .seconds(delay))

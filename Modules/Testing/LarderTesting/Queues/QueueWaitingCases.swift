@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-extension QueueCaseList {
+extension CaseList where Store: DurableQueue {
   mutating func addWaitingCases() {
     add("450", "a waiting consumer receives an item when it is enqueued, and each item goes to one consumer") {
       queue, _ in
@@ -109,7 +109,7 @@ extension QueueCaseList {
 
 /// Waits for an item, and advances the clock a second at a time until it comes.
 private func received<Queue: DurableQueue>(
-  _ queue: Queue, lease: Int = 60, whileAdvancing trial: QueueTrial<Queue>
+  _ queue: Queue, lease: Int = 60, whileAdvancing trial: Trial<Queue>
 ) async throws -> Delivery<SampleValue?> where Queue.Value == SampleValue? {
   let isDone = Flag()
   let task = Task {
