@@ -23,7 +23,8 @@ struct SimulatedDisk {
   private var nextFile = 1
 
   private var generator: SeededGenerator
-  private var faults: [Int: SimulatedFault] = [:]
+  /// The faults of later operations, by their numbers.
+  var faults: [Int: SimulatedFault] = [:]
   private(set) var operationCount = 0
   private(set) var hasPower = true
   var capacity: Int?
@@ -33,14 +34,6 @@ struct SimulatedDisk {
   }
 
   // MARK: Faults
-
-  mutating func schedule(_ fault: SimulatedFault, atOperation number: Int) {
-    faults[number] = fault
-  }
-
-  mutating func clearFaults() {
-    faults.removeAll()
-  }
 
   mutating func killProcess() {
     openFiles.removeAll()
@@ -60,7 +53,7 @@ struct SimulatedDisk {
 
   mutating func restart() {
     if !hasPower { losePower() }
-    clearFaults()
+    faults = [:]
   }
 
   private mutating func removeUnreachableNodes() {
@@ -161,15 +154,8 @@ struct SimulatedDisk {
 
   /// Applies a change of names that programs see, but that is not durable yet.
   private mutating func change(_ change: SimulatedNameChange) {
-    switch change {
-    case .add(let place, let node):
-      show(node, at: place)
-    case .remove(let place):
-      show(nil, at: place)
-    case .rename(let place, let newPlace, let node):
-      show(nil, at: place)
-      show(node, at: newPlace)
-    }
+    if let removed = change.removed { show(nil, at: removed) }
+    if let (place, node) = change.added { show(node, at: place) }
     nameChanges.append(change)
   }
 
@@ -180,15 +166,8 @@ struct SimulatedDisk {
   }
 
   private mutating func makeDurable(_ change: SimulatedNameChange) {
-    switch change {
-    case .add(let place, let node):
-      nodes[place.directory]?.durableNames[place.name] = node
-    case .remove(let place):
-      nodes[place.directory]?.durableNames[place.name] = nil
-    case .rename(let place, let newPlace, let node):
-      nodes[place.directory]?.durableNames[place.name] = nil
-      nodes[newPlace.directory]?.durableNames[newPlace.name] = node
-    }
+    if let removed = change.removed { nodes[removed.directory]?.durableNames[removed.name] = nil }
+    if let (place, node) = change.added { nodes[place.directory]?.durableNames[place.name] = node }
   }
 
   /// Synchronizes all changes of the names in a directory, together with the changes that must precede them.
@@ -228,7 +207,7 @@ struct SimulatedDisk {
     let number = nextNode
     nextNode += 1
     nodes[number] = node
-    change(.add(place, node: number))
+    change(SimulatedNameChange(added: (place, number)))
     return number
   }
 
@@ -240,7 +219,7 @@ struct SimulatedDisk {
     if let errorNumber = obstacle(to: node, takingThePlaceOf: self.node(at: newPlace), in: newPlace.directory) {
       throw FileError(.rename, path: newPath, errorNumber: errorNumber)
     }
-    if place != newPlace { change(.rename(place, to: newPlace, node: node)) }
+    if place != newPlace { change(SimulatedNameChange(removed: place, added: (newPlace, node))) }
     try end(course, .rename, newPath)
   }
 
@@ -267,7 +246,7 @@ struct SimulatedDisk {
     guard nodes[node]?.names.isEmpty != false else {
       throw FileError(.removeFile, path: path, errorNumber: ENOTEMPTY)
     }
-    change(.remove(place))
+    change(SimulatedNameChange(removed: place))
     try end(course, .removeFile, path)
   }
 
@@ -368,12 +347,8 @@ struct SimulatedDisk {
     return nodes.reduce(0) { $0 + ($1.value.linkCount > 0 || open.contains($1.key) ? $1.value.content.count : 0) }
   }
 
-  mutating func truncate(_ file: Int, _ path: String, to size: Int) throws(FileError) {
-    try change(file, path, by: .truncate) { $0?.change(.truncate(size: size)) }
-  }
-
   /// Runs an operation that changes an open file.
-  private mutating func change(
+  mutating func change(
     _ file: Int, _ path: String, by operation: FileError.Operation, _ body: (inout SimulatedNode?) -> Void
   ) throws(FileError) {
     let course = try begin(operation, path)
@@ -405,18 +380,6 @@ struct SimulatedDisk {
       throw FileError(.attributes, path: path, errorNumber: EBADF)
     }
     return attributes
-  }
-
-  mutating func setPermissions(_ file: Int, _ path: String, _ permissions: UInt32) throws(FileError) {
-    try change(file, path, by: .setPermissions) { $0?.permissions = permissions }
-  }
-
-  mutating func setOwner(_ file: Int, _ path: String, _ owner: FileAttributes.Owner) throws(FileError) {
-    try change(file, path, by: .setOwner) { $0?.owner = owner }
-  }
-
-  mutating func setModificationTime(_ file: Int, _ path: String, _ time: Int64) throws(FileError) {
-    try change(file, path, by: .setModificationTime) { $0?.modificationTime = time }
   }
 
   mutating func lock(_ file: Int, _ path: String, _ kind: FileLock.Kind) throws(FileError) -> Bool {
@@ -453,14 +416,11 @@ struct SimulatedDisk {
     let number = node(at: place) ?? add(SimulatedNode(isDirectory: false, permissions: 0o600), at: place)
     guard nodes[number]?.isDirectory == false else { throw FileError(.write, path: path, errorNumber: EISDIR) }
     // Any other pending change of this name would otherwise take effect after this one.
-    nameChanges = nameChanges.compactMap { change in
-      switch change {
-      case .add(let other, _), .remove(let other): other == place ? nil : change
-      case .rename(let old, let new, _) where new == place: .remove(old)
-      case .rename(let old, let new, let node) where old == place: .add(new, node: node)
-      case .rename: change
-      }
+    for index in nameChanges.indices {
+      if nameChanges[index].removed == place { nameChanges[index].removed = nil }
+      if nameChanges[index].added?.place == place { nameChanges[index].added = nil }
     }
+    nameChanges.removeAll { $0.directories.isEmpty }
     nodes[place.directory]?.durableNames[place.name] = number
     nodes[number]?.content = content
     nodes[number]?.modificationTime += 1

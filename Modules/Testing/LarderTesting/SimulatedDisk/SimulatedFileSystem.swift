@@ -45,12 +45,12 @@ public final class SimulatedFileSystem: FileSystem {
   ///   - number: The number of the operation, where the first operation of the file system is 1; see
   ///     ``operationCount``.
   public func schedule(_ fault: SimulatedFault, atOperation number: Int) {
-    withDisk { $0.schedule(fault, atOperation: number) }
+    withDisk { $0.faults[number] = fault }
   }
 
   /// Removes all scheduled faults.
   public func clearFaults() {
-    withDisk { $0.clearFaults() }
+    withDisk { $0.faults = [:] }
   }
 
   /// The number of operations so far, not counting the closing of files.
@@ -195,7 +195,7 @@ private final class SimulatedFile: OpenFile {
   }
 
   func truncate(to size: Int64) throws(FileError) {
-    try fileSystem.onDisk { disk throws(FileError) in try disk.truncate(number, path, to: Int(size)) }
+    try change(by: .truncate) { $0?.change(.truncate(size: Int(size))) }
   }
 
   func synchronize() throws(FileError) {
@@ -207,15 +207,21 @@ private final class SimulatedFile: OpenFile {
   }
 
   func setPermissions(_ permissions: UInt32) throws(FileError) {
-    try fileSystem.onDisk { disk throws(FileError) in try disk.setPermissions(number, path, permissions) }
+    try change(by: .setPermissions) { $0?.permissions = permissions }
   }
 
   func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
-    try fileSystem.onDisk { disk throws(FileError) in try disk.setOwner(number, path, owner) }
+    try change(by: .setOwner) { $0?.owner = owner }
   }
 
   func setModificationTime(_ time: Int64) throws(FileError) {
-    try fileSystem.onDisk { disk throws(FileError) in try disk.setModificationTime(number, path, time) }
+    try change(by: .setModificationTime) { $0?.modificationTime = time }
+  }
+
+  private func change(
+    by operation: FileError.Operation, _ body: (inout SimulatedNode?) -> Void
+  ) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.change(number, path, by: operation, body) }
   }
 
   func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {

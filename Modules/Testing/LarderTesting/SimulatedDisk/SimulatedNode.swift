@@ -134,22 +134,18 @@ struct SimulatedNode {
 /// A change of names on a ``SimulatedDisk`` that is not durable yet.
 ///
 /// It becomes durable as a whole or not at all, even if it concerns two directories.
-enum SimulatedNameChange {
+struct SimulatedNameChange {
   /// A name in a directory.
   struct Place: Equatable {
     var directory: Int
     var name: String
   }
 
-  case add(Place, node: Int)
-  case remove(Place)
-  case rename(Place, to: Place, node: Int)
+  /// The place of the name that is removed, if any.
+  var removed: Place?
+  /// The place of the name that is added, and the node that it refers to, if any.
+  var added: (place: Place, node: Int)?
 
   /// The directories whose names change.
-  var directories: [Int] {
-    switch self {
-    case .add(let place, _), .remove(let place): [place.directory]
-    case .rename(let place, let newPlace, _): [place.directory, newPlace.directory]
-    }
-  }
+  var directories: [Int] { [removed, added?.place].compactMap { $0?.directory } }
 }
