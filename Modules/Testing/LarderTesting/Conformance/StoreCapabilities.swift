@@ -61,10 +61,7 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   public static let ownFiles = StoreCapabilities(rawValue: 1 << 8)
 
   /// All capabilities.
-  public static let all: StoreCapabilities = [
-    .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues, .readOnlyAccess,
-    .otherProcesses, .observation, .ownFiles,
-  ]
+  public static let all = StoreCapabilities(explanations.map(\.capability))
 
   /// Readable explanations of lacking each capability.
   static let explanations: [(capability: StoreCapabilities, text: String)] = [

@@ -48,11 +48,6 @@ private struct Recorder: Sendable {
   let perform: @Sendable (HistoryStep) async throws -> HistoryResult
   private let events = Tally()
 
-  init(mayFail: Bool, performing perform: @escaping @Sendable (HistoryStep) async throws -> HistoryResult) {
-    self.mayFail = mayFail
-    self.perform = perform
-  }
-
   func record(_ plan: ConcurrentPlan) async throws -> ConcurrentHistory {
     let operations = Mutex<[ConcurrentOperation]>([])
     @Sendable func run(_ moves: [ConcurrentPlan.Move], task: Int) async throws {

@@ -59,17 +59,13 @@ func difference<Subject>(expected: Subject, got: Subject) -> String {
   if let old = elements(of: expected), let new = elements(of: got) {
     return difference(expected: old, got: new)
   }
-  if let old = sample(in: expected), let new = sample(in: got) {
+  if let old = expected as? SampleValue, let new = got as? SampleValue {
     return difference(in: "the text", Array(old.text.utf8), Array(new.text.utf8))
       + difference(in: "the bytes", Array(old.bytes), Array(new.bytes))
   }
   let (old, new) = (plain(expected), plain(got))
   guard old != shortened(old) || new != shortened(new) else { return "" }
   return difference(in: "the description", Array(old.utf8), Array(new.utf8))
-}
-
-private func sample<Subject>(in subject: Subject) -> SampleValue? {
-  subject as? SampleValue
 }
 
 /// The number of elements of each list that are shown from the first difference, and the number before it.
