@@ -40,15 +40,7 @@ extension Array: DecodableElements where Element: Decodable {
 
 extension Set: DecodableElements where Element: Decodable {
   init(elementsFrom state: DecodingState) throws {
-    guard let reader = state.reader else { throw DecodingHandle.finished() }
-    if try reader.pointee.isNextAnArrayOfBytes() {
-      self = try reader.pointee.readBytesAsArray { try DecodingState.decode(Self.self, with: &$0) }
-      return
-    }
-    self = []
-    var remaining = try reader.pointee.openArray()
-    while try reader.pointee.hasElement(&remaining) { insert(try state.decode(Element.self)) }
-    reader.pointee.depth -= 1
+    self.init(try [Element](elementsFrom: state))
   }
 }
 

@@ -200,7 +200,10 @@ struct DecodingState: BitwiseCopyable {
       if fields.pointee.isUnusual { fields.pointee.suppressedError = suppressed }
       throw error
     }
-    if fields.pointee.isUnusual { try throwSuppressedError() }
+    if fields.pointee.isUnusual, let error = fields.pointee.suppressedError {
+      fields.pointee.suppressedError = nil
+      throw error
+    }
     try finish(handle.index)
     return value
   }
@@ -289,12 +292,6 @@ struct DecodingState: BitwiseCopyable {
   func suppress(_ error: DecodingError) {
     fields.pointee.suppressedError = error
     fields.pointee.isUnusual = true
-  }
-
-  private func throwSuppressedError() throws {
-    guard let error = fields.pointee.suppressedError else { return }
-    fields.pointee.suppressedError = nil
-    throw error
   }
 
   /// Moves the reader to the end of a value that may have been read only in part.

@@ -29,12 +29,8 @@ struct EncodingHandle: BitwiseCopyable {
 
   @inline(never)
   private func writerElsewhere(for value: Any) throws -> UnsafeMutablePointer<CBORWriter> {
-    do {
-      guard let writer = try state.reach(self).writer else { throw EncodingHandle.finished(value) }
-      return writer
-    } catch let error as EncodingError {
-      throw error.naming(value)
-    }
+    guard let writer = try reach(for: value).writer else { throw EncodingHandle.finished(value) }
+    return writer
   }
 
   @inline(never)
@@ -102,12 +98,12 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
   mutating func nestedContainer<NestedKey: CodingKey>(
     keyedBy keyType: NestedKey.Type, forKey key: Key
   ) -> KeyedEncodingContainer<NestedKey> {
-    let handle = nest(.map, forKey: key)
+    let handle = nest(.map, named: key.stringValue)
     return handle.state.keyedContainer(handle, keyedBy: keyType)
   }
 
   mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-    UnkeyedCBOREncodingContainer(handle: nest(.array, forKey: key))
+    UnkeyedCBOREncodingContainer(handle: nest(.array, named: key.stringValue))
   }
 
   mutating func superEncoder() -> any Encoder {
@@ -115,11 +111,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
   }
 
   mutating func superEncoder(forKey key: Key) -> any Encoder {
-    nest(.single, forKey: key)
-  }
-
-  private func nest(_ kind: EncodingLevel.Kind, forKey key: Key) -> EncodingHandle {
-    nest(kind, named: key.stringValue)
+    nest(.single, named: key.stringValue)
   }
 
   private func nest(_ kind: EncodingLevel.Kind, named key: String) -> EncodingHandle {

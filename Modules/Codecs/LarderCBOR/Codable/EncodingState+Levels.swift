@@ -3,19 +3,12 @@
 /// Levels are stored in the order in which they were opened. Closed levels stay until their value is finished, because
 /// its type may still write to them.
 struct EncodingLevel {
-  /// The container that was requested at the position.
+  /// The container that was requested at the position, whose raw value is the major type in a head.
   enum Kind: UInt8 {
     /// No container yet, or a single value.
-    case single
-    case map
-    case array
-
-    var major: UInt8 {
-      switch self {
-      case .single, .map: 0xA0
-      case .array: 0x80
-      }
-    }
+    case single = 0
+    case map = 0xA0
+    case array = 0x80
   }
 
   /// An ID that no other level of the same state has.
@@ -186,10 +179,10 @@ extension EncodingState {
         "an encoder that has encoded a single value must not have another container", at: level.pointee.start)
     }
     if level.pointee.isOpen {
-      _ = try writer.pointee.open(kind.major)
+      _ = try writer.pointee.open(kind.rawValue)
     } else {
       // It was closed as an empty map, and becomes an empty array if nothing is written to it.
-      writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
+      writer.pointee.start.storeBytes(of: kind.rawValue, toByteOffset: level.pointee.start, as: UInt8.self)
     }
     level.pointee.kind = kind
   }
@@ -240,7 +233,7 @@ extension EncodingState {
     if kind != .single { try writer.pointee.checkDepth(1) }
     let index = open(kind, start: writer.pointee.count)
     if kind != .single {
-      _ = try writer.pointee.open(kind.major)
+      _ = try writer.pointee.open(kind.rawValue)
     }
     return EncodingHandle(state: self, index: index, id: topID)
   }

@@ -223,7 +223,10 @@ struct EncodingState: BitwiseCopyable {
       // because the levels of nested containers stay until their value is finished.
       if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
       try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
-      if fields.pointee.isUnusual { try throwRefusal(from: refusalCount) }
+      // A refusal is a container that could not be created, even if nothing was written to it.
+      if fields.pointee.isUnusual, fields.pointee.refusals.count > refusalCount {
+        throw fields.pointee.refusals[refusalCount].error
+      }
       while top >= index { try closeTop() }
       if fields.pointee.isUnusual { try splice(from: fragmentCount) }
       levelCount = index
@@ -240,12 +243,5 @@ struct EncodingState: BitwiseCopyable {
     (scope, top, topID, topContainerID) = outer
     writer.pointee.itemCount = place.itemCount + 1
     writer.pointee.keyBits = place.keyBits
-  }
-
-  /// Throws the first refusal at or after an index, if there is one.
-  ///
-  /// A refusal is a container that could not be created, even if nothing was written to it.
-  private func throwRefusal(from first: Int) throws {
-    if fields.pointee.refusals.count > first { throw fields.pointee.refusals[first].error }
   }
 }

@@ -78,6 +78,7 @@ extension CBORReader {
   /// Reads the break that ends an item of indefinite length, if it is next.
   ///
   /// - Returns: Whether there was a break.
+  @usableFromInline
   mutating func readBreak() throws -> Bool {
     guard next < end else { throw truncated() }
     guard next.load(as: UInt8.self) == 0xFF else { return false }

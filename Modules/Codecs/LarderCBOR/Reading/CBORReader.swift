@@ -229,12 +229,7 @@ public struct CBORReader: ~Copyable {
       remaining &-= 1
       return true
     }
-    return try remaining < 0 && !readBreakOfArray()
-  }
-
-  @usableFromInline
-  mutating func readBreakOfArray() throws -> Bool {
-    try readBreak()
+    return try remaining < 0 && !readBreak()
   }
 
   /// Returns the number of elements to reserve memory for.

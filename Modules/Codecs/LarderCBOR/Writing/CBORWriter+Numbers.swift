@@ -17,17 +17,10 @@ extension CBORWriter {
   /// - Throws: `EncodingError` if the tag of a bignum would nest too deep.
   @usableFromInline
   mutating func putBignum(isNegative: Bool, _ argument: UInt128) throws {
-    if UInt64(exactly: argument) == nil { try checkDepth(1) }
-    putCheckedBignum(isNegative: isNegative, argument)
-  }
-
-  /// Writes an integer of any size.
-  ///
-  /// The caller has checked that there is room for a tag.
-  mutating func putCheckedBignum(isNegative: Bool, _ argument: UInt128) {
     if let short = UInt64(exactly: argument) {
       putHead(isNegative ? 0x20 : 0, short)
     } else {
+      try checkDepth(1)
       putHead(0xC0, isNegative ? 3 : 2)
       withUnsafeBytes(of: argument.bigEndian) { bytes in
         putString(0x40, UnsafeRawBufferPointer(rebasing: bytes[(argument.leadingZeroBitCount / 8)...]))

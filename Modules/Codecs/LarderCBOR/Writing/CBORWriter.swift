@@ -246,19 +246,17 @@ public struct CBORWriter: ~Copyable {
   /// - Parameter item: The bytes that ``CBORReader/readItem()`` returns.
   /// - Throws: `EncodingError` if the bytes are not exactly one well-formed item, or if it nests too deep here.
   public mutating func write(item: RawSpan) throws {
-    let problem = item.withUnsafeBytes { bytes -> (any Error)? in
+    try item.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
       reader.depth = depth
       do {
         _ = try reader.readItem()
         try reader.checkEnd()
-        putRaw(bytes)
-        return nil
       } catch {
-        return error
+        throw invalid("the bytes are not one CBOR item that can stand here: \(error)")
       }
+      putRaw(bytes)
     }
-    if let problem { throw invalid("the bytes are not one CBOR item that can stand here: \(problem)") }
     itemCount &+= 1
   }
 
