@@ -72,8 +72,7 @@ struct CodingSample: Sendable {
 
   /// Returns a description of a violated expectation of CBOR, or `nil`.
   ///
-  /// If JSON or a property list returns the value, CBOR must do so, too, or refuse to encode it. It may return a
-  /// different
+  /// If JSON or a property list returns the value, CBOR must do so, too, or refuse to encode it. It may return a different
   /// value only if JSON or a property list returns that value as well.
   func fault() -> String? {
     let (cbor, json, propertyList) = (cbor(), json(), propertyList())
@@ -81,7 +80,8 @@ struct CodingSample: Sendable {
     case .value(true, _), .encodingFailed: return nil
     case .value(false, let description):
       for other in [json, propertyList] {
-        if case .value(_, description) = other, !other.isSame { return nil }
+        // The descriptions of equal dictionaries have the same characters, in the order of each dictionary.
+        if case .value(false, let text) = other, text.sorted() == description.sorted() { return nil }
       }
     case .decodingFailed:
       if !json.isSame, !propertyList.isSame { return nil }
