@@ -32,11 +32,10 @@ public struct LMDBCursor: ~Copyable {
 
   let cursor: RawCursor
   let store: String
+
+  /// The position, which must outlive the cursor.
   @usableFromInline let position: UnsafeMutablePointer<Position>
 
-  /// Creates a cursor.
-  ///
-  /// - Parameter position: The position, which must outlive the cursor.
   // MARK: Moving
 
   /// Moves to the first entry.
