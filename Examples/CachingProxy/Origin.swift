@@ -1,7 +1,7 @@
 import HTTPTypes
+import Larder
 import NIOCore
 import NIOHTTPTypes
-import Synchronization
 
 /// The reason why the origin gave no response, or not a whole one.
 enum OriginError: Error {
@@ -32,7 +32,7 @@ final class Origin: Sendable {
   private let host: String
   private let port: Int
   private let timeout: TimeAmount
-  private let idleConnections = Mutex<[OriginConnection]>([])
+  private let idleConnections = Locked<[OriginConnection]>([])
 
   /// Creates an origin.
   ///
@@ -144,7 +144,7 @@ final class Origin: Sendable {
 final class OriginBody: AsyncSequence, Sendable {
   private let connection: OriginConnection
   private let release: @Sendable () -> Void
-  private let isAtEnd = Mutex(false)
+  private let isAtEnd = Locked(false)
 
   init(connection: OriginConnection, release: @escaping @Sendable () -> Void) {
     self.connection = connection

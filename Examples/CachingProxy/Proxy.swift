@@ -1,10 +1,10 @@
 import AsyncHTTPClient
 import HTTPTypes
 import HummingbirdCore
+import Larder
 import LarderHTTPCache
 import NIOCore
 import NIOHTTPTypes
-import Synchronization
 
 /// Answers requests from a cache, and forwards the others to an origin.
 struct Proxy: Sendable {
@@ -138,7 +138,7 @@ struct Proxy: Sendable {
 /// Forwards interim responses to a client until the final response begins.
 private final class InterimResponses: Sendable {
   private let channel: any Channel
-  private let isOpen = Mutex(true)
+  private let isOpen = Locked(true)
 
   init(channel: any Channel) {
     self.channel = channel

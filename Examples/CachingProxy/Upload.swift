@@ -1,7 +1,7 @@
 import HummingbirdCore
+import Larder
 import NIOCore
 import NIOHTTPTypes
-import Synchronization
 
 /// The body of a request on its way from a client to the origin.
 final class Upload: Sendable {
@@ -13,7 +13,7 @@ final class Upload: Sendable {
 
   private let body: RequestBody
   private let length: Int?
-  private let state = Mutex(State.notStarted)
+  private let state = Locked(State.notStarted)
 
   /// Creates an upload that has not started.
   ///

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Larder
 
 /// The server's receiver of batches, which accepts each event once and sometimes fails.
 final class Collector: Sendable {
@@ -42,7 +42,7 @@ final class Collector: Sendable {
     }
   }
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   /// Creates a collector.
   ///
@@ -50,7 +50,7 @@ final class Collector: Sendable {
   ///   - plan: The plan of the requests that fail.
   ///   - received: The events that were received before, to which new ones are added.
   init(plan: FaultPlan, received: NotedNames) {
-    state = Mutex(State(plan: plan, received: received))
+    state = Locked(State(plan: plan, received: received))
   }
 
   /// Everything received so far.

@@ -1,6 +1,6 @@
 import ExampleSupport
 import Foundation
-import Synchronization
+import Larder
 
 /// Runs the server, and one client after another, of which all but the last are killed.
 struct Presentation {
@@ -73,10 +73,10 @@ struct Presentation {
 
   /// The events that clients have reported as recorded.
   private final class Recorded: Sendable {
-    private let noted: Mutex<NotedNames>
+    private let noted: Locked<NotedNames>
 
     init(_ noted: NotedNames) {
-      self.noted = Mutex(noted)
+      self.noted = Locked(noted)
     }
 
     var names: Set<String> { noted.withLock { $0.names } }

@@ -1,7 +1,7 @@
 import FlyingFox
 import FlyingSocks
 import Foundation
-import Synchronization
+import Larder
 
 /// A slow server whose answers a cache can reuse in different ways.
 final class DemoOrigin: Sendable {
@@ -19,8 +19,8 @@ final class DemoOrigin: Sendable {
   private let state: State
 
   private final class State: Sendable {
-    let load = Mutex(Load())
-    let isFailing = Mutex(false)
+    let load = Locked(Load())
+    let isFailing = Locked(false)
   }
 
   /// Starts the server on a free port.

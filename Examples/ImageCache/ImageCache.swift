@@ -4,7 +4,6 @@ import LarderBounded
 import LarderCache
 import LarderExpiry
 import LarderLMDB
-import Synchronization
 
 /// A cache of images in memory and, within a limit, on disk.
 ///
@@ -45,7 +44,7 @@ final class ImageCache: Sendable {
   private let images: Images
   private let download: Download
   private let onFailure: @Sendable (any Error) -> Void
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Opens a cache.
   ///

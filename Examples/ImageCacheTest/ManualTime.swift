@@ -1,9 +1,9 @@
 import Foundation
-import Synchronization
+import Larder
 
 /// A clock that a test moves, so that it does not have to wait for images to expire.
 final class ManualTime: Sendable {
-  private let current = Mutex(Date(timeIntervalSince1970: 1_767_225_600))
+  private let current = Locked(Date(timeIntervalSince1970: 1_767_225_600))
 
   /// The current time, initially the first second of 2026, UTC.
   var date: Date { current.withLock { $0 } }

@@ -6,7 +6,6 @@ import LarderJSON
 import LarderLMDB
 import LarderObservation
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -19,7 +18,7 @@ import Testing
 
   /// The clock jitters by half of the window, so that every other read moves the deadline.
   static let sliding = ConformanceSuite(named: "ExpiringStore over MemoryStore, sliding", lacking: inMemory) { _ in
-    let isLater = Mutex(false)
+    let isLater = Locked(false)
     return MemoryStore<Expiring<SampleValue?>>().expiring(.sliding(.seconds(100))) {
       Date(
         timeIntervalSince1970: isLater.withLock { isLater in

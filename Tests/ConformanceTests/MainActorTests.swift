@@ -4,7 +4,6 @@ import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
-import Synchronization
 import TestSupport
 import Testing
 
@@ -15,7 +14,7 @@ import Testing
   private final class ActorCounts: Sendable {
     // Identifies the main actor's dispatch queue, whose thread need not be the main thread.
     private let key = DispatchSpecificKey<Bool>()
-    private let counts = Mutex((main: 0, others: 0))
+    private let counts = Locked((main: 0, others: 0))
 
     init() {
       DispatchQueue.main.setSpecific(key: key, value: true)

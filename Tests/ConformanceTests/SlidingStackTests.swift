@@ -6,7 +6,6 @@ import LarderCache
 import LarderExpiry
 import LarderLMDB
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
     typealias Value = Base.Value
 
     let base: Base
-    private let updates = Mutex(0)
+    private let updates = Locked(0)
 
     init(_ base: Base) {
       self.base = base

@@ -11,7 +11,6 @@ import LarderObservation
 import LarderQueue
 import LarderSQLite
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -250,7 +249,7 @@ import Testing
   /// A write that was accepted and later abandoned reaches the handler, is thrown by a flush, and is counted by the
   /// meters.
   @Test func writeBehindReportsAFailureInThreeWays() async throws {
-    let told = Mutex<[StoreError.Code]>([])
+    let told = Locked<[StoreError.Code]>([])
     let base = MemoryStore<Expiring<Int>>().faulty()
     let backend = base.metered(as: "backend", logger: nil)
     let later = backend.cached().writeBehind { failure in told.withLock { $0.append(failure.error.code) } }

@@ -1,7 +1,6 @@
 import Larder
 import LarderBatching
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -15,7 +14,7 @@ import Testing
   }
 
   private final class Notes: Sendable {
-    let groups = Mutex<[Group]>([])
+    let groups = Locked<[Group]>([])
   }
 
   private struct Context: CallerContext {

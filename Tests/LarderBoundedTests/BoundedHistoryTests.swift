@@ -3,7 +3,6 @@ import Larder
 import LarderBounded
 import LarderJSON
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -235,7 +234,7 @@ import Testing
     var cuts = 0
     for number in 1...ConformanceSuite.roundsOfProcess * 40 {
       let disk = SimulatedFileSystem(seed: generator.next())
-      let acknowledged = Mutex(-1)
+      let acknowledged = Locked(-1)
       disk.schedule(.powerLoss, atOperation: Int.random(in: 10...200, using: &generator))
       do {
         let store = try await Self.open(disk)
@@ -282,7 +281,7 @@ import Testing
 /// A store that passes its calls to two bounded stores over one base, in turn.
 private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == [UInt8] {
   private let programs: [TypedView<BoundedStore<Base>, Int>]
-  private let calls = Mutex(0)
+  private let calls = Locked(0)
 
   init(_ base: Base) async throws {
     var options = BoundedStoreOptions()

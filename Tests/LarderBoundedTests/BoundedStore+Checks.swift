@@ -1,6 +1,5 @@
 import Larder
 import LarderBounded
-import Synchronization
 import Testing
 
 extension BoundedStore {
@@ -20,7 +19,7 @@ extension BoundedStore {
 
 /// A wall clock that a test sets, in seconds since 1970.
 final class WallClock: Sendable {
-  private let time = Mutex(1_800_000_000.0)
+  private let time = Locked(1_800_000_000.0)
 
   var seconds: Double {
     get { time.withLock { $0 } }
@@ -30,7 +29,7 @@ final class WallClock: Sendable {
 
 /// The evictions that a store has reported.
 final class EvictionLog: Sendable {
-  private let evictions = Mutex<[Eviction]>([])
+  private let evictions = Locked<[Eviction]>([])
 
   func add(_ eviction: Eviction) { evictions.withLock { $0.append(eviction) } }
 

@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderTesting
-import Synchronization
 import Testing
 
 /// Unusual but valid uses of encoders and decoders.
@@ -121,7 +120,7 @@ import Testing
     for round in 0..<400 {
       let seed = random.next()
       let value = RandomCoding(seed: seed, stepCount: round / 4)
-      let expected = Mutex("")
+      let expected = Locked("")
       let hex = try encoded { encoder in
         let bytes = try value.write(to: encoder)
         expected.withLock { $0 = Coding.hex(bytes) }

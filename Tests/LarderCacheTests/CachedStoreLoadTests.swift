@@ -1,7 +1,6 @@
 import Dispatch
 import Larder
 import LarderTesting
-import Synchronization
 import Testing
 import TestSupport
 
@@ -154,7 +153,7 @@ import TestSupport
     typealias Value = Int
     let base: MemoryStore<Int>
     let gate = DispatchSemaphore(value: 0)
-    let blocked = Mutex(0)
+    let blocked = Locked(0)
 
     init(base: MemoryStore<Int>) {
       self.base = base
@@ -249,7 +248,7 @@ import TestSupport
 
   @Test func aReaderOfAnEntryThatIsRefreshingStartsNoTask() async throws {
     let testTask = withUnsafeCurrentTask { $0?.hashValue }
-    let others = Mutex(0)
+    let others = Locked(0)
     let clock = AskedClock(clock: clock) {
       if withUnsafeCurrentTask(body: { $0?.hashValue }) != testTask { others.withLock { $0 += 1 } }
     }
@@ -273,8 +272,8 @@ import TestSupport
   private final class CallerStore: ForwardingDecorator {
     typealias Value = Int
     let base: FaultyStore<MemoryStore<Int>>
-    let callers = Mutex<[String?]>([])
-    let priorities = Mutex<[TaskPriority]>([])
+    let callers = Locked<[String?]>([])
+    let priorities = Locked<[TaskPriority]>([])
 
     init(base: FaultyStore<MemoryStore<Int>>) {
       self.base = base

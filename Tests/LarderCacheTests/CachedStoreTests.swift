@@ -1,7 +1,6 @@
 import Larder
 import LarderCache
 import LarderTesting
-import Synchronization
 import Testing
 import TestSupport
 
@@ -46,7 +45,7 @@ import TestSupport
 
   @Test func onlyTheLastRunOfAnUpdateBodyCounts() async throws {
     let store = RepeatingStore(base: memory).cached()
-    let runs = Mutex(0)
+    let runs = Locked(0)
     try await store.update("a") { slot in
       slot = runs.withLock { runs in
         runs += 1
@@ -210,7 +209,7 @@ import TestSupport
     var options = CachedStoreOptions<Caller>(entryLimit: 2)
     options.negativeTimeToLive = .seconds(60)
     let store = memory.cached(options)
-    let calls = Mutex(0)
+    let calls = Locked(0)
     // A call would wait for a lock that is held.
     let keys = (0..<200).map { StoreKey(integer: $0) }
     @Sendable func makeCaller() -> Caller {

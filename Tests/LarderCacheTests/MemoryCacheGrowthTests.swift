@@ -1,4 +1,4 @@
-import Synchronization
+import Larder
 import Testing
 
 @testable import LarderCache

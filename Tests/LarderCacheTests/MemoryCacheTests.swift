@@ -1,5 +1,5 @@
+import Larder
 import LarderTesting
-import Synchronization
 import Testing
 
 @testable import LarderCache
@@ -13,7 +13,7 @@ import Testing
 
   /// Records the reports of a cache.
   private final class Reports<Key: Sendable>: Sendable {
-    private let state = Mutex<[(key: Key, value: Int, reason: RemovalReason)]>([])
+    private let state = Locked<[(key: Key, value: Int, reason: RemovalReason)]>([])
 
     func add(_ key: Key, _ value: Int, _ reason: RemovalReason) {
       state.withLock { $0.append((key, value, reason)) }
@@ -359,7 +359,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(60))) func theListenerMayUseTheCache() {
-    let holder = Mutex<MemoryCache<Int, Int>?>(nil)
+    let holder = Locked<MemoryCache<Int, Int>?>(nil)
     let cache = MemoryCache<Int, Int>(
       entryLimit: 4,
       onRemoval: { key, value, reason in

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Larder
 import TestSupport
 import Testing
 
@@ -146,7 +146,7 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path("memory.pressure")
     try MemoryPressureTests.write(some: "900", full: "900", to: path)
-    let told = Mutex(0)
+    let told = Locked(0)
     let monitor = MemoryPressureMonitor { handler in
       systemMemoryPressure(file: PressureFile(path: path), interval: 0.001) { pressure in
         told.withLock { $0 += 1 }
@@ -166,7 +166,7 @@ import Testing
   /// Pressure that a test generates.
   private final class Source: Sendable {
     let handler: MemoryPressureMonitor.Handler
-    let isCancelled = Mutex(false)
+    let isCancelled = Locked(false)
 
     init(_ handler: @escaping MemoryPressureMonitor.Handler) {
       self.handler = handler
@@ -178,7 +178,7 @@ import Testing
   }
 
   private final class Sources: Sendable {
-    private let made = Mutex<[Source]>([])
+    private let made = Locked<[Source]>([])
 
     func make(_ handler: @escaping MemoryPressureMonitor.Handler) -> @Sendable () -> Void {
       let source = Source(handler)

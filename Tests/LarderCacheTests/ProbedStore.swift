@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A decorator that records the keys of reads and the calls to extra capabilities, and that describes itself as its
 /// test
@@ -8,9 +7,9 @@ final class ProbedStore<Value: Sendable>: DataStore {
   let base: MemoryStore<Value>
   let information: StoreInformation
 
-  private let noted = Mutex<[[StoreKey]]>([])
-  private let asked = Mutex<[StoreOperation]>([])
-  private let times = Mutex<[StoreKey: TimeToLive]>([:])
+  private let noted = Locked<[[StoreKey]]>([])
+  private let asked = Locked<[StoreOperation]>([])
+  private let times = Locked<[StoreKey: TimeToLive]>([:])
 
   init(base: MemoryStore<Value>, information: StoreInformation? = nil) {
     self.base = base

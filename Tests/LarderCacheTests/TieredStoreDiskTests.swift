@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderJSON
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 

@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderJSON
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -27,7 +26,7 @@ import Testing
 
   /// A clock that can also be set back.
   final class SettableClock: Sendable {
-    private let time = Mutex(Date(timeIntervalSince1970: 1_000_000))
+    private let time = Locked(Date(timeIntervalSince1970: 1_000_000))
 
     var date: Date { time.withLock { $0 } }
 
@@ -36,7 +35,7 @@ import Testing
 
   /// The errors of the cache that no caller has received.
   final class Failures: Sendable {
-    private let errors = Mutex<[any Error]>([])
+    private let errors = Locked<[any Error]>([])
 
     var count: Int { errors.withLock { $0.count } }
 

@@ -1,7 +1,7 @@
+import Larder
 #if Compression
 import Dispatch
 import LarderFiles
-import Synchronization
 
 /// A file system that holds new files at a point until a test releases them, so that the test can examine a running
 /// compaction.
@@ -110,7 +110,7 @@ final class Hold: Sendable {
     var hasTimedOut = false
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let release = DispatchSemaphore(value: 0)
   private let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
 

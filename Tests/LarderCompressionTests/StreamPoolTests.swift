@@ -1,5 +1,5 @@
+import Larder
 #if Compression
-import Synchronization
 import Testing
 
 @testable import LarderCompression
@@ -12,7 +12,7 @@ import Testing
   }
 
   private final class Workshop: Sendable {
-    let madeCount = Mutex(0)
+    let madeCount = Locked(0)
 
     func pool(count: Int) -> StreamPool<NumberedStream> {
       StreamPool(count: count) { () throws(ZlibError) in

@@ -194,7 +194,7 @@ import Testing
   @Test func anOlderStateNeverReplacesANewerOne() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: source)
-    let rotating = Mutex<Task<KeyRing.KeyID, any Error>?>(nil)
+    let rotating = Locked<Task<KeyRing.KeyID, any Error>?>(nil)
     // A rotation begins after a refresh has loaded the ring, and has time to finish before the refresh uses it.
     source.onNextLoad {
       rotating.withLock { $0 = Task { try await ring.rotate() } }

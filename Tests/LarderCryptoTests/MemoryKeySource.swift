@@ -2,19 +2,18 @@
 import Crypto
 import Foundation
 import Larder
-import Synchronization
 import Testing
 
 @testable import LarderCrypto
 
 /// A key source in memory, in which a test can change the content between a load and a save.
 final class MemoryKeySource: KeySource {
-  private let content: Mutex<[UInt8]?>
-  private let afterLoad = Mutex<(@Sendable () async -> Void)?>(nil)
-  private let beforeSave = Mutex<[@Sendable (MemoryKeySource) async throws -> Void]>([])
+  private let content: Locked<[UInt8]?>
+  private let afterLoad = Locked<(@Sendable () async -> Void)?>(nil)
+  private let beforeSave = Locked<[@Sendable (MemoryKeySource) async throws -> Void]>([])
 
   init(_ text: String? = nil) {
-    content = Mutex(text.map { Array($0.utf8) })
+    content = Locked(text.map { Array($0.utf8) })
   }
 
   var text: String? {

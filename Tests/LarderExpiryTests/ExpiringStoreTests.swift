@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderExpiry
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -266,7 +265,7 @@ import Testing
   // MARK: Time
 
   @Test func theClockIsReadOnceInACall() async throws {
-    let reads = Mutex(0)
+    let reads = Locked(0)
     let memory = MemoryStore<Expiring<String>>()
     let store = memory.expiring(.limited(.seconds(5)), purgesOnWrite: false) {
       reads.withLock { $0 += 1 }

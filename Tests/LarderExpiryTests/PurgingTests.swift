@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderExpiry
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -166,7 +165,7 @@ import Testing
 
   @Test func aFailedPurgeFailsNoWrite() async throws {
     let bench = TestBench(purgesOnWrite: true)
-    let failures = Mutex(0)
+    let failures = Locked(0)
     bench.watched.intervene { operation in
       guard operation == .entries else { return }
       failures.withLock { $0 += 1 }

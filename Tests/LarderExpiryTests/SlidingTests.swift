@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 import Larder
 import LarderExpiry
 import LarderTesting
-import Synchronization
 
 /// An expiring store in memory with a manual clock, and its parts.
 struct TestBench {
@@ -40,8 +39,8 @@ final class WatchedStore<Base: DataStore>: DataStore, InvalidatableStore, Flusha
   }
 
   let base: Base
-  private let noted = Mutex<[Call]>([])
-  private let intervention = Mutex<@Sendable (StoreOperation) async throws -> Void>({ _ in })
+  private let noted = Locked<[Call]>([])
+  private let intervention = Locked<@Sendable (StoreOperation) async throws -> Void>({ _ in })
 
   init(_ base: Base) {
     self.base = base

@@ -1,6 +1,6 @@
 import Foundation
+import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -121,7 +121,7 @@ import Glibc
 private final class MovingFileSystem: FileSystem {
   private let base: SimulatedFileSystem
   private let path: String
-  private let state = Mutex(0)
+  private let state = Locked(0)
 
   /// The number of times the file was opened again after its move.
   var moves: Int { state.withLock { $0 - 1 } }

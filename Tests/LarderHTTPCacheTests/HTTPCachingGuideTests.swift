@@ -3,7 +3,6 @@ import HTTPTypes
 import Larder
 import LarderHTTPCache
 import LarderLMDB
-import Synchronization
 import TestSupport
 import Testing
 
@@ -11,7 +10,7 @@ import Testing
 @Suite final class HTTPCachingGuideTests: Sendable {
   /// A client whose origin counts the requests.
   private final class Client: Sendable {
-    let count = Mutex(0)
+    let count = Locked(0)
 
     func send(_ request: HTTPRequest) async throws -> (HTTPResponse, [UInt8]) {
       count.withLock { $0 += 1 }
@@ -23,7 +22,7 @@ import Testing
 
   private let client = Client()
   private let request = HTTPRequest(method: .get, scheme: "https", authority: "api.example", path: "/users/7")
-  private let received = Mutex<[UInt8]>([])
+  private let received = Locked<[UInt8]>([])
 
   private func consume(_ bytes: [UInt8]) {
     received.withLock { $0 += bytes }

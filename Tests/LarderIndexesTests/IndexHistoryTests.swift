@@ -1,7 +1,6 @@
 import Larder
 import LarderIndexes
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -111,7 +110,7 @@ import Testing
 /// A store that passes its calls to two indexed stores over one base, in turn.
 private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == [UInt8] {
   private let programs: [IndexedStore<Base, Int>]
-  private let calls = Mutex(0)
+  private let calls = Locked(0)
 
   init(_ base: Base) async throws {
     let index = StoreIndex<Int>("parity") { key, number in [[number % 2], [key.bytes]] }

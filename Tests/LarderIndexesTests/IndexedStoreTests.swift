@@ -1,7 +1,6 @@
 import Larder
 import LarderLMDB
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -233,7 +232,7 @@ import Testing
     let (notes, other) = (try await openNotes(base), try await openNotes(inner))
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
     base.schedule(.suspension(), on: .update)
-    let bodyCount = Mutex(0)
+    let bodyCount = Locked(0)
     let update = Task {
       try await notes.update("1") { note in
         bodyCount.withLock { $0 += 1 }

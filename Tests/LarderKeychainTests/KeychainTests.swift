@@ -1,6 +1,6 @@
+import Larder
 #if Crypto
 import LarderCrypto
-import Synchronization
 import Testing
 
 @testable import LarderKeychain
@@ -111,7 +111,7 @@ private final class MemoryItems: KeychainItems {
     var change: (@Sendable (inout KeychainContent?) -> Void)?
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   var calls: [String] { state.withLock { $0.calls } }
   var content: KeychainContent? { state.withLock { $0.content } }

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 import TestSupport
 import Testing
 
@@ -68,7 +67,7 @@ import Testing
     let first = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())
     try await first.setValue(1, forKey: "k")
     let reader = HeldRead()
-    let later = Mutex<LMDBStore<Int>?>(nil)
+    let later = Locked<LMDBStore<Int>?>(nil)
     let reading = Task {
       try await reader.run {
         try environment.read { transaction in

@@ -1,6 +1,6 @@
 import CLMDB
 import Foundation
-import Synchronization
+import Larder
 import TestSupport
 import Testing
 
@@ -32,7 +32,7 @@ import Testing
     let readers = ReaderPool(environment: LMDBEnvironmentPointer(pointer: pointer), slotCount: 1022)
     let owner = ObjectIdentifier(readers)
     let arrived = Tally()
-    let turn = Mutex(())
+    let turn = Locked(())
     try await Threads.run(8) { _ in
       arrived.add()
       // All closures start together, so that each has its own thread, but they read one after another.

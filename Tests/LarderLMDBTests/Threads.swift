@@ -1,4 +1,5 @@
 import Dispatch
+import Larder
 import Synchronization
 
 /// Threads that may block, outside of the pool of Swift's tasks.
@@ -50,12 +51,12 @@ final class Tally: Sendable {
 /// Runs a closure on its own thread, which stops at a point until it is released.
 final class HeldRead: Sendable {
   private let released = DispatchSemaphore(value: 0)
-  private let state = Mutex((isHeld: false, waiter: nil as CheckedContinuation<Void, Never>?))
+  private let state = Locked((isHeld: false, waiter: nil as CheckedContinuation<Void, Never>?))
 
   /// The recorded notes, in order.
   var notes: [String] { kept.withLock { $0 } }
 
-  private let kept = Mutex<[String]>([])
+  private let kept = Locked<[String]>([])
 
   func note(_ text: String) {
     kept.withLock { $0.append(text) }

@@ -7,7 +7,6 @@ import LarderMetrics
 import LarderTesting
 import Logging
 import MetricsTestKit
-import Synchronization
 import TestSupport
 import Testing
 import Tracing
@@ -112,7 +111,7 @@ import Tracing
   /// A backend that uses a measured store itself, for example to keep its figures.
   @Test func backendsAreCalledWithoutALock() async throws {
     final class Backend: MetricsFactory {
-      let meter = Mutex<StoreMeter?>(nil)
+      let meter = Locked<StoreMeter?>(nil)
       let inner = TestMetrics()
 
       private func measureSomething() {

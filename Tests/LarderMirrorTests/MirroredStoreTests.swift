@@ -1,7 +1,6 @@
 import Larder
 import LarderMirror
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
   let mirror: MirroredStore<Faulty, Faulty>
 
   final class Failures: Sendable {
-    private let errors = Mutex(0)
+    private let errors = Locked(0)
 
     var count: Int { errors.withLock { $0 } }
 

@@ -1,7 +1,6 @@
 import Larder
 import LarderExpiry
 import LarderTesting
-import Synchronization
 import Testing
 
 @testable import LarderObservation
@@ -43,7 +42,7 @@ import Testing
   @Test func everyWriteThatReturnsIsReportedBeforeTheEnd() async throws {
     for _ in 0..<100 {
       let store = MemoryStore<Int>().observable()
-      let reportCount = Mutex(0)
+      let reportCount = Locked(0)
       let observation = store.observe(.all) { event in
         if case .changed = event { reportCount.withLock { $0 += 1 } }
       }

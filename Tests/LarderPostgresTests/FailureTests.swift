@@ -2,7 +2,6 @@
 import Foundation
 import Larder
 import LarderPostgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -150,7 +149,7 @@ import Testing
   @Test func aClosureThatTakesLongerThanTheLimitIsNotRepeatedAgainAndAgain() async throws {
     try await Setting.run(timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
-      let runs = Mutex(0)
+      let runs = Locked(0)
       await expectStoreError(.ioFailed) {
         try await setting.database.write { transaction in
           runs.withLock { $0 += 1 }

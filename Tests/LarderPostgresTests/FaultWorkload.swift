@@ -2,7 +2,6 @@
 import Foundation
 import Larder
 import LarderPostgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -204,7 +203,7 @@ struct FaultWorkload: Sendable {
 /// A file of events, each of which outlives the process.
 private final class FaultLog: Sendable {
   private let descriptor: Int32
-  private let counts = Mutex<[String: Int]>([:])
+  private let counts = Locked<[String: Int]>([:])
 
   init(_ path: String) throws {
     descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)

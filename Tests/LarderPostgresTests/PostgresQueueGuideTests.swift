@@ -1,7 +1,6 @@
 #if Postgres
 import Larder
 import LarderPostgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
     var order: Int
   }
 
-  private let performed = Mutex<[String]>([])
+  private let performed = Locked<[String]>([])
 
   private func perform(_ job: Job) async throws {
     performed.withLock { $0.append(job.name) }

@@ -22,7 +22,7 @@ private final class Account: Sendable {
     var problems: [String] = []
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   var entries: [StoreKey: Entry] { state.withLock { $0.entries } }
   var staleCount: Int { state.withLock { $0.staleCount } }
@@ -132,8 +132,8 @@ private final class Account: Sendable {
     try await Setting.run { setting in
       let account = Account()
       let (groupCount, perProducer) = (5, 40)
-      let handled = Mutex<[StoreKey: [Int64]]>([:])
-      let running = Mutex<[StoreKey: ContinuousClock.Instant]>([:])
+      let handled = Locked<[StoreKey: [Int64]]>([:])
+      let running = Locked<[StoreKey: ContinuousClock.Instant]>([:])
       let total = Atomic(0)
       try await PostgresQueueRaceTests.run(setting, count: 8) { index, queue in
         var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "group race \(index)")

@@ -2,7 +2,6 @@
 import Larder
 import LarderPostgres
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -70,7 +69,7 @@ extension PostgresDatabaseOwner: MaintainableStore {}
 }
 
 extension PostgresServer {
-  private static let schemas = Mutex<[String: Task<String, any Error>]>([:])
+  private static let schemas = Locked<[String: Task<String, any Error>]>([:])
 
   /// Returns the schema that stands for a location of a conformance case.
   func schema(of location: ConformanceLocation) async throws -> String {

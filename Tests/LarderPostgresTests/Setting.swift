@@ -1,7 +1,6 @@
 #if Postgres
 import Larder
 import LarderPostgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -114,7 +113,7 @@ struct Gate: Sendable {
 
 /// A flag for closures that cannot wait for a ``Gate``.
 final class Flag: Sendable {
-  private let value = Mutex(false)
+  private let value = Locked(false)
 
   var isRaised: Bool { value.withLock { $0 } }
 

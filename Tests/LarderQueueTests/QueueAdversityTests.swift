@@ -200,7 +200,7 @@ import Glibc
     let queue = try await bench.open(
       QueueConfiguration(maximumDeliveries: nil, segmentSize: 1 << 20), durability: .buffered)
     let count = try await QueueAdversityTests.fill(queue)
-    let values = Mutex<Set<Int>>([])
+    let values = Locked<Set<Int>>([])
     let expected = count
     let consumer = Task {
       while values.withLock({ $0.count }) < expected {

@@ -3,7 +3,6 @@ import Larder
 import LarderCBOR
 import LarderQueue
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -18,7 +17,7 @@ import Testing
 
   /// The destination of the events.
   final class Receiver: Sendable {
-    private let taken = Mutex<[String]>([])
+    private let taken = Locked<[String]>([])
 
     var names: [String] { taken.withLock { $0 } }
 
@@ -115,7 +114,7 @@ import Testing
   }
 
   final class LineBox: Sendable {
-    let lines = Mutex<[String]>([])
+    let lines = Locked<[String]>([])
   }
 
   @Test func deadLettersAreLogged() async throws {

@@ -90,7 +90,7 @@ import Testing
   @Test(arguments: [3, nil]) func aBadItemBecomesADeadLetterAndCanBeRequeued(_ maximum: Int?) async throws {
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [0xFF, 1, 2, 3])
-    let deaths = Mutex<[QueueDeath]>([])
+    let deaths = Locked<[QueueDeath]>([])
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: maximum),
       fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date }
@@ -289,8 +289,8 @@ import Testing
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil), durability: .buffered)
     for number in 0..<100 { try await queue.enqueue(number) }
     let end = bench.clock.date.addingTimeInterval(600)
-    let arrived = Mutex<Set<Int>>([])
-    let attempts = Mutex(0)
+    let arrived = Locked<Set<Int>>([])
+    let attempts = Locked(0)
     let consumer = Task {
       while !Task.isCancelled {
         do {

@@ -3,7 +3,6 @@ import Larder
 import LarderCBOR
 import LarderFiles
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -51,7 +50,7 @@ import Testing
     atMost limit: Int = 8, with interruption: @escaping @Sendable () async throws -> Void,
     _ body: () async throws -> Void
   ) async throws -> Int {
-    let runs = Mutex((count: 0, isRunning: false))
+    let runs = Locked((count: 0, isRunning: false))
     fileSystem.beforeReading = { path in
       // The interruption itself reads segments, too.
       let mayRun = runs.withLock { runs in

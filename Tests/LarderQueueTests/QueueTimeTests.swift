@@ -4,7 +4,6 @@ import Larder
 import LarderCBOR
 import LarderQueue
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct QueueTimeTests {
   /// A wall clock that can be set while the monotonic clock continues.
   private final class Wall: Sendable {
-    private let shift = Mutex<TimeInterval>(0)
+    private let shift = Locked<TimeInterval>(0)
     let bench: QueueBench
 
     init(_ bench: QueueBench) { self.bench = bench }

@@ -1,5 +1,5 @@
+import Larder
 import LarderFiles
-import Synchronization
 
 #if canImport(Darwin)
 import Darwin
@@ -73,10 +73,10 @@ final class StubbornFileSystem: FileSystem {
   private let errorNumber: Int32
   /// The part of the path by which failing operations are selected.
   private let pathPart: String
-  private let refuses = Mutex(true)
-  private let creating = Mutex<@Sendable (String) -> Void> { _ in }
-  private let reading = Mutex<@Sendable (String) -> Void> { _ in }
-  private let bad = Mutex<[String: Range<Int64>]>([:])
+  private let refuses = Locked(true)
+  private let creating = Locked<@Sendable (String) -> Void> { _ in }
+  private let reading = Locked<@Sendable (String) -> Void> { _ in }
+  private let bad = Locked<[String: Range<Int64>]>([:])
 
   init(
     _ base: any FileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1,

@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -87,7 +86,7 @@ import Foundation
   @Test func anErrorOfTheClosureEnqueuesNothing() async throws {
     struct Failure: Error {}
     let queue = try await makeQueue(MemoryStore())
-    let mayFail = Mutex(true)
+    let mayFail = Locked(true)
     let schedule = QueueSchedule<Int>(name: "tick", every: .seconds(1), from: clock.date) { _ in
       if mayFail.withLock({ $0 }) { throw Failure() }
       return 1

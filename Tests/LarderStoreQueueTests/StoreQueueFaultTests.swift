@@ -4,7 +4,6 @@ import LarderCBOR
 import LarderObservation
 import LarderStoreQueue
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -114,7 +113,7 @@ import Testing
   }
 
   @Test func aConsumerNoticesThatTheWallClockWasSetForward() async throws {
-    let wall = Mutex(clock.date)
+    let wall = Locked(clock.date)
     let queue = try await open(wall: { wall.withLock { $0 } })
     try await queue.enqueue(1, delay: .seconds(3600))
     try await expectDelivery(of: queue) {
@@ -167,7 +166,7 @@ import Testing
 }
 
 private final class Flag: Sendable {
-  private let value = Mutex(false)
+  private let value = Locked(false)
   var isSet: Bool { value.withLock { $0 } }
   func set() { value.withLock { $0 = true } }
 }
@@ -185,7 +184,7 @@ private final class HookedStore: ForwardingDecorator, ObservableStore {
   }
 
   let base = MemoryStore<[UInt8]>().observable()
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   var updateCount: Int { state.withLock { $0.updates } }
 

@@ -3,7 +3,6 @@ import Larder
 import LarderBatching
 import LarderLMDB
 import LarderStoreQueue
-import Synchronization
 import TestSupport
 import Testing
 
@@ -21,7 +20,7 @@ import Testing
     var order: Int
   }
 
-  private let performed = Mutex<[String]>([])
+  private let performed = Locked<[String]>([])
 
   private func perform(_ job: Job) async throws {
     performed.withLock { $0.append(job.name) }

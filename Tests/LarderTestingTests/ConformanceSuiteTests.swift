@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTesting
-import Synchronization
 import Testing
 
 @Suite struct ConformanceSuiteTests {
@@ -38,7 +37,7 @@ import Testing
 
   @Test func randomHistoriesCompactTheStore() async throws {
     final class Counter: Sendable {
-      let count = Mutex(0)
+      let count = Locked(0)
     }
     let compactions = Counter()
     let suite = ConformanceSuite(named: "records", rounds: 20) { location in
@@ -103,7 +102,7 @@ import Testing
   }
 
   @Test func locationsAreRemoved() async throws {
-    let folders = Mutex<[String]>([])
+    let folders = Locked<[String]>([])
     let suite = ConformanceSuite(named: "memory", lacking: [.persistence, .encoding, .observation]) { location in
       folders.withLock { $0.append(location.folder) }
       try Data("x".utf8).write(to: URL(filePath: location.path("file")))

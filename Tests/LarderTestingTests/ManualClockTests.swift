@@ -1,5 +1,5 @@
+import Larder
 import LarderTesting
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(60))) struct ManualClockTests {
@@ -107,5 +107,5 @@ import Testing
 }
 
 private final class Log: Sendable {
-  let entries = Mutex<[Int]>([])
+  let entries = Locked<[Int]>([])
 }

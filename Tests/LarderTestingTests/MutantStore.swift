@@ -22,7 +22,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   private let base: Base
   private let fault: Fault?
   private let isReopened: Bool
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let observers = StoreObservers()
 
   init(_ base: Base, fault: Fault?, isReopened: Bool = false) {

@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import Testing
 
 @Suite struct MutantTests {

@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderFiles
 import LarderTesting
-import Synchronization
 import Testing
 
 /// The cases with another process or altered files find each fault of a store, and report no correct store.
@@ -65,7 +64,7 @@ final class WholeFileMutant: DataStore {
   private let fault: ProcessFault?
   private let disk = RecordDisk()
   private let base: RecordStore<SampleValue?>
-  private let lock: Mutex<FileLock?>
+  private let lock: Locked<FileLock?>
 
   init(path: String, fault: ProcessFault?) throws {
     self.path = path
@@ -74,7 +73,7 @@ final class WholeFileMutant: DataStore {
     guard let lock = try FileLock.acquire(lockPath, in: POSIXFileSystem()) else {
       throw StoreError(.locked, during: .open, store: "records", message: "it is open already")
     }
-    self.lock = Mutex(lock)
+    self.lock = Locked(lock)
     base = try RecordStore(disk: disk)
     guard FileManager.default.fileExists(atPath: path) else { return }
     do {

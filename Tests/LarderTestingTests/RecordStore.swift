@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A store that encodes its values and keeps them after closing, as simply as possible.
 ///
@@ -14,7 +13,7 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   private let access: StoreAccess
   private let codec = JSONCodec<Value>()
   /// True until the store is open, because an initializer that throws leaves nothing to release.
-  private let isClosed = Mutex(true)
+  private let isClosed = Locked(true)
 
   /// Opens a store.
   ///
@@ -213,5 +212,5 @@ final class RecordDisk: Sendable {
     var openings = 0
   }
 
-  let state = Mutex(State())
+  let state = Locked(State())
 }

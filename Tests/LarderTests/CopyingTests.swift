@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -113,7 +112,7 @@ import Testing
 private final class WatchedStore: DataStore {
   let base: MemoryStore<Int>
   let forgottenKey: StoreKey?
-  let largestCall = Mutex(0)
+  let largestCall = Locked(0)
 
   init(base: MemoryStore<Int>, forgottenKey: StoreKey? = nil) {
     self.base = base

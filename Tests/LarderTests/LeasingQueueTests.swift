@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -191,7 +190,7 @@ private final class ScriptedQueue: LeasingQueue, ForwardingDecorator {
   let decodingRecord = DecodingRecord()
   let retrying: Retrying
   private let endingFails: Bool
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   var clock: any Clock<Duration> { retrying.clock }
   var calls: [Call] { state.withLock { $0.calls } }
@@ -203,7 +202,7 @@ private final class ScriptedQueue: LeasingQueue, ForwardingDecorator {
       policy: RetryPolicy(base: retryBase, ceiling: .seconds(600), jitter: 0), clock: ManualClock(),
       generator: SeededGenerator(seed: 1))
     self.endingFails = endingFails
-    state = Mutex(State(leases: leases))
+    state = Locked(State(leases: leases))
   }
 
   func leaseFirst(

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 import TestSupport
 import Testing
 
@@ -26,7 +25,7 @@ import Testing
   }
 
   private final class Counter: Sendable {
-    private let value = Mutex(0)
+    private let value = Locked(0)
     var count: Int { value.withLock { $0 } }
     func increase() { value.withLock { $0 += 1 } }
   }

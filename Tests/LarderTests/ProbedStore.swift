@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// An in-memory store that records its calls, and runs a test's closure before each result, which may throw.
 final class ProbedStore<Value: Sendable>: DataStore {
@@ -8,7 +7,7 @@ final class ProbedStore<Value: Sendable>: DataStore {
   /// Direct calls to it are not recorded.
   let base = MemoryStore<Value>(name: "probed")
 
-  private let noted = Mutex<[StoreOperation]>([])
+  private let noted = Locked<[StoreOperation]>([])
   private let intervention: @Sendable (StoreOperation, Int) throws -> Void
 
   /// Creates an empty store.

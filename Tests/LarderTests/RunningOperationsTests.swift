@@ -1,12 +1,11 @@
 import Larder
-import Synchronization
 import Testing
 
 /// The counter for which closing waits.
 @Suite(.timeLimit(.minutes(60))) struct RunningOperationsTests {
   /// A number that tasks change.
   private final class Count: Sendable {
-    private let number = Mutex(0)
+    private let number = Locked(0)
     var value: Int { number.withLock { $0 } }
     func add(_ difference: Int) { number.withLock { $0 += difference } }
   }

@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -186,7 +185,7 @@ import Testing
 
   @Test func anUnreadableValueIsReportedWithItsKeyInTheView() async throws {
     try bytes.apply([.set("count/1", Array("\"text\"".utf8))])
-    let ran = Mutex(false)
+    let ran = Locked(false)
     let error = await expectStoreError(.undecodable) {
       try await bytes.update(notes.key("1"), counts.key("1")) { _, _ in ran.withLock { $0 = true } }
     }

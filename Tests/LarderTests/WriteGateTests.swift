@@ -1,4 +1,3 @@
-import Synchronization
 import Testing
 
 @testable import Larder
@@ -6,7 +5,7 @@ import Testing
 @Suite struct WriteGateTests {
   /// The weights of the writers that have the lock: 1 for each shared one, and 1000 for an exclusive one.
   private final class Holders: Sendable {
-    private let total = Mutex(0)
+    private let total = Locked(0)
 
     /// Changes the total, and returns the new one.
     @discardableResult

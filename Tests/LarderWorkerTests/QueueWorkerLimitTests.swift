@@ -3,7 +3,6 @@ import LarderCBOR
 import LarderStoreQueue
 import LarderTesting
 import LarderWorker
-import Synchronization
 import TestSupport
 import Testing
 
@@ -29,7 +28,7 @@ import Testing
     let queue = try await makeQueue()
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     let (gate, rateClock) = (ManualClock(), ManualClock())
-    let starts = Mutex<[Duration]>([])
+    let starts = Locked<[Duration]>([])
     let worker = QueueWorker(
       [
         QueueHandler(queue) { delivery in
@@ -60,7 +59,7 @@ import Testing
     let queue = try await makeQueue()
     try await queue.enqueue((0..<20).map { QueueInput($0) })
     let rateClock = ManualClock()
-    let starts = Mutex<[Duration]>([])
+    let starts = Locked<[Duration]>([])
     let worker = QueueWorker(
       [QueueHandler(queue, batch: 10) { _ in starts.withLock { $0.append(rateClock.now.offset) } }],
       rateLimit: RateLimit(10, per: .seconds(60)), clock: rateClock)
@@ -106,7 +105,7 @@ import Testing
       clock.advance(by: .seconds(60))
     }
     _ = try await queue.release(first.map(\.receipt), after: .zero, countsAsAttempt: false)
-    let leased = Mutex<[Int: Int]>([:])
+    let leased = Locked<[Int: Int]>([:])
     let worker = QueueWorker([
       QueueHandler(queue, batch: 2) { deliveries in
         let count = try await queue.counts().leased

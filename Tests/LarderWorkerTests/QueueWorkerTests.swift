@@ -3,14 +3,13 @@ import LarderCBOR
 import LarderQueue
 import LarderTesting
 import LarderWorker
-import Synchronization
 import TestSupport
 import Testing
 
 @Suite struct QueueWorkerTests {
   /// The items that a closure has seen.
   private final class Log: Sendable {
-    private let items = Mutex<[Int]>([])
+    private let items = Locked<[Int]>([])
     func append(_ item: Int) { items.withLock { $0.append(item) } }
     var all: [Int] { items.withLock { $0 } }
   }
@@ -55,7 +54,7 @@ import Testing
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder, maximumDeliveries: nil)
     try await queue.enqueue((0..<25).map { QueueInput($0) })
-    let batches = Mutex<[[Int]]>([])
+    let batches = Locked<[[Int]]>([])
     let worker = QueueWorker(
       [
         QueueHandler(queue, batch: 10) { deliveries in
@@ -80,7 +79,7 @@ import Testing
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<100).map { QueueInput($0) })
-    let state = Mutex((running: 0, maximum: 0))
+    let state = Locked((running: 0, maximum: 0))
     let worker = QueueWorker(
       [
         QueueHandler(queue) { _ in
@@ -102,7 +101,7 @@ import Testing
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<20).map { QueueInput($0) })
-    let events = Mutex<[String]>([])
+    let events = Locked<[String]>([])
     let worker = QueueWorker(
       [
         QueueHandler(queue) { delivery in
@@ -215,7 +214,7 @@ import Testing
     let (first, second) = (try await makeQueue(in: folder, "a"), try await makeQueue(in: folder, "b"))
     try await first.enqueue((0..<400).map { QueueInput($0) })
     try await second.enqueue((0..<400).map { QueueInput($0) })
-    let counts = Mutex([0, 0])
+    let counts = Locked([0, 0])
     let worker = QueueWorker(
       [
         QueueHandler(first, weight: 3) { _ in counts.withLock { $0[0] += 1 } },

@@ -4,7 +4,6 @@ import LarderCBOR
 import LarderQueue
 import LarderTesting
 import LarderWorker
-import Synchronization
 import TestSupport
 import Testing
 
@@ -26,7 +25,7 @@ import Testing
   private static func work(_ path: String, log: String) async throws {
     let queue = try await open(path)
     let file = try #require(FileHandle(forUpdatingAtPath: log))
-    let lock = Mutex(0)
+    let lock = Locked(0)
     @Sendable func append(_ line: String) throws {
       try lock.withLock { _ in
         try file.seekToEnd()

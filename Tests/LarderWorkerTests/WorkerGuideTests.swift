@@ -2,7 +2,6 @@ import Larder
 import LarderStoreQueue
 import LarderTesting
 import LarderWorker
-import Synchronization
 import TestSupport
 import Testing
 
@@ -23,7 +22,7 @@ import UnixSignals
   }
 
   private final class Log: Sendable {
-    private let texts = Mutex<[String]>([])
+    private let texts = Locked<[String]>([])
     func append(_ more: [String]) { texts.withLock { $0 += more } }
     var all: [String] { texts.withLock { $0 } }
   }

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Larder
 public import Testing
 
 /// Limits the number of test cases that run at the same time.
@@ -41,10 +41,10 @@ private final class Turns: Sendable {
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   init(count: Int) {
-    state = Mutex(State(free: count))
+    state = Locked(State(free: count))
   }
 
   func take() async {
@@ -76,9 +76,9 @@ private final class Turns: Sendable {
 /// The total time of the cases of each test, without the time that they waited for their turn, which `Scripts/run-tests`
 /// reads when the process has exited.
 private enum TurnDurations {
-  private static let durations: Mutex<[String: Duration]> = {
+  private static let durations: Locked<[String: Duration]> = {
     atexit { TurnDurations.print() }
-    return Mutex([:])
+    return Locked([:])
   }()
 
   static func add(_ duration: Duration, to test: String) {

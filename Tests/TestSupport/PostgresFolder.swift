@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Larder
 
 #if canImport(Darwin)
 import Darwin
@@ -16,7 +16,7 @@ final class PostgresFolder: Sendable {
   let path: String
 
   private let watchdog: pid_t
-  private let pipe: Mutex<Int32?>
+  private let pipe: Locked<Int32?>
 
   /// Creates a folder.
   ///
@@ -30,7 +30,7 @@ final class PostgresFolder: Sendable {
     // A named pipe can be opened so that no process that is started at the same moment inherits it, on all platforms.
     let descriptor = open(pipePath, O_RDWR | O_CLOEXEC)
     guard descriptor >= 0 else { throw PostgresFailure("open \(pipePath) fails: error \(errno)") }
-    pipe = Mutex(descriptor)
+    pipe = Locked(descriptor)
     let stop = installation.command("pg_ctl", ["-D", "\(path)/data", "-m", "immediate", "-w", "stop"], in: path)
     // A process that was being started can create files after their removal, so the shell looks again.
     let script = """

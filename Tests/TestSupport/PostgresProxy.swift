@@ -1,5 +1,5 @@
+import Larder
 import Foundation
-import Synchronization
 
 /// A proxy in front of a PostgreSQL server that counts round trips, delays messages and cuts connections.
 ///

@@ -1,10 +1,9 @@
-import Synchronization
-
 #if canImport(Darwin)
 import Darwin
 #else
 import Glibc
 #endif
+import Larder
 
 /// The state that a ``PostgresProxy`` shares with its thread.
 final class ProxyControl: Sendable {
@@ -25,7 +24,7 @@ final class ProxyControl: Sendable {
     var alarm: Int32?
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   func read<Value: Sendable>(_ body: (State) -> Value) -> Value {
     state.withLock { body($0) }

@@ -1,6 +1,6 @@
 import Foundation
+import Larder
 import LarderFiles
-import Synchronization
 
 /// A PostgreSQL server for tests.
 ///
@@ -44,7 +44,7 @@ package final class PostgresServer: Sendable {
   private let cluster: Cluster?
   /// Runs one request for a schema at a time.
   private let schemaExecutor = DispatchQueueExecutor(label: "PostgresServer.schemas")
-  private let freeSchemas = Mutex<[String]>([])
+  private let freeSchemas = Locked<[String]>([])
 
   /// Creates and starts a server with an empty database.
   ///

@@ -1,9 +1,8 @@
 package import Larder
-import Synchronization
 
 /// The events that an observer of a store has received.
 package final class StoreEvents: Sendable {
-  private let events = Mutex<[StoreEvent]>([])
+  private let events = Locked<[StoreEvent]>([])
 
   package init() {}
 

@@ -1,4 +1,4 @@
-import Synchronization
+import Larder
 import Workloads
 
 /// A workload with the resources of its rounds, from the setup of a benchmark to its teardown.
@@ -9,7 +9,7 @@ final class PreparedWorkload: Sendable {
   }
 
   private let workload: Workload
-  private let state = Mutex<State?>(nil)
+  private let state = Locked<State?>(nil)
 
   init(_ workload: Workload) {
     self.workload = workload

@@ -8,7 +8,6 @@ import LarderExpiry
 import LarderJSON
 import LarderLMDB
 import LarderMetrics
-import Synchronization
 
 /// Runs hot paths of Larder for `Scripts/check-instructions`, which counts their instructions with valgrind.
 ///
@@ -122,7 +121,7 @@ enum InstructionCounts {
 /// An asynchronous main function would end that thread, which valgrind does not survive.
 private final class FirstThreadExecutor: TaskExecutor {
   /// The jobs that wait, and `nil` as the end.
-  private let jobs = Mutex<[UnownedJob?]>([])
+  private let jobs = Locked<[UnownedJob?]>([])
   private let jobCount = DispatchSemaphore(value: 0)
 
   func enqueue(_ job: consuming ExecutorJob) { append(UnownedJob(job)) }

@@ -3,7 +3,6 @@ import Larder
 import LarderBatching
 import LarderLMDB
 import LarderSQLite
-import Synchronization
 
 /// Durable puts of many tasks through a `BatchingStore`, next to the bare stores and LMDB called from C.
 public enum BatchedPuts {
@@ -59,7 +58,7 @@ public enum BatchedPuts {
   @concurrent
   public static func secondsOfNinetyNinePercent(isBatched: Bool, in folder: ScratchFolder) async throws -> Double {
     let store = try await LMDBStore(path: folder.newPath(), codec: .raw)
-    let times = Mutex<[Double]>([])
+    let times = Locked<[Double]>([])
     let turn = Turn(count: .max)
     @Sendable func put(into store: some DataStore<[UInt8]>, count: Int) async throws {
       var own: [Double] = []

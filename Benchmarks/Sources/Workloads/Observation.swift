@@ -2,7 +2,6 @@ import ForwardingStore
 import Larder
 import LarderLMDB
 import LarderObservation
-import Synchronization
 
 /// Writes to an observable store, with and without observers.
 public enum Observation {
@@ -51,7 +50,7 @@ public enum Observation {
   public static func medianSecondsUntilObserved(in folder: ScratchFolder) async throws -> Double {
     let store = try await LMDBStore<Int>(path: folder.newPath(), durability: .buffered)
     // The store calls this right after the commit, and the observation that is added later after it.
-    let commit = Mutex(ContinuousClock.now)
+    let commit = Locked(ContinuousClock.now)
     let observation = store.observe(.all) { _ in commit.withLock { $0 = .now } }
     var values = store.values(forKey: "k").makeAsyncIterator()
     _ = try await values.next()

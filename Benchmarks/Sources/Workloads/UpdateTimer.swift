@@ -1,12 +1,11 @@
 import Larder
-import Synchronization
 
 /// A store that measures the durations of its updates.
 final class UpdateTimer<Base: DataStore>: DataStore {
   typealias Value = Base.Value
 
   let base: Base
-  private let noted = Mutex<[Duration]>([])
+  private let noted = Locked<[Duration]>([])
 
   init(_ base: Base) {
     self.base = base

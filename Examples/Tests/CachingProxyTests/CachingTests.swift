@@ -1,7 +1,6 @@
 import HTTPTestSupport
 import Foundation
 import Larder
-import Synchronization
 import Testing
 
 @testable import CachingProxy
@@ -10,7 +9,7 @@ import Testing
 struct CachingTests {
   /// A clock of the cache that a test sets.
   private final class Clock: Sendable {
-    private let offset = Mutex(0.0)
+    private let offset = Locked(0.0)
 
     var now: Date { Date.now.addingTimeInterval(offset.withLock { $0 }) }
 

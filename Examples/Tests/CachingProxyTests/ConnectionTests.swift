@@ -1,6 +1,6 @@
 import HTTPTestSupport
+import Larder
 import NIOCore
-import Synchronization
 import Testing
 
 @testable import CachingProxy
@@ -52,7 +52,7 @@ struct ConnectionTests {
 
   @Test("A safe request is sent again once if the origin closes a connection that was used before", arguments: [1, 2])
   func replaced(closings: Int) async throws {
-    let count = Mutex(0)
+    let count = Locked(0)
     let origin = try await TestOrigin { request, wire in
       let isClosing =
         request.target == "/closed"
@@ -185,7 +185,7 @@ struct ConnectionTests {
 
   @Test("A large response is read no faster than the client takes it")
   func backPressure() async throws {
-    let sent = Mutex(0)
+    let sent = Locked(0)
     let chunk = String(repeating: "x", count: 1 << 16)
     let total = 1 << 28
     let origin = try await TestOrigin { _, wire in

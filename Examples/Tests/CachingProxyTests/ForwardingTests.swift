@@ -1,6 +1,6 @@
+import Larder
 import HTTPTestSupport
 import NIOCore
-import Synchronization
 import Testing
 
 @testable import CachingProxy

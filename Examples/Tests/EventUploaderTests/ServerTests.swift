@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Larder
 import Testing
 
 @testable import EventUploader
@@ -21,7 +21,7 @@ struct ServerTests {
     "Only a successful answer accepts a batch, and no batch is requested twice",
     arguments: [Collector.Answer.status(503), .cut, .silence])
   func failuresAreFailures(failure: Collector.Answer) async throws {
-    let bodies = Mutex<[Data]>([])
+    let bodies = Locked<[Data]>([])
     let server = try await Server(silence: .milliseconds(1)) { body in
       bodies.withLock { bodies in
         bodies.append(body)
@@ -52,7 +52,7 @@ struct ServerTests {
 
   @Test("A batch of any length arrives unchanged", arguments: [0, 50, 5_000])
   func takesAnyLength(count: Int) async throws {
-    let body = Mutex(Data())
+    let body = Locked(Data())
     let server = try await Server { received in
       body.withLock { $0 = received }
       return .status(204)

@@ -2,7 +2,6 @@ import ExampleSupport
 import Foundation
 import Larder
 import LarderQueue
-import Synchronization
 import Testing
 
 @testable import EventUploader
@@ -13,11 +12,11 @@ struct UploaderTests {
   private final class FailingEndpoint: Endpoint {
     struct Failure: Error {}
 
-    let batches = Mutex<[EventBatch]>([])
-    let failuresLeft: Mutex<Int>
+    let batches = Locked<[EventBatch]>([])
+    let failuresLeft: Locked<Int>
 
     init(failures: Int) {
-      failuresLeft = Mutex(failures)
+      failuresLeft = Locked(failures)
     }
 
     func send(_ batch: EventBatch) async throws {
@@ -61,7 +60,7 @@ struct UploaderTests {
       let url = try #require(URL(string: server.url))
       let client = try await Client(
         outboxPath: "\(folder)/outbox", endpoint: HTTPEndpoint(url: url), session: "new", seed: 1)
-      let recorded = Mutex<Set<String>>([])
+      let recorded = Locked<Set<String>>([])
       try await client.run(eventCount: 100) { event in recorded.withLock { _ = $0.insert(event.id) } }
       await server.stop()
       #expect(recorded.withLock { $0.count } == 100)

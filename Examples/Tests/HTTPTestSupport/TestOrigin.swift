@@ -1,6 +1,6 @@
+import Larder
 import NIOCore
 import NIOPosix
-import Synchronization
 
 /// A server on loopback that sends the bytes that a test wants, whatever they are.
 package final class TestOrigin: Sendable {
@@ -16,8 +16,8 @@ package final class TestOrigin: Sendable {
   private let serving: Task<Void, any Error>
 
   private final class State: Sendable {
-    let requests = Mutex<[Message]>([])
-    let connectionCount = Mutex(0)
+    let requests = Locked<[Message]>([])
+    let connectionCount = Locked(0)
   }
 
   /// The requests received so far.

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Larder
 import Testing
 
 @testable import ImageCache
@@ -19,7 +19,7 @@ import Testing
   }
 
   private final class Clock: Sendable {
-    private let time = Mutex(Date(timeIntervalSince1970: 1_000_000))
+    private let time = Locked(Date(timeIntervalSince1970: 1_000_000))
 
     var now: Date { time.withLock { $0 } }
 
@@ -28,7 +28,7 @@ import Testing
 
   /// A server of images of 1,000 bytes, or of the size after `?`.
   private final class Server: Sendable {
-    private let requested = Mutex<[String]>([])
+    private let requested = Locked<[String]>([])
 
     var requests: [String] { requested.withLock { $0 } }
 

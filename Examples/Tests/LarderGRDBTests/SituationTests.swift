@@ -2,7 +2,6 @@ import Foundation
 import GRDB
 import Larder
 import LarderGRDB
-import Synchronization
 import Testing
 
 /// Habits of programs with the database of a store, and their consequences.
@@ -147,7 +146,7 @@ import Testing
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
-    let isInBody = Mutex(false)
+    let isInBody = Locked(false)
     let cancelled = DispatchSemaphore(value: 0)
     let write = Task {
       try await store.update("a") { value in
@@ -190,7 +189,7 @@ import Testing
         continuation.resume()
       }
     }
-    let isClosed = Mutex(false)
+    let isClosed = Locked(false)
     let closing = Task {
       try await store.close()
       isClosed.withLock { $0 = true }

@@ -1,12 +1,12 @@
 import AsyncHTTPClient
 import Foundation
 import HTTPTestSupport
+import Larder
 import LarderHTTPCache
 import LarderHTTPClient
 import LarderTesting
 import NIOCore
 import NIOHTTP1
-import Synchronization
 import Testing
 
 @Suite("Caching in a client", .timeLimit(.minutes(1)))
@@ -191,7 +191,7 @@ struct CachingTests {
 
   @Test("A client that does not read holds the origin back")
   func backPressure() async throws {
-    let sent = Mutex(0)
+    let sent = Locked(0)
     let chunk = String(repeating: "x", count: 1 << 16)
     let count = 1024
     try await Setting.run { _, wire in

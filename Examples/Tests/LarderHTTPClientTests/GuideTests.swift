@@ -8,13 +8,12 @@ import LarderLMDB
 import Logging
 import NIOCore
 import NIOHTTP1
-import Synchronization
 import Testing
 
 /// The code of the pages of LarderHTTPClient.
 @Suite("Guide of LarderHTTPClient", .timeLimit(.minutes(1)))
 final class GuideTests: Sendable {
-  private let received = Mutex("")
+  private let received = Locked("")
 
   private func consume(_ buffer: ByteBuffer) {
     received.withLock { $0 += String(buffer: buffer) }

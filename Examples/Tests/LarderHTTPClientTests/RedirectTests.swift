@@ -1,3 +1,4 @@
+import Larder
 import AsyncHTTPClient
 import Foundation
 import HTTPTestSupport
@@ -6,7 +7,6 @@ import LarderHTTPClient
 import LarderTesting
 import NIOCore
 import NIOHTTP1
-import Synchronization
 import Testing
 
 @Suite("Redirects", .timeLimit(.minutes(1)))

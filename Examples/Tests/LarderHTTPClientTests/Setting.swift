@@ -7,7 +7,6 @@ import LarderHTTPClient
 import LarderTesting
 import NIOCore
 import NIOHTTP1
-import Synchronization
 
 /// A client with a cache in front of a server on loopback.
 struct Setting: Sendable {

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A consumer of one or more queues that processes several items at the same time.
 ///
@@ -40,10 +39,10 @@ public final class QueueWorker: Sendable {
   private let clock: any Clock<Duration>
   private let onEvent: (@Sendable (QueueWorkerEvent) -> Void)?
   private let slots: WorkerSlots
-  private let rate: Mutex<RateSchedule?>
+  private let rate: Locked<RateSchedule?>
   private let elapsed: ElapsedTime
-  private let counters = Mutex(QueueWorkerStatistics())
-  private let waits = Mutex(Waits())
+  private let counters = Locked(QueueWorkerStatistics())
+  private let waits = Locked(Waits())
 
   /// The state of the worker, and the tasks that wait for items or for the rate limit, by the positions of their queues.
   private struct Waits {
@@ -75,7 +74,7 @@ public final class QueueWorker: Sendable {
     self.concurrency = concurrency
     self.rateLimit = rateLimit
     slots = WorkerSlots(limit: concurrency, weights: handlers.map(\.weight))
-    rate = Mutex(rateLimit.map { RateSchedule($0) })
+    rate = Locked(rateLimit.map { RateSchedule($0) })
     elapsed = ElapsedTime(by: clock)
   }
 

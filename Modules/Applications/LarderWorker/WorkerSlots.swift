@@ -1,4 +1,4 @@
-import Synchronization
+import Larder
 
 /// The slots of a worker, and the queues that wait for one.
 ///
@@ -107,10 +107,10 @@ final class WorkerSlots: Sendable {
     var isClosed = false
   }
 
-  private let waiters: Mutex<Waiters>
+  private let waiters: Locked<Waiters>
 
   init(limit: Int, weights: [Int]) {
-    waiters = Mutex(Waiters(state: SlotState(limit: limit, weights: weights)))
+    waiters = Locked(Waiters(state: SlotState(limit: limit, weights: weights)))
   }
 
   /// Waits for a slot.

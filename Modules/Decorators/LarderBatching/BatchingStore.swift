@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A decorator that lets many callers share a commit.
 ///
@@ -48,7 +47,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   // The information of the base, which is costly to ask for each time.
   private let checks: StoreInformation
   private let bounds: BatchBounds<Value>
-  private let queue: Mutex<Queue>
+  private let queue: Locked<Queue>
 
   /// Creates a store that commits writes to another one in groups.
   ///
@@ -59,7 +58,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     self.base = base
     self.bounds = bounds
     checks = base.information
-    queue = Mutex(Queue(limit: bounds.limit))
+    queue = Locked(Queue(limit: bounds.limit))
   }
 
   /// The information of the base.

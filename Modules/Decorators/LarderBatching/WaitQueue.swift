@@ -1,4 +1,4 @@
-import Synchronization
+import Larder
 
 /// A first-in, first-out queue of waiters, any of which may leave.
 ///
@@ -105,7 +105,7 @@ final class PendingCall: Sendable {
     case over(TurnOutcome)
   }
 
-  private let state = Mutex(State.running)
+  private let state = Locked(State.running)
 
   /// Waits until the call is over.
   func wait() async -> TurnOutcome {

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 extension BoundedStore {
   /// The current time in microseconds since 1970.

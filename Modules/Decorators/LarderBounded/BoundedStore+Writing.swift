@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 extension BoundedStore {
   /// Applies several changes and those of the accounting, all or none of them; see `DataStore`.

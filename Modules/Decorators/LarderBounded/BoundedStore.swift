@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A decorator that limits the size of a store of bytes, and evicts the entries that were not used for longest.
 ///
@@ -58,11 +57,11 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// The lock of the writers of this object, all of which change the totals.
   let gate = WriteGate()
 
-  let uses: Mutex<PendingUses>
-  let counters = Mutex(BoundedStatistics())
+  let uses: Locked<PendingUses>
+  let counters = Locked(BoundedStatistics())
 
   /// The task that persists the last batch of uses.
-  let persisting = Mutex<Task<Void, Never>?>(nil)
+  let persisting = Locked<Task<Void, Never>?>(nil)
 
   /// The maximum number of attempts of an operation when other programs change what it has read.
   static var maximumAttempts: Int { 100 }
@@ -93,7 +92,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     self.information = information
     let share = options.maximumShare
     shareLimit = share > 0 && share < 1 ? Int((Double(bytes) * share).rounded(.down)) : bytes
-    uses = Mutex(PendingUses(interval: options.useInterval))
+    uses = Locked(PendingUses(interval: options.useInterval))
     try checkArguments()
     let totals = try await totals(for: .open)
     guard information.access == .readWrite else { return }

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// Purging of expired entries.
 extension ExpiringStore {

@@ -67,16 +67,16 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   let running = RunningOperations()
 
   /// The state of the purging by writes.
-  let writePurge = Mutex(WritePurge())
+  let writePurge = Locked(WritePurge())
 
   /// The renewals of sliding deadlines that are not yet in the base, and the statistics of the background work.
-  let renewals = Mutex(PendingRenewals())
+  let renewals = Locked(PendingRenewals())
 
   /// Whether there may be pending renewals, so that reads that need none take no lock.
   let hasRenewals = Atomic(false)
 
   /// The task that writes the last batch of renewals.
-  let renewing = Mutex<Task<RenewalOutcome, Never>?>(nil)
+  let renewing = Locked<Task<RenewalOutcome, Never>?>(nil)
 
   /// Creates a store whose entries expire.
   ///

@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A decorator that finds entries by properties of their values, over a store of bytes that keeps values and indexes.
 ///
@@ -52,7 +51,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   let gate = WriteGate()
 
   /// The catalog as it was last read.
-  let knownCatalog: Mutex<KnownCatalog<Value>>
+  let knownCatalog: Locked<KnownCatalog<Value>>
 
   /// The maximum number of attempts of an operation when other programs change what it has read.
   static var maximumAttempts: Int { 100 }
@@ -78,7 +77,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     values = TypedView(base, prefix: valuePrefix, codec: codec)
     layout = IndexLayout(valuePrefix: valuePrefix, indexPrefix: indexPrefix)
     let catalog = try IndexCatalog(nil, store: base.information.name, for: .open)
-    knownCatalog = Mutex(KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes))
+    knownCatalog = Locked(KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes))
     try checkArguments()
     if base.information.access == .readWrite {
       try await changeCatalog(for: .open) { $0.define(indexes) }

@@ -32,7 +32,7 @@ final class OperationMeter: Sendable {
   private let countsBytes: Bool
   private let instruments = AtomicLazyReference<OperationInstruments>()
   private let inFlight = Atomic<Int>(0)
-  private let tally = Mutex(OperationTally())
+  private let tally = Locked(OperationTally())
 
   /// Creates a meter without measurements.
   ///
@@ -90,7 +90,7 @@ private final class OperationInstruments: Sendable {
   let bytes: Counter?
 
   // One timer for each outcome, created when the outcome first occurs.
-  private let timers = Mutex<[String: Timer]>([:])
+  private let timers = Locked<[String: Timer]>([:])
   private let makeTimer: @Sendable (String) -> Timer
 
   init(_ name: String, store: String, countsBytes: Bool, factory: any MetricsFactory) {

@@ -2,7 +2,6 @@
 public import CoreMetrics
 internal import Larder
 public import Logging
-internal import Synchronization
 public import Tracing
 
 /// Measures operations for a report, swift-metrics, a log of slow operations, and tracing.
@@ -38,7 +37,7 @@ public final class StoreMeter: Sendable {
   private let factory: (any MetricsFactory)?
   private let slowNanoseconds: Int64
   @usableFromInline let operations: [OperationMeter]
-  private let blocks = Mutex<[String: OperationMeter]>([:])
+  private let blocks = Locked<[String: OperationMeter]>([:])
 
   /// Creates a meter without measurements.
   ///

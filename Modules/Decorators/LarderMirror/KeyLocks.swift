@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// The locks of the keys that running writes change, so that writes of the same key run one after another.
 ///
@@ -10,7 +9,7 @@ final class KeyLocks: Sendable {
     var waiters: [Int: CheckedContinuation<Bool, Never>] = [:]
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Runs a closure while it holds the locks of some keys.
   ///

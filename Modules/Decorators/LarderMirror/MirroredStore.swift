@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A store that writes to two others, to move a running program from one to the other.
 ///
@@ -45,7 +44,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   private let onSecondaryFailure: FailureHandler
   private let first: AnyDataStore<Value>
   private let second: AnyDataStore<Value>
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let locks = KeyLocks()
   private let operations = RunningOperations()
 
@@ -138,7 +137,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ) async throws -> Result {
     try information.checkWritable(for: .update)
     try information.check(updateOf: keys)
-    let runs = Mutex<[[Value?]]>([])
+    let runs = Locked<[[Value?]]>([])
     return try await writing(.update, LockedKeys(keys)) { current in
       let result = try await current.update(keys) { slots in
         let result = try body(&slots)

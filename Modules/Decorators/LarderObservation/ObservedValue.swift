@@ -1,6 +1,5 @@
 public import Larder
 public import Observation
-import Synchronization
 
 /// The value of a key, for a SwiftUI view or any other client of the `Observation` module.
 ///
@@ -138,7 +137,7 @@ import Synchronization
 
 /// The task that follows a store for an object, and ends with it.
 private final class Following: Sendable {
-  private let task = Mutex<Task<Void, Never>?>(nil)
+  private let task = Locked<Task<Void, Never>?>(nil)
 
   deinit {
     task.withLock { $0 }?.cancel()

@@ -1,19 +1,18 @@
 package import Larder
-import Synchronization
 
 /// The content of a store that keeps its entries in one file, as its readers see it: after every batch whose write has
 /// returned, and no other.
 ///
 /// Only the ``FileWriter`` of the store changes it. Readers never wait for the disk.
 package final class SharedContent<Content: Sendable>: Sendable {
-  private let content: Mutex<Content>
+  private let content: Locked<Content>
 
   /// The running reads, which end when their values are decoded.
   let reads = RunningOperations()
 
   /// Creates the content of a store that is not read yet.
   package init(_ content: Content) {
-    self.content = Mutex(content)
+    self.content = Locked(content)
   }
 
   /// An immutable snapshot of the content.

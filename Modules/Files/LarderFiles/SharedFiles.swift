@@ -1,5 +1,4 @@
 package import Larder
-import Synchronization
 
 /// A file that one object of the process has open, for all of its users.
 package protocol SharedFile: AnyObject, Sendable {
@@ -13,7 +12,7 @@ package protocol SharedFile: AnyObject, Sendable {
 /// Files are opened by one thread at a time, which calls ``take(_:access:durability:store:)`` and, if the file is not
 /// open, opens it and calls ``insert(_:)``.
 package final class SharedFiles<File: SharedFile>: Sendable {
-  private let entries = Mutex<[FileAttributes.Identity: (file: File, userCount: Int)]>([:])
+  private let entries = Locked<[FileAttributes.Identity: (file: File, userCount: Int)]>([:])
 
   package init() {}
 

@@ -1,7 +1,7 @@
+import Larder
 #if HTTPClient
 internal import AsyncHTTPClient
 internal import NIOHTTP1
-internal import Synchronization
 
 /// The responses that the client has received by following redirects itself.
 ///
@@ -15,7 +15,7 @@ final class ReceivedHops: Sendable {
     var response: HTTPClientResponse?
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// The next request that the client has sent, or `nil` if it has followed no redirect.
   var nextRequest: HTTPClientRequest? { state.withLock { $0.hops.first?.request } }

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The observers of a store, for authors of an ``ObservableStore``.
 ///
 /// A store owns one list, passes ``ObservableStore/observe(_:_:)`` on to ``add(_:_:)``, and reports each commit after it
@@ -39,7 +37,7 @@ public final class StoreObservers: Sendable {
 
   // A lock, and not an atomic count: a writer that finds no observer has released the lock before the observer takes it,
   // so that the first read of the observer sees what was committed.
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates an empty list.
   public init() {}

@@ -1,5 +1,3 @@
-import Synchronization
-
 extension ObservableStore {
   /// Returns the changes of a range from now on, in the order of their commits.
   ///
@@ -102,7 +100,7 @@ private final class PendingChanges: Sendable {
   }
 
   private let range: KeyRange
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   init(of range: KeyRange) {
     self.range = range

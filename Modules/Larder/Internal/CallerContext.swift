@@ -21,7 +21,7 @@ package protocol CallerContext: Sendable {
 
 /// The ways to capture a ``CallerContext``, for the whole process.
 package enum CallerContexts {
-  private static let sources = Mutex<[@Sendable () -> (any CallerContext)?]>([])
+  private static let sources = Locked<[@Sendable () -> (any CallerContext)?]>([])
 
   /// Whether there are sources, so that a program without tracing takes no lock.
   private static let areRegistered = Atomic(false)

@@ -8,7 +8,7 @@ package final class RunningOperations: Sendable {
   private let state = Atomic<Int>(0)
 
   /// The callers of ``close()`` that wait until no operation is running.
-  private let waiters = Mutex<[CheckedContinuation<Void, Never>]>([])
+  private let waiters = Locked<[CheckedContinuation<Void, Never>]>([])
 
   /// Creates a counter without running operations.
   package init() {}

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A lock that several writers share or that one writer holds exclusively, in the order of their arrival.
 package final class WriteGate: Sendable {
   /// The two ways to hold the lock.
@@ -39,7 +37,7 @@ package final class WriteGate: Sendable {
     }
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates a lock that no writer holds.
   package init() {}

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The wait queue of the consumers of a ``DurableQueue``.
 ///
 /// A signal wakes one consumer, the one that has waited longest. A consumer enters before it looks for an item, so that
@@ -19,7 +17,7 @@ package final class ConsumerWaits: Sendable {
     var isClosed = false
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates an empty wait queue.
   package init() {}

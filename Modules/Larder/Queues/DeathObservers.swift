@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The observers of a queue's dead letters, for authors of a ``DurableQueue``.
 ///
 /// A queue owns one list, passes ``DurableQueue/observeDeaths(_:)`` on to ``add(_:)``, and reports each item after the
@@ -10,7 +8,7 @@ public final class DeathObservers: Sendable {
     var lastNumber: UInt64 = 0
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates an empty list.
   public init() {}

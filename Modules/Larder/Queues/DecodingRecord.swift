@@ -1,5 +1,3 @@
-import Synchronization
-
 extension StoreError {
   /// Whether a value could not be decoded because the program lacks something, such as a dictionary or a key.
   ///
@@ -21,7 +19,7 @@ package final class DecodingRecord: Sendable {
   /// The number of items that may fail before receiving stops, if none has been decoded.
   package static var failureLimit: Int { 3 }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates a record of no items.
   package init() {}

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The delay of released items: exponential backoff with a ceiling and jitter.
 ///
 /// The jitter keeps items that failed together from being delivered again together.
@@ -54,7 +52,7 @@ package final class Retrying: Sendable {
   private let policy: RetryPolicy
   /// The clock that measures the waiting.
   package let clock: any Clock<Duration>
-  private let generator: Mutex<any RandomNumberGenerator & Sendable>
+  private let generator: Locked<any RandomNumberGenerator & Sendable>
 
   /// Creates a policy with its dependencies.
   ///
@@ -65,7 +63,7 @@ package final class Retrying: Sendable {
   package init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
     self.policy = policy
     self.clock = clock
-    self.generator = Mutex(generator)
+    self.generator = Locked(generator)
   }
 
   /// Returns how long an item is held back, in microseconds.

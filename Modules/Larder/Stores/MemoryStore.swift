@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A store that keeps its entries in memory, sorted by key and without a size limit.
 ///
 /// ```swift
@@ -22,7 +20,7 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   /// The name of the store, and its durability, which is ``Durability/volatile``.
   public let information: StoreInformation
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates an empty store.
   ///

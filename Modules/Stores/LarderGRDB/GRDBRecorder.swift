@@ -2,7 +2,6 @@
 import GRDB
 import Larder
 import LarderSQLiteFormat
-import Synchronization
 
 /// Records the changes of a table in the running transaction, and reports them to the observers of a store once it is
 /// committed.
@@ -41,7 +40,7 @@ final class GRDBRecorder: TransactionObserver, Sendable {
     let canRefuseRows: Bool
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let tableName: String
 
   init(tableName: String) {

@@ -405,7 +405,7 @@ final class GRDBClaim: Sendable {
     let name: String
   }
 
-  private static let claims = Mutex<[Table: TypeClaim]>([:])
+  private static let claims = Locked<[Table: TypeClaim]>([:])
 
   private let table: Table
   private let isUntyped: Bool

@@ -1,7 +1,6 @@
 #if Postgres
 public import Larder
 import LarderCBOR
-import Synchronization
 
 /// A store in a PostgreSQL database, which many hosts share: a table that every language and the command `psql` read.
 ///
@@ -37,7 +36,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   private let ownDatabase: PostgresDatabase?
 
   /// A statement that records the codec with the first write, if the record still names one that it adopts.
-  private let adoption: Mutex<Statement?>
+  private let adoption: Locked<Statement?>
 
   /// Opens a store in a database.
   ///
@@ -68,7 +67,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     do {
       let opened = try await untyped.table(for: codec)
       table = opened.table
-      adoption = Mutex(opened.adoption)
+      adoption = Locked(opened.adoption)
     } catch {
       await untyped.ownDatabase?.close()
       throw error

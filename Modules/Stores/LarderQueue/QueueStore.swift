@@ -1,7 +1,6 @@
 import LarderCBOR
 public import Larder
 public import LarderFiles
-import Synchronization
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials

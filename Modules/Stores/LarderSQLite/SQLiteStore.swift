@@ -4,7 +4,6 @@ public import Larder
 import LarderCBOR
 import LarderFiles
 import LarderSQLiteFormat
-import Synchronization
 
 /// A store in an SQLite database: a table in a file that every language, every backup tool and the command `sqlite3` read.
 ///
@@ -43,7 +42,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   private let adoptedNames: [String]
 
   /// The generation of the database in which the table and its record were found to be those of this store.
-  private let checkedGeneration = Mutex(0)
+  private let checkedGeneration = Locked(0)
 
   /// The database, if the store opened it itself and therefore closes it.
   private let ownDatabase: SQLiteDatabase?

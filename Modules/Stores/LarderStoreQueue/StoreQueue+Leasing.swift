@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// Leasing the items at the head of the queue.
 extension StoreQueue {

@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -73,10 +72,10 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
   let running = RunningOperations()
   let waits = ConsumerWaits()
   private let now: @Sendable () -> Date
-  private let generator = Mutex(SequenceGenerator())
+  private let generator = Locked(SequenceGenerator())
 
   /// The items that calls of this object are about to lease, so that other calls try other items.
-  let reserved = Mutex<Set<UInt128>>([])
+  let reserved = Locked<Set<UInt128>>([])
 
   /// The lock of operations that have to be planned again.
   let gate = WriteGate()

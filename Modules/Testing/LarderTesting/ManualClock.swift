@@ -3,7 +3,7 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
-import Synchronization
+import Larder
 
 /// A clock whose time moves only when you advance it, so that tests of delays need not wait.
 ///
@@ -15,7 +15,7 @@ import Synchronization
 /// try await task.value
 /// ```
 public final class ManualClock: Clock {
-  private let time: Mutex<Instant>
+  private let time: Locked<Instant>
   /// The sleeping tasks with their deadlines.
   private let sleepers = SuspendedTasks<Instant>()
 
@@ -23,7 +23,7 @@ public final class ManualClock: Clock {
   ///
   /// - Parameter now: The initial time; defaults to the clock's zero.
   public init(now: Instant = Instant()) {
-    time = Mutex(now)
+    time = Locked(now)
   }
 
   /// The current time of the clock.

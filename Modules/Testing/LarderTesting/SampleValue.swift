@@ -3,7 +3,7 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
-import Synchronization
+import Larder
 
 /// The value type of the conformance suite, with a property for each kind of data that a `Codable` type can hold.
 ///
@@ -191,7 +191,7 @@ extension CodingReaction: Codable {
 
 /// A hook that runs a closure in the middle of an operation, while a store encodes or decodes a certain value.
 final class CodingPause: Sendable {
-  private static let armed = Mutex<[String: @Sendable () -> Void]>([:])
+  private static let armed = Locked<[String: @Sendable () -> Void]>([:])
 
   let id = UUID().uuidString
 

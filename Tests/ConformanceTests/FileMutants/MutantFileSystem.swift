@@ -1,4 +1,5 @@
 import Foundation
+import Larder
 import LarderFiles
 import Synchronization
 
@@ -97,7 +98,7 @@ final class MutantFile: OpenFile {
     var hasEnded = false
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   init(base: any OpenFile, fault: FileFault) {
     self.base = base

@@ -1,6 +1,5 @@
 import Larder
 import LarderFiles
-import Synchronization
 
 /// A store of integers that appends its whole content to a log, as a line with a checksum, for each change.
 ///
@@ -14,7 +13,7 @@ final class SnapshotLogStore: DataStore {
   }
 
   let information = StoreInformation(name: "SnapshotLogStore", durability: .synced, sharing: .exclusive)
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   init(path: String, fileSystem: some FileSystem, fault: RecoveryFault?) throws {
     if try fileSystem.attributes(at: path) == nil { try fileSystem.replaceFile(at: path) { _ in } }
@@ -40,7 +39,7 @@ final class SnapshotLogStore: DataStore {
       log = text
     }
     let file = try fileSystem.open(path, .readWrite)
-    state = Mutex(State(file: file, end: Int64(log.count), entries: good.last ?? [:]))
+    state = Locked(State(file: file, end: Int64(log.count), entries: good.last ?? [:]))
   }
 
   private static func checksum(of text: Substring) -> UInt32 {

@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -391,7 +390,7 @@ import Testing
 
   @Test func manyCancelledCallersLeaveNoState() async throws {
     final class Content: Sendable {
-      static let count = Mutex(0)
+      static let count = Locked(0)
       init() { Content.count.withLock { $0 += 1 } }
       deinit { Content.count.withLock { $0 -= 1 } }
     }

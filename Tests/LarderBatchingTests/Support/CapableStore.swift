@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 import TestSupport
 
 /// An in-memory store with every capability, which records its calls.
@@ -7,7 +6,7 @@ final class CapableStore: ForwardingDecorator {
   typealias Value = Int
 
   let base = MemoryStore<Int>(name: "able")
-  private let notes = Mutex<[String]>([])
+  private let notes = Locked<[String]>([])
 
   /// The calls, in order.
   var calls: [String] { notes.withLock { $0 } }

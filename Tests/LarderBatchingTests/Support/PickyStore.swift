@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// An in-memory store that records the batches it applies and fails those that match a rule.
 final class PickyStore<Value: Sendable>: DataStore {
@@ -13,7 +12,7 @@ final class PickyStore<Value: Sendable>: DataStore {
   }
 
   let base = MemoryStore<Value>(name: "picky")
-  private let notes = Mutex(Notes())
+  private let notes = Locked(Notes())
 
   /// The batches that were applied.
   var applied: [ChangeBatch<Value>] { notes.withLock { $0.applied } }

@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -43,7 +42,7 @@ import Testing
   }
 
   @Test func onlyFailedWritesAreAbandonedAndReportedUntilTaken() async throws {
-    let told = Mutex<[ChangeBatch<Int>]>([])
+    let told = Locked<[ChangeBatch<Int>]>([])
     let store = base.writeBehind(maximumAge: .seconds(1), clock: clock) { failure in
       told.withLock { $0.append(failure.changes) }
     }
@@ -165,7 +164,7 @@ import Testing
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     for _ in 0..<20 {
       let (picky, seed) = (PickyStore<Int>(), generator.next())
-      let chance = Mutex(SeededGenerator(seed: seed))
+      let chance = Locked(SeededGenerator(seed: seed))
       picky.refuse { batch, _ in
         for case .set(let key, let value) in batch.changes where value.isMultiple(of: 17) {
           return StoreError(.encodingFailed, during: .apply, key: key, message: "the value is refused")

@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -159,7 +158,7 @@ import Testing
     }
     let memory = MemoryStore<Caller>()
     let store = memory.writeBehind(maximumAge: .seconds(1), clock: clock)
-    let calls = Mutex(0)
+    let calls = Locked(0)
     @Sendable func makeCaller() -> Caller {
       Caller { [weak store] in
         calls.withLock { $0 += 1 }

@@ -2,7 +2,6 @@ import Larder
 import LarderLMDB
 import LarderObservation
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
 
   /// The values of the counters when the latest writes returned.
   private final class Returned: Sendable {
-    private let values = Mutex<[StoreKey: Int]>([:])
+    private let values = Locked<[StoreKey: Int]>([:])
 
     func note(_ keys: [StoreKey], _ raised: [Int]) {
       values.withLock { values in

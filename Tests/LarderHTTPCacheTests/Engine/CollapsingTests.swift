@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
-import Synchronization
 import Testing
 
 @testable import LarderHTTPCache

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
-import Synchronization
 import Testing
 
 @testable import LarderHTTPCache
@@ -90,7 +89,7 @@ import Testing
   /// Runs a request while the time passes for operations that are stalled.
   private func withPassingTime(_ test: CacheUnderTest, _ work: @escaping @Sendable () async throws -> Void) async throws
   {
-    let isDone = Mutex(false)
+    let isDone = Locked(false)
     async let passing: Void = {
       while !isDone.withLock({ $0 }) {
         if test.store.suspendedCount() > 0, test.clock.sleeperCount > 0 { test.clock.advance(by: .seconds(1)) }

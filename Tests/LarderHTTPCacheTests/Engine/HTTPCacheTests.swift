@@ -2,7 +2,6 @@
 import HTTPTypes
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 

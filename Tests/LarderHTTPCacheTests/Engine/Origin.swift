@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
-import Synchronization
 
 @testable import LarderHTTPCache
 
@@ -11,14 +10,14 @@ import Synchronization
 final class Origin: Sendable {
   typealias Answer = @Sendable (HTTPRequest, Int) async throws -> HTTPForwardedResponse
 
-  private let requests = Mutex<[HTTPRequest]>([])
-  private let answer: Mutex<Answer>
+  private let requests = Locked<[HTTPRequest]>([])
+  private let answer: Locked<Answer>
 
   /// Creates an origin.
   ///
   /// - Parameter answer: A closure that receives a request and its number, from 1.
   init(_ answer: @escaping Answer) {
-    self.answer = Mutex(answer)
+    self.answer = Locked(answer)
   }
 
   /// Creates an origin that always gives the same answer.

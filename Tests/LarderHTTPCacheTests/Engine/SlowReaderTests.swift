@@ -179,7 +179,7 @@ private struct CountingStore: ForwardingDecorator {
 
 /// A number that several tasks set and read.
 final class Atomics: Sendable {
-  private let number = Mutex(0)
+  private let number = Locked(0)
   var value: Int { number.withLock { $0 } }
   func set(_ value: Int) { number.withLock { $0 = value } }
 }

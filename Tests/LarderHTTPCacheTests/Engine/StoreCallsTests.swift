@@ -1,7 +1,6 @@
 #if HTTPCache
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -102,7 +101,7 @@ import Testing
 
 /// A suspension that ignores cancellation, like a system call that hangs.
 private final class Uncancellable: Sendable {
-  private let state = Mutex<(isFinished: Bool, waiter: CheckedContinuation<Void, Never>?)>((false, nil))
+  private let state = Locked<(isFinished: Bool, waiter: CheckedContinuation<Void, Never>?)>((false, nil))
 
   func value() async {
     await withCheckedContinuation { continuation in

@@ -5,7 +5,6 @@ import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -21,7 +20,7 @@ import Testing
       let base = MemoryStore<[UInt8]>().faulty()
       base.schedule(.yields(upTo: 2), probability: 1)
       let storage = try await ResponseStorage(base, options: smallOptions(clock, capacity: 8_000_000))
-      let reports = Mutex<[StorageReport]>([])
+      let reports = Locked<[StorageReport]>([])
       let workload = StorageWorkload(storage, lengths: 0...2_500_000, after: 0) { report in
         reports.withLock { $0.append(report) }
       }
@@ -123,7 +122,7 @@ import Testing
     for number in 0..<max(2, ConformanceSuite.roundsOfProcess) {
       let clock = ManualClock()
       let disk = SimulatedFileSystem(seed: generator.next())
-      let reports = Mutex<[StorageReport]>([])
+      let reports = Locked<[StorageReport]>([])
       disk.schedule(.powerLoss, atOperation: Int.random(in: 20...300, using: &generator))
       do {
         let storage = try await ResponseStorage(try await open(disk), options: smallOptions(clock, capacity: 6_000_000))
@@ -199,7 +198,7 @@ import Testing
 
 /// A number that several tasks raise.
 private final class SharedNumber: Sendable {
-  private let number = Mutex<Int64>(0)
+  private let number = Locked<Int64>(0)
 
   var value: Int64 { number.withLock { $0 } }
 

@@ -3,7 +3,6 @@ import Foundation
 import Larder
 import LarderLMDB
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -64,7 +63,7 @@ import Testing
         ] in
         try await StorageKillTests.work(path, log: log, seed: taskSeed, after: version, dieAfter: delay)
       }
-      let offset = Mutex<TimeInterval>(0)
+      let offset = Locked<TimeInterval>(0)
       let storage = try await StorageKillTests.open(path) { Date.now.addingTimeInterval(offset.withLock { $0 }) }
       let comment: Comment = "seed \(seed), round \(round), killed after \(delay) µs"
       try await storage.expectRecovered(try StorageReport.read(log), comment) { offset.withLock { $0 += 61 } }

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -191,8 +190,8 @@ final class ProbedStore: ForwardingDecorator {
   typealias Value = [UInt8]
 
   let base = MemoryStore<[UInt8]>()
-  private let damaged = Mutex<Set<StoreKey>>([])
-  private let counts = Mutex(0)
+  private let damaged = Locked<Set<StoreKey>>([])
+  private let counts = Locked(0)
 
   /// The number of updates that have changed something.
   var updateCount: Int { counts.withLock { $0 } }

@@ -22,7 +22,7 @@ final class StorageWorkload<Base: DataStore>: Sendable where Base.Value == [UInt
   private let storage: ResponseStorage<Base>
   private let lengths: ClosedRange<Int>
   private let versions: Atomic<Int64>
-  private let floors: Mutex<[Int64]>
+  private let floors: Locked<[Int64]>
   private let gates = (0..<urlCount).map { _ in WriteGate() }
   private let report: @Sendable (StorageReport) -> Void
 
@@ -38,7 +38,7 @@ final class StorageWorkload<Base: DataStore>: Sendable where Base.Value == [UInt
   ) {
     (self.storage, self.lengths, self.report) = (storage, lengths, report)
     versions = Atomic(start)
-    floors = Mutex([Int64](repeating: 0, count: Self.urlCount))
+    floors = Locked([Int64](repeating: 0, count: Self.urlCount))
   }
 
   static func url(_ number: Int) -> String { "https://\(number % 2 == 0 ? "a" : "b").example/\(number)" }

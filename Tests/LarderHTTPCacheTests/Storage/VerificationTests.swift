@@ -1,7 +1,6 @@
 #if HTTPCache
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -76,7 +75,7 @@ private final class DisturbedStore: ForwardingDecorator {
   }
 
   let base = MemoryStore<[UInt8]>()
-  private let disturbance = Mutex<(call: Call, before: Step, after: Step)?>(nil)
+  private let disturbance = Locked<(call: Call, before: Step, after: Step)?>(nil)
 
   /// Sets what happens before and after the next call of a kind.
   func disturb(_ call: Call, before: @escaping Step, after: @escaping Step = {}) {

@@ -12,7 +12,7 @@ final class HistoryMutantStore: DataStore {
   let information: StoreInformation
   private let base: RecordStore<Int>
   private let fault: HistoryFault?
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   init(disk: RecordDisk, fault: HistoryFault?) throws {
     base = try RecordStore(disk: disk)

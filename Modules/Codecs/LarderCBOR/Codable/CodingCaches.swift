@@ -1,3 +1,4 @@
+import Larder
 import Synchronization
 
 /// A cache of facts about types that take long to find out.
@@ -210,7 +211,7 @@ struct StatePool: ~Copyable, Sendable {
   private let fourth = Slot()
 
   /// The addresses of the states that found no free slot.
-  private let others = Mutex<[UInt]>([])
+  private let others = Locked<[UInt]>([])
 
   /// Removes a state from the pool and returns it, or returns `nil` if the pool is empty.
   func take() -> UnsafeMutableRawPointer? {

@@ -1,6 +1,6 @@
+import Larder
 #if Compression
 import Foundation
-import Synchronization
 
 /// A pool of reusable streams, at most as many as there are processors.
 ///
@@ -8,7 +8,7 @@ import Synchronization
 package final class StreamPool<Stream: ~Copyable & Sendable>: Sendable {
   private final class Slot: Sendable {
     /// The stream, or `nil` until it is needed.
-    let stream = Mutex<Stream?>(nil)
+    let stream = Locked<Stream?>(nil)
   }
 
   private let slots: [Slot]

@@ -5,6 +5,7 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
+import Larder
 import Synchronization
 
 /// The keys that encrypt and decrypt values, one of which is primary and encrypts new values.
@@ -46,14 +47,14 @@ public final class KeyRing: Sendable {
 
   private let source: any KeySource
   private let now: @Sendable () -> Date
-  private let current: Mutex<RingSnapshot>
+  private let current: Locked<RingSnapshot>
   /// The last change or refresh, which the next one waits for.
-  private let lastChange = Mutex<Task<Void, Never>?>(nil)
+  private let lastChange = Locked<Task<Void, Never>?>(nil)
 
   private init(_ document: RingDocument, source: any KeySource, now: @escaping @Sendable () -> Date) {
     self.source = source
     self.now = now
-    current = Mutex(KeyRing.snapshot(of: document, after: nil))
+    current = Locked(KeyRing.snapshot(of: document, after: nil))
   }
 
   /// Opens the ring in a source.

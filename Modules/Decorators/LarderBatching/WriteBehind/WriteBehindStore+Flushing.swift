@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 extension WriteBehindStore {
   /// Writes accepted changes until none are left.
@@ -78,7 +77,7 @@ final class FlushPause: Sendable {
   }
 
   private let clock: any Clock<Duration>
-  private let state = Mutex(State.none)
+  private let state = Locked(State.none)
 
   /// Creates a pause.
   ///

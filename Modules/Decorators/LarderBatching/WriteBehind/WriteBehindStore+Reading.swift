@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 extension WriteBehindStore {
   /// Returns the value of a key, as it was last accepted; see `DataStore.value(forKey:)`.

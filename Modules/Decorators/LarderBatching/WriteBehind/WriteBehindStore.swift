@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A decorator that returns from a write before it has reached the base, so that a crash loses the writes accepted
 /// since the last flush.
@@ -50,7 +49,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   let clock: any Clock<Duration>
   let onFailure: @Sendable (WriteBehindFailure<Value>) -> Void
   let pause: FlushPause
-  let queue: Mutex<Queue>
+  let queue: Locked<Queue>
 
   /// The observers of accepted changes, which reads show from then on, and of discarded ones, after which reads show the
   /// entries of the base again.
@@ -83,7 +82,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     elapsed = ElapsedTime(by: clock)
     pause = FlushPause(clock: clock)
     let name = base.information.name
-    queue = Mutex(
+    queue = Locked(
       Queue(limit: bounds.limit, maximumAge: maximumAge) { first in
         StoreError(
           .full, during: .apply, store: name,

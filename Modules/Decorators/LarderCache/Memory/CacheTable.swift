@@ -1,4 +1,4 @@
-public import Synchronization
+public import Larder
 
 /// The hash table of a ``MemoryCache``, with chains of slots in memory that grows with the entries.
 ///
@@ -278,7 +278,7 @@ struct CacheStripe: ~Copyable {
     }
   }
 
-  @usableFromInline let state: Mutex<State>
+  @usableFromInline let state: Locked<State>
 
   // Keeps the lock of one stripe out of the cache lines of the next. A line has 64 bytes, and lines are fetched in
   // pairs.
@@ -288,6 +288,6 @@ struct CacheStripe: ~Copyable {
   /// Creates a stripe without entries.
   @usableFromInline
   init() {
-    state = Mutex(State())
+    state = Locked(State())
   }
 }

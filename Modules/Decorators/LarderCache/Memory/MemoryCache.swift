@@ -1,5 +1,4 @@
 public import Larder
-public import Synchronization
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -58,7 +57,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// The lock for writing.
   ///
   /// The locks of the stripes are taken inside it, one at a time, and never the other way round.
-  @usableFromInline let eviction: Mutex<EvictionState>
+  @usableFromInline let eviction: Locked<EvictionState>
 
   /// Creates a cache.
   ///
@@ -95,7 +94,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     highestCost = costLimit ?? .max <= .max / 4 ? .max : .max / (slotLimit + 1)
     time = timesToLive.areLimited ? ElapsedTime(by: clock) : nil
     table = CacheTable(stripeCount: stripeCount, timesToLive: timesToLive)
-    eviction = Mutex(
+    eviction = Locked(
       EvictionState(
         entryLimit: slotLimit, costLimit: costLimit, hasCosts: cost != nil, policy: policy,
         expires: timesToLive.areLimited))

@@ -1,7 +1,6 @@
 // A source may be used from any thread, but Dispatch does not declare it so.
 @preconcurrency import Dispatch
 import Larder
-import Synchronization
 
 /// The degree to which the system is short of memory.
 enum MemoryPressure: Int, Comparable, Sendable {
@@ -39,7 +38,7 @@ final class MemoryPressureMonitor: Sendable {
   /// The monitor of the system's memory pressure.
   static let ofSystem = MemoryPressureMonitor { systemMemoryPressure(handler: $0) }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let source: Source
 
   /// Creates a monitor.
@@ -101,7 +100,7 @@ func systemMemoryPressure(
 ) -> (@Sendable () -> Void)? {
   guard let file else { return nil }
   let time = ElapsedTime(by: ContinuousClock())
-  let gauge = Mutex(PressureGauge())
+  let gauge = Locked(PressureGauge())
   let timer = DispatchSource.makeTimerSource(queue: .global(qos: .utility))
   timer.schedule(deadline: .now(), repeating: interval, leeway: .milliseconds(Int(interval * 500)))
   timer.setEventHandler {

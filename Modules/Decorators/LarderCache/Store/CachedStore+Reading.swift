@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 extension CachedStore {
   /// Returns the value of a key; see `DataStore`.

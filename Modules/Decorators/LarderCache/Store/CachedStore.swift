@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A decorator that keeps the most valuable entries of its base in memory.
 ///
@@ -283,7 +282,7 @@ extension DataStore {
   ) async throws -> (result: Result, values: [Value?]?) {
     // The values of every run are kept until the end. Values of a discarded run must not be released during the next
     // one, inside the store.
-    let runs = Mutex<[[Value?]]>([])
+    let runs = Locked<[[Value?]]>([])
     let result = try await update(keys) { slots in
       let result = try body(&slots)
       runs.withLock { $0.append(slots) }

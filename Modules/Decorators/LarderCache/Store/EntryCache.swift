@@ -44,7 +44,7 @@ final class EntryCache: Sendable {
   private let entries: Entries
   // Its lock comes before the locks of the `MemoryCache`. Values are inserted into that cache while the lock is held, and
   // the lock is never taken while one of those is held.
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let negativeTimeToLive: Duration?
   private let refreshAfter: Duration?
   private let time: ElapsedTime

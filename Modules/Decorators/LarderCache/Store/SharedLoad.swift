@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A read of some keys of the base that any number of readers wait for.
 ///
@@ -28,7 +27,7 @@ final class SharedLoad: Sendable {
     var priority = TaskPriority.background
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// The keys that were read, once there is a result.
   var keys: [StoreKey] { state.withLock { $0.keys } }

@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 extension TieredStore {
   /// Applies several changes to the base atomically; see `DataStore`.
@@ -212,7 +211,7 @@ final class Doubt: Sendable {
     var settled = 0
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   func arise() { state.withLock { $0.number += 1 } }
 

@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -58,7 +57,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   /// The copies.
   let copies: TypedView<Cache, CachedCopy<Value>>
 
-  let state = Mutex(State())
+  let state = Locked(State())
 
   /// A lock that insertions into the cache share, so that a write can wait for those that are running.
   ///

@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 /// The reading of a response's body, from the store, from the origin, or from both.
 ///
@@ -32,7 +31,7 @@ final class BodyReading: Sendable {
     }
   }
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
   private let calls: StoreCalls
   private let onUnreadable: @Sendable () async -> Void
   private let onBytes: @Sendable (_ count: Int, _ areStored: Bool) -> Void
@@ -48,7 +47,7 @@ final class BodyReading: Sendable {
     _ segments: [Segment], _ calls: StoreCalls, onBytes: @escaping @Sendable (Int, Bool) -> Void,
     onUnreadable: @escaping @Sendable () async -> Void = {}
   ) {
-    state = Mutex(State(segments: segments.reversed()))
+    state = Locked(State(segments: segments.reversed()))
     self.calls = calls
     self.onBytes = onBytes
     self.onUnreadable = onUnreadable

@@ -2,7 +2,6 @@
 internal import Foundation
 internal import HTTPTypes
 internal import Larder
-internal import Synchronization
 
 /// The storage of a cache.
 typealias CacheStorage = ResponseStorage<AnyDataStore<[UInt8]>>
@@ -99,7 +98,7 @@ final class Fetch: Sendable {
   /// The end of all changes of the store that the fetch makes.
   let settlement = SharedResult<Void>()
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   /// Whether the fetch refreshes a stored response without a caller.
   let isBackground: Bool
@@ -109,7 +108,7 @@ final class Fetch: Sendable {
   /// - Parameter isBackground: Whether the fetch continues without callers; defaults to `false`.
   init(isBackground: Bool = false) {
     self.isBackground = isBackground
-    state = Mutex(State(isDetached: isBackground))
+    state = Locked(State(isDetached: isBackground))
   }
 
   /// The reason why there may be more room in the window.

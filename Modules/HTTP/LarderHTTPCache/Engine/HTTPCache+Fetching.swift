@@ -2,7 +2,6 @@
 internal import Foundation
 internal import HTTPTypes
 internal import Larder
-internal import Synchronization
 
 extension HTTPCache {
   /// The largest number of bytes that the hook may add to a response.

@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 /// The invalidations that the store has not carried out yet, because it failed.
 ///

@@ -2,7 +2,6 @@
 internal import Foundation
 public import HTTPTypes
 public import Larder
-internal import Synchronization
 
 /// An HTTP cache by RFC 9111 over any store of bytes.
 ///
@@ -50,7 +49,7 @@ public final class HTTPCache: Sendable {
     var statistics = HTTPCacheStatistics()
   }
 
-  let state: Mutex<State>
+  let state: Locked<State>
   private let time: ElapsedTime
 
   /// Opens a cache.
@@ -73,7 +72,7 @@ public final class HTTPCache: Sendable {
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
     stallLimit = TimeLimit(configuration.stallLimit, clock: clock)
     time = ElapsedTime(by: clock)
-    state = Mutex(State(flights: Flights(coolDown: configuration.coolDown)))
+    state = Locked(State(flights: Flights(coolDown: configuration.coolDown)))
   }
 
   /// The present time for the rules.

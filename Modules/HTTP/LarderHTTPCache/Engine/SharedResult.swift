@@ -1,5 +1,5 @@
+import Larder
 #if HTTPCache
-import Synchronization
 
 /// A result that any number of callers wait for, each of them with a time limit.
 final class SharedResult<Value: Sendable>: Sendable {
@@ -12,7 +12,7 @@ final class SharedResult<Value: Sendable>: Sendable {
     var waiters: [UInt64: CheckedContinuation<Value, any Error>] = [:]
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// The result, or `nil` if there is none yet.
   var result: Result<Value, any Error>? { state.withLock { $0.result } }

@@ -1,6 +1,5 @@
 #if HTTPCache
 import Larder
-import Synchronization
 
 /// Calls of a store that never make their caller wait for longer than a time limit.
 ///
@@ -19,7 +18,7 @@ final class StoreCalls: Sendable {
   private let storeName: String
   private let limit: TimeLimit
   private let time: ElapsedTime
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates the calls of a store.
   ///

@@ -1,6 +1,5 @@
 #if HTTPCache
 import Larder
-import Synchronization
 
 /// A time limit for calls, with one sleeping task for all of them.
 ///
@@ -27,7 +26,7 @@ final class TimeLimit: Sendable {
 
   private let clock: any Clock<Duration>
   private let time: ElapsedTime
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates a time limit.
   ///

@@ -1,10 +1,9 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 /// The bodies that readers and writers of one storage use, which are neither evicted nor removed.
 final class BodyLeases: Sendable {
-  private let counts = Mutex<[BodyIdentifier: Int]>([:])
+  private let counts = Locked<[BodyIdentifier: Int]>([:])
 
   func begin(_ bodies: [BodyIdentifier]) {
     counts.withLock { counts in

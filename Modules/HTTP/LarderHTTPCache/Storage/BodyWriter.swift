@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 /// A body that is being stored.
 ///
@@ -25,7 +24,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
     var pending: [UInt8] = []
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   init(_ storage: ResponseStorage<Base>) {
     self.storage = storage

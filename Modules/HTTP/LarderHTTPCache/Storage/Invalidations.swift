@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 /// An entry of the log of invalidations.
 enum Invalidation: Sendable, Equatable {

@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 /// The uses of responses by this process, and those of them that are to be persisted.
 ///

@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 extension ResponseStorage {
   /// Removes the bodies that were abandoned by their writers, and those that were retired long enough ago.

@@ -1,6 +1,5 @@
 #if HTTPCache
 internal import Larder
-internal import Synchronization
 
 extension ResponseStorage {
   /// Begins to store a body.

@@ -1,7 +1,6 @@
 #if HTTPCache
 internal import Foundation
 internal import Larder
-internal import Synchronization
 
 /// The settings of a ``ResponseStorage``.
 struct StorageOptions: Sendable {
@@ -115,11 +114,11 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The bodies that readers and writers of this object use.
   let leases = BodyLeases()
 
-  let uses: Mutex<PendingUses>
-  let counted = Mutex(StorageCounters())
+  let uses: Locked<PendingUses>
+  let counted = Locked(StorageCounters())
 
   /// The task that persists uses, if there is one.
-  let persisting = Mutex<Task<Void, Never>?>(nil)
+  let persisting = Locked<Task<Void, Never>?>(nil)
 
   /// The lock of storing and invalidating responses.
   let storeGate = WriteGate()
@@ -161,7 +160,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     self.base = base
     self.options = options
     self.layout = layout
-    uses = Mutex(PendingUses(interval: options.useInterval))
+    uses = Locked(PendingUses(interval: options.useInterval))
   }
 
   /// Opens the storage, sweeps abandoned and retired bodies, and evicts if there is more than the capacity.

@@ -1,7 +1,7 @@
+import Larder
 #if Compression
 import LarderCompression
 import LarderFiles
-import Synchronization
 
 /// A reader of the blocks of one file, with a cache of the most recently read ones.
 final class BlockReader: Sendable {
@@ -16,7 +16,7 @@ final class BlockReader: Sendable {
   private let file: any OpenFile
   private let format: FileFormat
   private let inflaters: StreamPool<Inflater>
-  private let cache: Mutex<BlockCache>
+  private let cache: Locked<BlockCache>
 
   /// Creates a reader.
   ///
@@ -29,7 +29,7 @@ final class BlockReader: Sendable {
     self.file = file
     self.format = format
     self.inflaters = inflaters
-    cache = Mutex(BlockCache(capacity: cacheSize))
+    cache = Locked(BlockCache(capacity: cacheSize))
   }
 
   /// The current size of the cache, in bytes.

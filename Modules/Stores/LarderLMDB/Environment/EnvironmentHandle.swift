@@ -18,7 +18,7 @@ final class EnvironmentHandle: Sendable {
 
   private let root: EnvironmentHandle?
   private let closed = Atomic<Bool>(false)
-  private let state = Mutex((isReleased: false, database: nil as StoreKey?, isClaimed: false))
+  private let state = Locked((isReleased: false, database: nil as StoreKey?, isClaimed: false))
 
   /// Creates a handle.
   ///

@@ -2,7 +2,6 @@
 import CLMDB
 import Larder
 import LarderFiles
-import Synchronization
 
 /// The observed stores of an environment.
 ///
@@ -20,7 +19,7 @@ final class EnvironmentObservers: Sendable {
     var isPolling = false
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Whether a commit must be reported.
   var areObserving: Bool {

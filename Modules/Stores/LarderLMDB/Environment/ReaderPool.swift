@@ -1,7 +1,7 @@
+import Larder
 #if LMDB
 import CLMDB
 import Foundation
-import Synchronization
 
 /// The pool of an environment's read transactions.
 ///
@@ -41,7 +41,7 @@ final class ReaderPool: Sendable {
       var waiterCount = 0
     }
 
-    let state = Mutex(State())
+    let state = Locked(State())
 
     // Keeps the locks of neighboring shards in different cache lines: a line has 64 bytes, and lines are fetched in
     // pairs.

@@ -1,7 +1,6 @@
 #if LMDB
 import CLMDB
 import Larder
-import Synchronization
 
 /// The codec of an open store, which each write compares with the one in the store's record.
 ///
@@ -13,7 +12,7 @@ struct RecordedCodec: ~Copyable, Sendable {
   private let store: StoreKey
 
   /// The bytes of a record with the name of this codec, so that a record is only parsed when it has changed.
-  private let known = Mutex<[UInt8]>([])
+  private let known = Locked<[UInt8]>([])
 
   /// Creates the value.
   ///

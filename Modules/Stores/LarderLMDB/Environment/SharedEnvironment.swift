@@ -2,7 +2,6 @@
 import CLMDB
 import Larder
 import LarderFiles
-import Synchronization
 
 #if canImport(Darwin)
 import Darwin
@@ -41,10 +40,10 @@ final class SharedEnvironment: Sendable {
   let openedFiles: OpenedFiles
 
   /// The named databases that the stores of this process have open.
-  private let databases = Mutex<[StoreKey: OpenedDatabase]>([:])
+  private let databases = Locked<[StoreKey: OpenedDatabase]>([:])
 
   /// Held while a write transaction is open, the memory map is replaced, or the environment is closed.
-  private let writeLock = Mutex(())
+  private let writeLock = Locked(())
 
   /// A new executor for blocking work other than writes.
   ///

@@ -1,6 +1,5 @@
 #if Postgres
 import Larder
-import Synchronization
 
 /// The notifications of a database: a session that listens to channels and notifies others, beside those of the pool.
 ///
@@ -27,7 +26,7 @@ final class NotificationListener: Sendable {
   private static let interval = Duration.milliseconds(5)
 
   private let session: Session
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// The events that the listening task waits for: the connection is lost, or there is another channel.
   private let (changes, change) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -40,7 +39,7 @@ final class NotificationListener: Sendable {
     // A crash that discards a notification also ends all who listen, so its commit need not wait for the disk.
     configuration.durability = .buffered
     // The session outlives no listener, but must not keep it.
-    let listener = Mutex<@Sendable (String?) -> Void>({ _ in })
+    let listener = Locked<@Sendable (String?) -> Void>({ _ in })
     session = try Session(
       configuration, onNotification: { channel in listener.withLock { $0 }(channel) },
       onLoss: { listener.withLock { $0 }(nil) })

@@ -2,7 +2,6 @@
 import CPostgres
 import Foundation
 import Larder
-import Synchronization
 
 /// A session with a server: a connection, and the thread that sends and receives on it.
 ///
@@ -71,7 +70,7 @@ final class Session: Sendable {
   }
 
   private let configuration: SessionConfiguration
-  private let inbox = Mutex(Inbox())
+  private let inbox = Locked(Inbox())
   private let wake: WakePipe
 
   /// A closure that is called with the channel of each notification.
@@ -81,7 +80,7 @@ final class Session: Sendable {
   private let onLoss: @Sendable () -> Void
 
   /// Facts about the server, from the latest connection.
-  private let facts = Mutex(Facts())
+  private let facts = Locked(Facts())
 
   struct Facts: Sendable {
     var server: Connection.Server?

@@ -1,7 +1,6 @@
 #if Postgres
 import Foundation
 import Larder
-import Synchronization
 
 /// The sessions of a database: one that only reads, so that a read never waits for a lock, and some that also write.
 final class SessionPool: Sendable {
@@ -65,7 +64,7 @@ final class SessionPool: Sendable {
   let configuration: SessionConfiguration
   let listener: NotificationListener
   private let sessions: [Session]
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   /// Creates sessions, none of which is connected yet.
   ///
@@ -76,7 +75,7 @@ final class SessionPool: Sendable {
     for _ in 0...writerCount { sessions.append(try Session(configuration)) }
     self.sessions = sessions
     listener = try NotificationListener(configuration)
-    state = Mutex(State(allotment: Allotment(writerCount: writerCount)))
+    state = Locked(State(allotment: Allotment(writerCount: writerCount)))
   }
 
   deinit {

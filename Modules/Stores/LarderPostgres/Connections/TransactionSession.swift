@@ -1,6 +1,5 @@
 #if Postgres
 import Larder
-import Synchronization
 
 /// The session of a running transaction.
 final class TransactionSession: Sendable {
@@ -23,7 +22,7 @@ final class TransactionSession: Sendable {
     var commitActions: [@Sendable () -> Void] = []
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Creates the session of a transaction that a connection has begun.
   ///

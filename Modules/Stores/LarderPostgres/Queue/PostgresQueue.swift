@@ -1,7 +1,6 @@
 #if Postgres
 public import Larder
 import LarderCBOR
-import Synchronization
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -61,16 +60,16 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// The database, if the queue closes it.
   private let ownDatabase: PostgresDatabase?
 
-  private let keys = Mutex(KeyGenerator())
+  private let keys = Locked(KeyGenerator())
 
   /// A statement that records the codec with the first write, if the record still names one that it adopts.
-  private let adoption: Mutex<Statement?>
+  private let adoption: Locked<Statement?>
 
   /// The observation of the queue's notifications.
   private let listening: StoreObservation
 
   /// The latest time of the server that a call has seen, in microseconds since 1970.
-  private let latestTime = Mutex<Int64>(.min)
+  private let latestTime = Locked<Int64>(.min)
 
   /// Opens a queue in a database.
   ///
@@ -122,7 +121,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     }
     let catalog = QueueCatalog(handle, queue: name)
     let found = try await handle.run(.open) { try await catalog.open(codec, createsIfMissing: createsIfMissing) }
-    adoption = Mutex(found.adoption)
+    adoption = Locked(found.adoption)
     channel = found.channel
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
       now.map { $0().microseconds }

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// An operation on a queue, from its arrival until its caller resumes.
 final class QueueCall: Sendable {
@@ -38,7 +37,7 @@ final class QueueCall: Sendable {
   /// If it throws, it has changed nothing.
   let body: @Sendable (inout QueueCore) throws -> Void
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   init(
     _ operation: StoreOperation, _ weight: Weight, at arrival: Int64, needsRoom: Bool = false,

@@ -1,6 +1,5 @@
 import Larder
 import LarderFiles
-import Synchronization
 
 /// Turning a group of calls into one commit.
 extension QueueEngine {
@@ -215,7 +214,7 @@ extension QueueEngine {
 /// A timer that fires at a deadline, and reads no clock until then.
 final class DeadlineTimer: Sendable {
   private let clock: any Clock<Duration>
-  private let setting = Mutex<(deadline: Int64, task: Task<Void, Never>)?>(nil)
+  private let setting = Locked<(deadline: Int64, task: Task<Void, Never>)?>(nil)
 
   init(clock: any Clock<Duration>) {
     self.clock = clock

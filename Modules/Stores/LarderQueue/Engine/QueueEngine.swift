@@ -1,6 +1,5 @@
 import Larder
 import LarderFiles
-import Synchronization
 
 /// Serves the calls of a queue, with one commit for all calls that wait at the same time.
 ///
@@ -30,11 +29,11 @@ final class QueueEngine: Sendable {
     var core: QueueCore?
   }
 
-  let state: Mutex<State>
+  let state: Locked<State>
   private let files: SegmentFiles
 
   /// The name of a codec that adopts that of the queue, which the first write records.
-  private let adoptingName = Mutex<String?>(nil)
+  private let adoptingName = Locked<String?>(nil)
   let running = RunningOperations()
 
   init(
@@ -48,7 +47,7 @@ final class QueueEngine: Sendable {
     folder = opened.log.folder
     files = opened.log.files
     timer = DeadlineTimer(clock: clock)
-    state = Mutex(State(core: QueueCore(opened)))
+    state = Locked(State(core: QueueCore(opened)))
   }
 
   // MARK: The codec
@@ -84,7 +83,7 @@ final class QueueEngine: Sendable {
     let writes = weight == .writes || weight == .blocks
     if writes { try information.checkWritable(for: operation) }
     let ignoresCancellation = ignoresCancellation || !writes
-    let box = Mutex<Result?>(nil)
+    let box = Locked<Result?>(nil)
     let call = QueueCall(
       operation, weight, at: time.steady(), needsRoom: needsRoom, waitsForRoom: needsRoom && policy == .wait
     ) { core in

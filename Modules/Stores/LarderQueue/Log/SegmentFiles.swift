@@ -1,6 +1,5 @@
 import Larder
 import LarderFiles
-import Synchronization
 
 /// A cache of open segment files, from which payloads are read.
 ///
@@ -35,7 +34,7 @@ final class SegmentFiles: Sendable {
   }
 
   private let folder: QueueFolder
-  private let open = Mutex(Open())
+  private let open = Locked(Open())
 
   init(folder: QueueFolder) {
     self.folder = folder

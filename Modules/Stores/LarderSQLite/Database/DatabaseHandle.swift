@@ -1,7 +1,6 @@
 #if SQLite
 import Larder
 import LarderFiles
-import Synchronization
 
 /// A handle with which one object uses a database, until the handle is closed or deinitialized.
 ///
@@ -20,7 +19,7 @@ final class DatabaseHandle: Sendable {
   /// The running operations of the owner; a root also counts those of the handles that depend on it.
   private let operations = RunningOperations()
 
-  private let state = Mutex((isReleased: false, claimedTable: nil as String?))
+  private let state = Locked((isReleased: false, claimedTable: nil as String?))
 
   /// Creates a handle.
   ///

@@ -1,6 +1,5 @@
 #if SQLite
 import Larder
-import Synchronization
 
 /// The observed stores of a database.
 ///
@@ -11,7 +10,7 @@ final class DatabaseObservers: Sendable {
   /// The time between two polls for commits of others.
   private static var pollInterval: Duration { .milliseconds(50) }
 
-  private let state = Mutex((stores: ObservedStores<String>(), isPolling: false))
+  private let state = Locked((stores: ObservedStores<String>(), isPolling: false))
 
   /// Whether a commit must be reported.
   var areObserving: Bool { state.withLock { $0.stores.areObserving } }

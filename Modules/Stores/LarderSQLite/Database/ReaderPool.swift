@@ -1,6 +1,5 @@
 #if SQLite
 import Larder
-import Synchronization
 
 /// The read connections of a database.
 ///
@@ -9,7 +8,7 @@ final class ReaderPool: Sendable {
   /// The maximum number of idle connections, each of which keeps up to 2 MB of pages.
   private static let idleCapacity = 8
 
-  private let idle = Mutex<[SQLiteConnection]>([])
+  private let idle = Locked<[SQLiteConnection]>([])
 
   /// Returns an idle connection, or one that a closure opens.
   func take(opening open: () throws -> SQLiteConnection) throws -> SQLiteConnection {

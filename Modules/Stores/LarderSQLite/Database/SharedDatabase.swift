@@ -2,7 +2,6 @@
 import CSQLite
 import Larder
 import LarderFiles
-import Synchronization
 
 /// An open database: the single object of this process for a file, shared by all its users.
 final class SharedDatabase: SharedFile {
@@ -22,7 +21,7 @@ final class SharedDatabase: SharedFile {
   let observers = DatabaseObservers()
 
   /// The types with which the stores of this process have the tables open, by the identifiers of the tables.
-  private let claims = Mutex<[String: TypeClaim]>([:])
+  private let claims = Locked<[String: TypeClaim]>([:])
 
   var identity: FileAttributes.Identity { file.identity }
   var durability: FileDurability { file.durability }

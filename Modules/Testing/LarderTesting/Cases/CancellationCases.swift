@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 extension CaseList {
   mutating func addCancellationCases() {
@@ -49,7 +48,7 @@ extension CaseList {
       var store = try await trial.open()
       let open = store
       let hasWritten = Flag()
-      let returned = Mutex<Int64>(0)
+      let returned = Locked<Int64>(0)
       let task = Task {
         defer { hasWritten.raise() }
         for round in 1...1_000 {

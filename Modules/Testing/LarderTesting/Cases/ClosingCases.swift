@@ -1,6 +1,5 @@
 import Dispatch
 import Larder
-import Synchronization
 
 extension CaseList {
   /// Adds the cases about operations during closing, and about invalid calls after closing.
@@ -36,7 +35,7 @@ extension CaseList {
     ) { store, trial in
       let (closing, threads, begun) = (Closing(of: store), SeparateThreads(), DispatchGroup())
       let calls = MeetingCall<Store>.all
-      let tasks = Mutex<[(MeetingCall<Store>, Task<Bool, any Error>)]>([])
+      let tasks = Locked<[(MeetingCall<Store>, Task<Bool, any Error>)]>([])
       @Sendable func start(_ calls: [MeetingCall<Store>]) {
         for call in calls {
           begun.enter()
@@ -207,7 +206,7 @@ private final class Closing<Store: DataStore>: Sendable {
   private let store: Store
   private let threads = SeparateThreads()
   private let (isCalled, hasReturned, early) = (Flag(), Flag(), Flag())
-  private let task = Mutex<Task<Void, any Error>?>(nil)
+  private let task = Locked<Task<Void, any Error>?>(nil)
 
   init(of store: Store) {
     self.store = store

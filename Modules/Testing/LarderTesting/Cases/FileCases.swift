@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 extension CaseList {
   /// Adds the cases about stores with files: read-only access, files that are replaced while open, and concurrent
@@ -14,7 +13,7 @@ extension CaseList {
     ) { trial in
       for _ in 0..<4 {
         let location = try trial.anotherLocation()
-        let opened = Mutex<[Store]>([])
+        let opened = Locked<[Store]>([])
         try await concurrently(4) { _ in
           guard let store = try await trial.openUnlessRefused(at: location, with: [.locked]) else { return }
           opened.withLock { $0.append(store) }

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 extension CaseList {
   /// Adds the cases about the observation of a store through `AnyDataStore.observation`.
@@ -80,7 +79,7 @@ extension CaseList {
       try expect("whether the update is reported", reports.take().isEmpty, equals: false)
     }
     add("262", "an observation that begins during a write reports it", keys: ["a"]) { observed, _ in
-      let begun = Mutex<Reports?>(nil)
+      let begun = Locked<Reports?>(nil)
       try await observed.store.update("a") { slot in
         slot = "new"
         let reports = Reports(of: .only("a"), in: observed.observation)
@@ -146,7 +145,7 @@ extension CaseList {
     }
     add("266", "observers that begin while values are written miss none", keys: []) { observed, _ in
       let last = SampleValue(integer: 24)
-      let followers = Mutex<[Follower<SampleValue??>]>([])
+      let followers = Locked<[Follower<SampleValue??>]>([])
       for number in 1...last.integer {
         async let written: Void = observed.store.setValue(SampleValue(integer: number), forKey: "a")
         if number.isMultiple(of: 4) {
@@ -249,7 +248,7 @@ private final class Reports: Sendable {
 
   /// Shared with the observer, which must not hold its own observation.
   private final class Record: Sendable {
-    let state = Mutex(State())
+    let state = Locked(State())
   }
 
   private let record: Record

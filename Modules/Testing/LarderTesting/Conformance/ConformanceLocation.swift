@@ -5,7 +5,6 @@ import Foundation
 #endif
 public import Larder
 import LarderFiles
-import Synchronization
 
 /// The place for the data of one store in a conformance case: a fresh temporary folder, and objects in memory.
 ///
@@ -18,8 +17,8 @@ public final class ConformanceLocation: Sendable {
   /// The access to open the store with, which is `StoreAccess.readWrite` except in the cases about read-only access.
   public var access: StoreAccess { openedAccess.withLock { $0 } }
 
-  private let openedAccess = Mutex(StoreAccess.readWrite)
-  private let objects = Mutex<[String: any Sendable]>([:])
+  private let openedAccess = Locked(StoreAccess.readWrite)
+  private let objects = Locked<[String: any Sendable]>([:])
 
   /// Runs a closure with another ``access``.
   func opening<Result>(for access: StoreAccess, _ body: () async throws -> Result) async rethrows -> Result {

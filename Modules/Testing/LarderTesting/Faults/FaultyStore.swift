@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A decorator that makes a store fail, wait and yield on demand, for testing code that uses a store.
 ///
@@ -27,7 +26,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   public let base: Base
 
   private let clock: any Clock<Duration>
-  private let plan: Mutex<FaultPlan>
+  private let plan: Locked<FaultPlan>
   /// The suspended operations with their kinds.
   private let suspended = SuspendedTasks<StoreOperation>()
 
@@ -40,7 +39,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   public init(_ base: Base, plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()) {
     self.base = base
     self.clock = clock
-    self.plan = Mutex(plan)
+    self.plan = Locked(plan)
   }
 
   // MARK: Faults

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 extension HistoryTrial {
   /// Runs rounds of random steps in several tasks that use one store concurrently.
@@ -49,7 +48,7 @@ private struct Recorder: Sendable {
   private let events = Tally()
 
   func record(_ plan: ConcurrentPlan) async throws -> ConcurrentHistory {
-    let operations = Mutex<[ConcurrentOperation]>([])
+    let operations = Locked<[ConcurrentOperation]>([])
     @Sendable func run(_ moves: [ConcurrentPlan.Move], task: Int) async throws {
       for move in moves {
         for _ in 0..<move.yields { await Task.yield() }

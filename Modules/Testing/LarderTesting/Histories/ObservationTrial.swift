@@ -1,5 +1,4 @@
 package import Larder
-import Synchronization
 
 /// A trial that runs random writers and observers of a store concurrently.
 ///
@@ -59,7 +58,7 @@ package struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Va
   }
 
   private func runHistory(using generator: inout SeededGenerator) async throws {
-    let observers = Mutex((0..<4).map { _ in observer(using: &generator) })
+    let observers = Locked((0..<4).map { _ in observer(using: &generator) })
     let cancelled = (0..<2).map { _ in observer(using: &generator) }
     let seeds = (0..<4).map { _ in generator.next() }
     // Some observers begin and others are cancelled while the writers run.

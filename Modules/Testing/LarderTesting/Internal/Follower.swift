@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A task that follows a sequence, and the elements that it has seen but the case has not.
 ///

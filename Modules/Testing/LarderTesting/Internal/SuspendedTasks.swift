@@ -1,4 +1,4 @@
-import Synchronization
+import Larder
 
 /// Tasks that are suspended until they are resumed or cancelled, and callers that wait for such tasks.
 ///
@@ -31,7 +31,7 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
     }
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// The tags of the suspended tasks, in the order in which they were suspended.
   var tags: [Tag] { state.withLock { $0.waiters.compactMap(\.tag) } }

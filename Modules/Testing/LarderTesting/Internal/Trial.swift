@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// The store that a suite checks, and the settings of the suite.
 struct SuiteSettings<Store: DataStore>: Sendable where Store.Value == SampleValue? {
@@ -20,15 +19,15 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   let location: ConformanceLocation
   private let settings: SuiteSettings<Store>
   private let purpose: String
-  private let stores = Mutex<[Store]>([])
-  private let locations: Mutex<[ConformanceLocation]>
+  private let stores = Locked<[Store]>([])
+  private let locations: Locked<[ConformanceLocation]>
 
   init(_ settings: SuiteSettings<Store>, purpose: String) throws {
     let location = try ConformanceLocation()
     self.location = location
     self.settings = settings
     self.purpose = purpose
-    locations = Mutex([location])
+    locations = Locked([location])
   }
 
   /// Runs a case, closes its stores, and removes its locations.

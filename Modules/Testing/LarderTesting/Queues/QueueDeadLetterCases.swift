@@ -1,10 +1,9 @@
 import Larder
-import Synchronization
 
 extension CaseList where Store: DurableQueue {
   mutating func addDeadLetterCases() {
     add("440", "an item becomes a dead letter when it is released after its last delivery") { queue, trial in
-      let reports = Mutex<[QueueDeath]>([])
+      let reports = Locked<[QueueDeath]>([])
       let observation = queue.observeDeaths { death in reports.withLock { $0.append(death) } }
       let item = try await queue.enqueue(.number(1), id: "a")
       try await queue.enqueue(.number(2))

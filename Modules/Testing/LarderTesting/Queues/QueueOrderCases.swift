@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 extension CaseList where Store: DurableQueue {
   /// The cases about priorities and groups.
@@ -139,7 +138,7 @@ private final class GroupOrder: Sendable {
     var running: [Int64: StoreKey] = [:]
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   func begin(_ number: Int64, in group: StoreKey?) throws {
     guard let group else { throw Mismatch(subject: "the group of item \(number)", expected: "a group", got: "nil") }

@@ -1,11 +1,10 @@
 import Larder
-import Synchronization
 
 extension CaseList where Store: DurableQueue {
   mutating func addWaitingCases() {
     add("450", "a waiting consumer receives an item when it is enqueued, and each item goes to one consumer") {
       queue, _ in
-      let received = Mutex<[Int64]>([])
+      let received = Locked<[Int64]>([])
       try await concurrently(6) { index in
         guard index == 5 else {
           let delivery = try await queue.nextDelivery(lease: .seconds(60)).get()

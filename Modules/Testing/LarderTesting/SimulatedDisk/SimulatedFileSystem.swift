@@ -1,5 +1,5 @@
+import Larder
 public import LarderFiles
-import Synchronization
 
 /// An in-memory file system that fails and loses power as real ones do, at any operation, controlled by a seed.
 ///
@@ -27,13 +27,13 @@ import Synchronization
 /// The file system starts with an empty directory "/" and has no symbolic or hard links. You can use it from several
 /// threads at the same time.
 public final class SimulatedFileSystem: FileSystem {
-  private let disk: Mutex<SimulatedDisk>
+  private let disk: Locked<SimulatedDisk>
 
   /// Creates an empty file system.
   ///
   /// - Parameter seed: The seed of all random decisions.
   public init(seed: UInt64) {
-    disk = Mutex(SimulatedDisk(seed: seed))
+    disk = Locked(SimulatedDisk(seed: seed))
   }
 
   // MARK: Faults

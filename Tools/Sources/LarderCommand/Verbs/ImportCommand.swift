@@ -1,6 +1,5 @@
 import ArgumentParser
 import Larder
-import Synchronization
 
 /// `larder import`.
 struct ImportCommand: AsyncParsableCommand {
@@ -50,7 +49,7 @@ struct ImportCommand: AsyncParsableCommand {
     // Read before the store is opened, so that a missing file or a bad first line creates no store.
     let first = try firstEntryLine(of: &lines, progress: &progress)
     // Batches that are being written can be committed, too.
-    let committed = Mutex(0)
+    let committed = Locked(0)
     let interruption = Interruption {
       "Committed at least \(EntryCount.text(committed.withLock { $0 })); import again to continue."
     }

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderExpiry
-import Synchronization
 
 /// `larder watch`.
 struct WatchCommand: AsyncParsableCommand {
@@ -74,7 +73,7 @@ struct WatchCommand: AsyncParsableCommand {
   ) async throws -> Int32? {
     // One pending wake is enough, because each reading finds all changes before it.
     let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let arrived = Mutex<Int32?>(nil)
+    let arrived = Locked<Int32?>(nil)
     let signals = SignalHandler([SIGINT, SIGTERM]) { number in
       let isFirst = arrived.withLock { arrived in
         defer { arrived = number }

@@ -4,7 +4,6 @@ import Larder
 import LarderHTTPCache
 import LarderJSON
 import LarderLMDB
-import Synchronization
 import Testing
 
 @testable import LarderCommand
@@ -223,7 +222,7 @@ import Testing
       configuration.retention = .zero
       let cache = try await HTTPCache(store, configuration: configuration)
       let body = String(repeating: "x", count: 2_000_000)
-      let isDone = Mutex(false)
+      let isDone = Locked(false)
       async let written: Void = {
         defer { isDone.withLock { $0 = true } }
         for number in 0..<60 {

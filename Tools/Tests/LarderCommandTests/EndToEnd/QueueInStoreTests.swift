@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderLMDB
 import LarderStoreQueue
-import Synchronization
 import Testing
 
 @testable import LarderCommand
@@ -147,7 +146,7 @@ import Testing
 
   @Test func onlyOldDeadLettersExpire() async throws {
     let start = Date(timeIntervalSince1970: 1_800_000_000)
-    let now = Mutex(start)
+    let now = Locked(start)
     let queue = try await StoreQueue(
       MemoryStore<[UInt8]>(), prefix: "q", codec: JSONTextCodec(),
       configuration: StoreQueueConfiguration(maximumDeliveries: 1),

@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import Synchronization
 import Testing
 
 @testable import LarderCommand
@@ -21,7 +20,7 @@ import Testing
   /// A running `larder watch`.
   private final class Watch: Sendable {
     private let process = Process()
-    private let lines: Mutex<AsyncStream<String>.Iterator>
+    private let lines: Locked<AsyncStream<String>.Iterator>
     private let ended: AsyncStream<Never>
     private let errors: String
 
@@ -42,7 +41,7 @@ import Testing
       self.ended = ended
       process.terminationHandler = { _ in end.finish() }
       let (lines, line) = AsyncStream.makeStream(of: String.self)
-      self.lines = Mutex(lines.makeAsyncIterator())
+      self.lines = Locked(lines.makeAsyncIterator())
       try process.run()
       let input = pipe.fileHandleForReading
       Thread.detachNewThread {
@@ -146,7 +145,7 @@ import Testing
     let watch = try Watch([store], folder)
     // The watch may not have begun, so the value is set anew until a line arrives.
     async let first = watch.next()
-    let isFound = Mutex(false)
+    let isFound = Locked(false)
     let writer = Task {
       var number = 1
       while !isFound.withLock({ $0 }) {

@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A store in memory that records its use, can refuse writes, and has no maintenance.
 final class WatchedStore: DataStore {
@@ -14,7 +13,7 @@ final class WatchedStore: DataStore {
   }
 
   private let base = MemoryStore<JSONText>(name: "watched")
-  let notes = Mutex(Notes())
+  let notes = Locked(Notes())
   var information: StoreInformation { base.information }
 
   func value(forKey key: StoreKey) throws -> JSONText? { try base.value(forKey: key) }

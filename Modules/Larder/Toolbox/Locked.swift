@@ -1,0 +1,71 @@
+public import Synchronization
+
+/// A value that one thread at a time can use, behind a lock.
+///
+/// Use it in place of the standard library's `Mutex`, which it wraps, in stores, decorators and programs:
+///
+/// ```swift
+/// final class HitCounter: Sendable {
+///   private let hits = Locked<[StoreKey: Int]>([:])
+///
+///   func record(_ key: StoreKey) {
+///     hits.withLock { $0[key, default: 0] += 1 }
+///   }
+/// }
+/// ```
+///
+/// A `Mutex` on Linux stores the identifier of the thread that holds it, and reads it from a thread-local variable in code
+/// that the compiler inlines into the caller. In a release build of an asynchronous function, the optimizer can compute the
+/// address of this variable before an `await` and use it afterwards, on another thread (Swift 6.3). The lock then belongs to
+/// the wrong thread, and the process ends with "Call to unlock Mutex on a thread which hasn't acquired the lock", or another
+/// thread waits forever. The methods of this type are never inlined, so that a call starts and ends on one thread. The
+/// optimizer can still inline the closure into a copy of the method that it makes for the closure.
+///
+/// Waiting for the lock blocks the thread, so hold it only for short work on memory. The closure must not call code of a
+/// user, and it must not use the lock again, which ends the process. Release large values after the call:
+///
+/// ```swift
+/// let removed = entries.withLock { entries in
+///   defer { entries = [:] }
+///   return entries
+/// }
+/// // The values in `removed` are released here, where no other thread waits.
+/// ```
+public struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
+  @usableFromInline
+  let mutex: Mutex<Value>
+
+  /// Creates a lock that no thread holds, around a value.
+  ///
+  /// - Parameter value: The initial value.
+  @inlinable
+  public init(_ value: consuming sending Value) {
+    mutex = Mutex(value)
+  }
+
+  /// Waits for the lock, and runs a closure with the value.
+  ///
+  /// - Parameter body: A closure that reads and changes the value.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws. Its changes to the value remain.
+  @inlinable
+  @inline(never)
+  public borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    _ body: (inout sending Value) throws(Failure) -> sending Result
+  ) throws(Failure) -> sending Result {
+    try mutex.withLock(body)
+  }
+
+  /// Runs a closure with the value, if no thread holds the lock.
+  ///
+  /// - Parameter body: A closure that reads and changes the value.
+  /// - Returns: The result of `body`, or `nil` if a thread holds the lock.
+  /// - Throws: The error that `body` throws. Its changes to the value remain.
+  @inlinable
+  @inline(never)
+  public borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+    _ body: (inout sending Value) throws(Failure) -> sending Result
+  ) throws(Failure) -> sending Result? {
+    try mutex.withLockIfAvailable(body)
+  }
+}
