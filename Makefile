@@ -57,6 +57,7 @@ set-up-build:
 # The proofs that use modules of the root follow it directly, because the nested packages compile them with other options.
 test: set-up ## Run every test, including those of the nested packages, and verify the promises to dependants.
 	LARDER_ROUNDS=4 LARDER_PYTHON="$$(Scripts/set-up-python)" Scripts/run-tests $(TRAITS)
+	Scripts/prove-no-stale-threads
 	Scripts/prove-no-escape
 	Scripts/prove-warnings
 	Scripts/prove-static-archive

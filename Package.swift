@@ -204,7 +204,7 @@ let package = Package(
 
     // All test targets become one program, so this target serves all of them.
     .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
+    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting", "TestSupport"]),
     .testTarget(

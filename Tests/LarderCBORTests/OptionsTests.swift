@@ -80,6 +80,43 @@ extension CodingUserInfoKey {
     #expect(try Coding.decoded(Signed.self, Coding.encoded(signed)).author == "none read none")
   }
 
+  /// The coders of a value that has ended.
+  private final class KeptCoders: @unchecked Sendable {
+    // Proof for @unchecked: the test uses it on one thread.
+    var decoder: (any Decoder)?
+    var encoder: (any Encoder)?
+  }
+
+  /// A type that keeps its coders, or that looks at those that another value has kept.
+  private struct Keeping: Codable, Sendable {
+    init() {}
+    init(from decoder: any Decoder) throws {
+      guard let kept = decoder.userInfo[.author] as? KeptCoders else { return }
+      if let earlier = kept.decoder {
+        #expect(earlier.userInfo.isEmpty)
+      } else {
+        kept.decoder = decoder
+      }
+    }
+    func encode(to encoder: any Encoder) throws {
+      guard let kept = encoder.userInfo[.author] as? KeptCoders else { return }
+      if let earlier = kept.encoder {
+        #expect(earlier.userInfo.isEmpty)
+      } else {
+        kept.encoder = encoder
+      }
+    }
+  }
+
+  /// The next value may use the state of a kept coder, on another thread.
+  @Test func aKeptCoderHasNoUserInfoOfTheNextValue() throws {
+    let kept = KeptCoders()
+    let codec: CBORCodec<Keeping> = .cbor(options: CBOROptions(userInfo: [.author: kept]))
+    for _ in 0..<2 { _ = try Coding.decoded(Coding.encoded(Keeping(), codec), codec) }
+    #expect(try #require(kept.decoder).userInfo.isEmpty)
+    #expect(try #require(kept.encoder).userInfo.isEmpty)
+  }
+
   @Test func keysAreSorted() throws {
     struct Inner: Codable, Sendable, Equatable { var bb = 1, b = [["z": 1, "y": 2]], a: Int? = 3 }
     struct Fields: Codable, Sendable, Equatable { var z = Inner(), a = [Inner()], last = [1: Inner()] }

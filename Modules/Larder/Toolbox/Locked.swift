@@ -18,8 +18,7 @@ public import Synchronization
 /// that the compiler inlines into the caller. In a release build of an asynchronous function, the optimizer can compute the
 /// address of this variable before an `await` and use it afterwards, on another thread (Swift 6.3). The lock then belongs to
 /// the wrong thread, and the process ends with "Call to unlock Mutex on a thread which hasn't acquired the lock", or another
-/// thread waits forever. The methods of this type are never inlined, so that a call starts and ends on one thread. The
-/// optimizer can still inline the closure into a copy of the method that it makes for the closure.
+/// thread waits forever. In this type, the code that reads the thread is never inlined, while the closure can be.
 ///
 /// Waiting for the lock blocks the thread, so hold it only for short work on memory. The closure must not call code of a
 /// user, and it must not use the lock again, which ends the process. Release large values after the call:
@@ -31,16 +30,20 @@ public import Synchronization
 /// }
 /// // The values in `removed` are released here, where no other thread waits.
 /// ```
-public struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
+public struct Locked<Value: ~Copyable>: ~Copyable {
   @usableFromInline
-  let mutex: Mutex<Value>
+  let lock = ThreadLock()
+
+  // The storage of the standard library's own `Mutex`, which has no other type for memory that a constant can change.
+  @usableFromInline
+  let cell: _Cell<Value>
 
   /// Creates a lock that no thread holds, around a value.
   ///
   /// - Parameter value: The initial value.
   @inlinable
   public init(_ value: consuming sending Value) {
-    mutex = Mutex(value)
+    cell = _Cell(value)
   }
 
   /// Waits for the lock, and runs a closure with the value.
@@ -49,11 +52,13 @@ public struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws. Its changes to the value remain.
   @inlinable
-  @inline(never)
+  @inline(__always)
   public borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
-    try mutex.withLock(body)
+    lock.lock()
+    defer { lock.unlock() }
+    return try body(&cell._address.pointee)
   }
 
   /// Runs a closure with the value, if no thread holds the lock.
@@ -62,10 +67,45 @@ public struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
   /// - Returns: The result of `body`, or `nil` if a thread holds the lock.
   /// - Throws: The error that `body` throws. Its changes to the value remain.
   @inlinable
-  @inline(never)
+  @inline(__always)
   public borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result? {
-    try mutex.withLockIfAvailable(body)
+    guard lock.lockIfAvailable() else { return nil }
+    defer { lock.unlock() }
+    return try body(&cell._address.pointee)
+  }
+}
+
+// Proof for @unchecked: the value is reached only by closures that run while the thread holds the lock, and a value or a
+// result that crosses the border of the lock is `sending`, so that no other reference to it exists.
+extension Locked: @unchecked Sendable where Value: ~Copyable {}
+
+/// A lock whose operations are never inlined.
+///
+/// They have no inlinable body, and `@inline(never)` prevents that the optimizer inlines them inside of this module.
+@usableFromInline
+struct ThreadLock: ~Copyable, Sendable {
+  private let mutex = Mutex(())
+
+  @usableFromInline
+  init() {}
+
+  @usableFromInline
+  @inline(never)
+  borrowing func lock() {
+    mutex._unsafeLock()
+  }
+
+  @usableFromInline
+  @inline(never)
+  borrowing func lockIfAvailable() -> Bool {
+    mutex._unsafeTryLock()
+  }
+
+  @usableFromInline
+  @inline(never)
+  borrowing func unlock() {
+    mutex._unsafeUnlock()
   }
 }

@@ -20,7 +20,8 @@ struct DecodingHandle: BitwiseCopyable {
 extension DecodingHandle: Decoder {
   var codingPath: [any CodingKey] { state.path(to: self) }
 
-  var userInfo: [CodingUserInfoKey: Any] { state.reader?.pointee.userInfo ?? [:] }
+  /// Empty once the value of this decoder is finished, because another thread may use its state by then.
+  var userInfo: [CodingUserInfoKey: Any] { state.isLevel(self) ? state.reader?.pointee.userInfo ?? [:] : [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
     try state.keyedContainer(self, keyedBy: type)

@@ -43,7 +43,8 @@ struct EncodingHandle: BitwiseCopyable {
 extension EncodingHandle: Encoder {
   var codingPath: [any CodingKey] { state.path(to: self) }
 
-  var userInfo: [CodingUserInfoKey: Any] { state.writer?.pointee.userInfo ?? [:] }
+  /// Empty once the value of this encoder is finished, because another thread may use its state by then.
+  var userInfo: [CodingUserInfoKey: Any] { state.isLevel(self) ? state.writer?.pointee.userInfo ?? [:] : [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
     let handle = state.container(.map, self)

@@ -104,7 +104,7 @@ extension EncodingState {
   }
 
   /// Returns whether the level of a handle still exists.
-  private func isLevel(_ handle: EncodingHandle) -> Bool {
+  func isLevel(_ handle: EncodingHandle) -> Bool {
     guard handle.index < levelCount else { return false }
     let level = levels + handle.index
     return level.pointee.id == handle.id || level.pointee.containerID == handle.id

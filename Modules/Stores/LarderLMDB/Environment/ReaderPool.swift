@@ -297,12 +297,18 @@ struct ThreadIdentity: Hashable {
   private let bits: UInt
 
   /// The calling thread.
+  ///
+  /// C declares `pthread_self` as a function without effects. The optimizer would therefore use the result of one call in
+  /// all of an asynchronous function, also after it continues on another thread. It would find out that a property which
+  /// only calls this function has no effects either, so it must not optimize the property at all.
   static var current: ThreadIdentity {
-    #if canImport(Darwin)
-    ThreadIdentity(bits: UInt(bitPattern: pthread_self()))
-    #else
-    ThreadIdentity(bits: UInt(pthread_self()))
-    #endif
+    @inline(never) @_optimize(none) get {
+      #if canImport(Darwin)
+      ThreadIdentity(bits: UInt(bitPattern: pthread_self()))
+      #else
+      ThreadIdentity(bits: UInt(pthread_self()))
+      #endif
+    }
   }
 
   /// A hash that is spread evenly over threads, and not negative.

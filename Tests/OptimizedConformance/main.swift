@@ -1,0 +1,86 @@
+// The public suites over stores, decorators and queues in a release build, as a program of a user contains them: with other
+// inlining than a build for tests, which lets tests see internal declarations. `Scripts/prove-isolation` builds and runs it,
+// together with the store of the guide to writing a store.
+
+import Larder
+import LarderBatching
+import LarderBounded
+import LarderCBOR
+import LarderCache
+import LarderExpiry
+import LarderIndexes
+import LarderJSON
+import LarderMirror
+import LarderObservation
+import LarderQueue
+import LarderStoreQueue
+import LarderTesting
+
+/// A base that repeatedly yields to other tasks, so that operations interleave.
+func yielding<Value: Sendable>(_ type: Value.Type) -> FaultyStore<MemoryStore<Value>> {
+  var plan = FaultPlan()
+  plan.schedule(.yields(upTo: 3), probability: 1)
+  return MemoryStore<Value>().faulty(plan: plan)
+}
+
+let inMemory: StoreCapabilities = [.persistence, .encoding]
+let day = TimeToLive.limited(.seconds(86_400))
+
+let stores = [
+  ConformanceSuite(named: "the store of the guide", lacking: .observation, rounds: 4) { location in
+    try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: .json(), access: location.access)
+  },
+  ConformanceSuite(named: "a stack over JSONFileStore", lacking: .keysWithoutValues, rounds: 4) { location in
+    try await JSONFileStore(
+      path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
+      access: location.access
+    ).batched().cached().expiring(day).observable()
+  },
+  ConformanceSuite(
+    named: "a stack with write-behind", lacking: inMemory.union([.keysWithoutValues, .acknowledgedPersistence]), rounds: 4
+  ) { _ in
+    yielding(Expiring<SampleValue?>.self).observable().cached().writeBehind(maximumAge: .microseconds(200)).expiring(day)
+  },
+  ConformanceSuite(
+    named: "BoundedStore", lacking: .persistence, rounds: 4, maximumKeyLength: StoreKey.maximumLength - 11
+  ) { _ in
+    try await yielding([UInt8].self).observable().bounded(bytes: .max).typed(SampleValue?.self, codec: .json())
+  },
+  ConformanceSuite(
+    named: "IndexedStore", lacking: .persistence, rounds: 4, maximumKeyLength: StoreKey.maximumLength - 2
+  ) { _ in
+    let byInteger = StoreIndex<SampleValue?>("integer") { key, value in key.count <= 200 ? [[value?.integer]] : [] }
+    return try await yielding([UInt8].self).observable().indexed(by: [byInteger], codec: .cbor(SampleValue?.self))
+  },
+  ConformanceSuite(named: "MirroredStore", lacking: inMemory, rounds: 4) { _ in
+    try MirroredStore(primary: yielding(SampleValue?.self), secondary: yielding(SampleValue?.self)).observable()
+  },
+]
+
+let queues = [
+  QueueConformanceSuite(named: "QueueStore", rounds: 4) { location in
+    try await QueueStore<SampleValue?>(
+      path: location.files.path("queue"), codec: .cbor(),
+      configuration: QueueConfiguration(
+        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
+        duplicateWindow: location.duplicateWindow),
+      durability: .buffered, clock: location.clock, now: { location.clock.date })
+  },
+  QueueConformanceSuite(named: "StoreQueue", lacking: .persistence, rounds: 4) { location in
+    try await StoreQueue(
+      yielding([UInt8].self), prefix: "queue/", codec: .cbor(SampleValue?.self),
+      configuration: StoreQueueConfiguration(
+        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
+        duplicateWindow: location.duplicateWindow),
+      clock: location.clock, now: { location.clock.date })
+  },
+]
+
+/// The reports of all suites, which run at the same time.
+let reports = try await withThrowingTaskGroup(of: (String, ConformanceReport).self) { group in
+  for suite in stores { group.addTask { try await (suite.name, suite.run()) } }
+  for suite in queues { group.addTask { try await (suite.name, suite.run()) } }
+  return try await group.reduce(into: []) { $0.append($1) }
+}
+for (name, report) in reports where !report.failures.isEmpty || report.passed.isEmpty { print("\(name): \(report)") }
+print("\(reports.count) suites")
