@@ -189,7 +189,7 @@ let package = Package(
     .target(
       name: "LarderHTTPClient",
       dependencies: [
-        "LarderHTTPCache",
+        "Larder", "LarderHTTPCache",
         .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["HTTPClient"])),
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HTTPClient"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPClient"])),
@@ -204,7 +204,9 @@ let package = Package(
 
     // All test targets become one program, so this target serves all of them.
     .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
+    .testTarget(
+      name: "LarderTests",
+      dependencies: ["Larder", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting", "TestSupport"]),
     .testTarget(

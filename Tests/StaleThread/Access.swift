@@ -12,11 +12,14 @@
 
 import Synchronization
 
+/// A number that a function changes while a closure runs.
 public final class Access: Sendable {
   private let value = Mutex(0)
 
+  /// Creates the number.
   public init() {}
 
+  /// Runs a closure with the changed number.
   public func changing<Result>(_ body: () async throws -> Result) async rethrows -> Result {
     value.withLock { $0 = 1 }
     defer { value.withLock { $0 = 0 } }
