@@ -49,15 +49,13 @@ extension Database {
 
   /// The version of what this connection sees of the tables and their records.
   ///
-  /// It changes when another connection has committed, and when this one changes a table, a trigger or an index.
+  /// It changes when another connection has committed, and when this one changes a table.
   var contentVersion: ContentVersion {
     get throws {
       func number(_ pragma: String) throws -> Int64 {
-        try Int64.fetchOne(cachedStatement(sql: "PRAGMA \(pragma)")) ?? 0
+        try Int64.fetchOne(cachedStatement(sql: "PRAGMA main.\(pragma)")) ?? 0
       }
-      return ContentVersion(
-        data: try number("main.data_version"), schema: try number("main.schema_version"),
-        temporarySchema: try number("temp.schema_version"))
+      return ContentVersion(data: try number("data_version"), schema: try number("schema_version"))
     }
   }
 
@@ -91,13 +89,38 @@ extension Database {
       throw error
     }
   }
+
+  /// Runs a closure in a savepoint of the open transaction.
+  ///
+  /// An error undoes what the closure has changed. If that fails, as in a task that is cancelled, or if SQLite has ended the
+  /// savepoint already, the whole transaction is rolled back.
+  ///
+  /// Unlike `inSavepoint`, it keeps the statements compiled, which takes a fraction of the time.
+  ///
+  /// - Throws: The error that `body` throws; the errors of the connection.
+  func inStoreSavepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    try cachedStatement(sql: "SAVEPOINT larder").execute()
+    do {
+      let result = try body()
+      try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
+      return result
+    } catch {
+      do {
+        try cachedStatement(sql: "ROLLBACK TO SAVEPOINT larder").execute()
+        try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
+      } catch {
+        // The first error matters more than a failure to end the transaction.
+        if isInsideTransaction { try? rollback() }
+      }
+      throw error
+    }
+  }
 }
 
 /// The version of what a connection sees of the tables and their records.
 struct ContentVersion: Sendable, Equatable {
   let data: Int64
   let schema: Int64
-  let temporarySchema: Int64
 }
 
 /// The error of a transaction that could not be committed.
@@ -173,10 +196,17 @@ struct GRDBSettings: Sendable {
           + "cannot be made durable")
     }
     let fileSystem = POSIXFileSystem()
-    // SQLite syncs the database file itself. A commit ends in the log, or with the end or the removal of the journal.
-    let latest = ["wal": file + "-wal", "truncate": file + "-journal", "persist": file + "-journal"][journalMode]
-    do {
-      if let latest, try fileSystem.attributes(at: latest) != nil { try fileSystem.synchronizeFile(at: latest) }
+    do throws(FileError) {
+      // SQLite syncs the database file itself. A commit ends in the log, or with the end or the removal of the journal. Both
+      // are looked for, because another process may have changed the journal mode.
+      for path in [file + "-wal", file + "-journal"] where try fileSystem.attributes(at: path) != nil {
+        do throws(FileError) {
+          try fileSystem.synchronizeFile(at: path)
+        } catch {
+          // A commit may have removed the journal in the meantime, as the folder tells.
+          guard try fileSystem.attributes(at: path) == nil else { throw error }
+        }
+      }
       try fileSystem.synchronizeDirectory(at: FilePaths.split(file).directory)
     } catch {
       throw StoreError(
@@ -186,6 +216,18 @@ struct GRDBSettings: Sendable {
 }
 
 extension GRDBSettings {
+  /// Returns the database file for later comparisons, or an empty list if there is none that the file system knows.
+  func openedFiles(store: String) throws -> OpenedFiles {
+    var files = OpenedFiles()
+    guard !isInMemory else { return files }
+    do {
+      if let identity = try POSIXFileSystem().identity(at: file) { files.note(identity, at: file, as: .data) }
+    } catch {
+      throw StoreError(error, during: .open, store: store, message: "the file of the database cannot be examined")
+    }
+    return files
+  }
+
   /// Returns the size of the log, in bytes, or 0 if there is none.
   func logSize(store: String) throws -> Int64 {
     do {
@@ -215,7 +257,7 @@ extension StoreError {
   ///
   /// - Parameters:
   ///   - error: The error. Any error other than a `DatabaseError` is returned as it is; a `BodyError` and a
-  ///     `CommitFailure` are unwrapped.
+  ///     `CommitFailure` are unwrapped, and an `IgnoredChange` is described.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure, to which SQLite's own is added.
@@ -224,6 +266,13 @@ extension StoreError {
     _ error: any Error, during operation: StoreOperation, store: String, _ message: String, isWrite: Bool = false
   ) -> any Error {
     if let error = error as? BodyError { return error.error }
+    if error is IgnoredChange {
+      return StoreError(
+        .notPermitted, during: operation, store: store,
+        message:
+          "the database ignored a change of an entry without an error; look for a trigger with RAISE(IGNORE) on the "
+          + "table of the store")
+    }
     let commitFailure = error as? CommitFailure
     guard let error = (commitFailure?.error ?? error) as? DatabaseError else { return commitFailure?.error ?? error }
     if error.resultCode == .SQLITE_MISUSE {

@@ -1,4 +1,5 @@
 #if GRDB
+import Foundation
 import GRDB
 import Larder
 import LarderSQLiteFormat
@@ -6,8 +7,11 @@ import LarderSQLiteFormat
 /// Records the changes of a table in the running transaction, and reports them to the observers of a store once it is
 /// committed.
 ///
-/// GRDB tells how many rows a statement has changed, but not their keys. The store tells the keys of its own changes. If
-/// more rows were changed than the store knows of, such as by a trigger or by SQL of the program, all keys are reported.
+/// The store tells the keys of its own changes. GRDB asks before each statement whether the changes of a table are observed,
+/// which tells of statements of the program: after them, all keys are reported. While somebody observes, GRDB also tells how
+/// many rows a statement of the store has changed. If they are more than the store knows of, a trigger has changed others,
+/// and all keys are reported too. Without an observer, SQLite can remove all rows at once, and GRDB collects no rows while a
+/// savepoint is open.
 final class GRDBRecorder: TransactionObserver, Sendable {
   /// The observers of the store.
   let observers = StoreObservers()
@@ -22,22 +26,23 @@ final class GRDBRecorder: TransactionObserver, Sendable {
     /// Whether the store is writing at the moment.
     var isOwn = false
 
-    /// The number of rows that were changed since the store began to write.
-    var rowCount = 0
+    /// The number of rows that the store has written, less those that GRDB has reported, since the store began to write.
+    var missingRowCount = 0
 
     /// The last comparison of the table with its record, or `nil` if it has to be made again.
-    var confirmation: Confirmation?
+    var comparison: Comparison?
 
     /// Whether the store has changed its record in this transaction, which a savepoint can undo.
     var hasChangedRecord = false
   }
 
   /// A comparison of the table with its record.
-  struct Confirmation: Sendable {
+  private struct Comparison {
+    /// What the connection saw.
     let version: ContentVersion
 
-    /// Whether a trigger, an index or a constraint can refuse a row.
-    let canRefuseRows: Bool
+    /// The date of the running transaction if it was made there, or nothing has changed since.
+    var transaction: Date?
   }
 
   private let state = Locked(State())
@@ -47,31 +52,47 @@ final class GRDBRecorder: TransactionObserver, Sendable {
     self.tableName = tableName
   }
 
-  // MARK: The store's own changes
+  // MARK: Comparing the table with its record
 
-  /// Returns the last comparison of the table with its record, unless something may have changed since.
-  func confirmation(at version: ContentVersion) -> Confirmation? {
-    state.withLock { $0.confirmation?.version == version ? $0.confirmation : nil }
+  /// Returns whether the table was compared with its record in a transaction, or is unchanged since it was.
+  ///
+  /// - Parameters:
+  ///   - transaction: The date of the running transaction.
+  ///   - version: The version of what the connection sees, which is read once for each transaction.
+  func isCompared(in transaction: Date, at version: () throws -> ContentVersion) rethrows -> Bool {
+    let known = state.withLock { state in
+      // GRDB does not report a transaction that SQLite has rolled back after a failed statement.
+      if let earlier = state.comparison?.transaction, earlier != transaction { state = State() }
+      return state.comparison
+    }
+    guard let known else { return false }
+    if known.transaction == transaction { return true }
+    guard try version() == known.version else { return false }
+    state.withLock { $0.comparison?.transaction = transaction }
+    return true
   }
 
   /// Notes that the table was compared with its record.
   ///
   /// - Parameters:
-  ///   - confirmation: The comparison.
+  ///   - transaction: The date of the running transaction.
+  ///   - version: The version of what the connection sees.
   ///   - isChanged: Whether the record was changed.
-  func confirm(_ confirmation: Confirmation, isChanged: Bool) {
+  func noteComparison(in transaction: Date, at version: ContentVersion, isChanged: Bool) {
     state.withLock { state in
       if isChanged { state.hasChangedRecord = true }
-      state.confirmation = state.hasChangedRecord ? nil : confirmation
+      state.comparison = state.hasChangedRecord ? nil : Comparison(version: version, transaction: transaction)
     }
   }
+
+  // MARK: The store's own changes
 
   /// Notes that the store begins to write.
   func begin(_ changes: @autoclosure () -> BoundedChanges) {
     let changes = observers.isEmpty ? nil : changes()
     state.withLock { state in
       state.isOwn = true
-      state.rowCount = 0
+      state.missingRowCount = 0
       if let changes {
         for change in changes.changes { state.changes.append(change) }
       } else {
@@ -82,30 +103,48 @@ final class GRDBRecorder: TransactionObserver, Sendable {
   }
 
   /// Notes how many rows the statements of the store have changed.
-  func verify(rowCount: Int) {
-    state.withLock { if $0.rowCount != rowCount { $0.hasOtherChanges = true } }
+  func noteRows(_ count: Int) {
+    state.withLock { $0.missingRowCount += count }
   }
 
   /// Notes that the store has ended writing.
-  func end() {
-    state.withLock { $0.isOwn = false }
+  ///
+  /// - Parameter isUndone: Whether an error has undone what it wrote.
+  func end(isUndone: Bool) {
+    state.withLock { state in
+      if state.isOwn, !isUndone, state.missingRowCount != 0 { state.hasOtherChanges = true }
+      state.isOwn = false
+    }
   }
 
   // MARK: TransactionObserver
 
+  /// Notes that a statement may change a table, and returns whether GRDB tells of its rows.
+  ///
+  /// GRDB calls it for each kind of change, when it prepares a statement that removes rows and before it runs any statement.
   func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
-    [tableName, StoreCatalog.tableName].contains(eventKind.tableName)
+    switch eventKind.tableName {
+    case tableName:
+      let isOwn = state.withLock { state in
+        if !state.isOwn { state.hasOtherChanges = true }
+        return state.isOwn
+      }
+      return isOwn && !observers.isEmpty
+    case StoreCatalog.tableName:
+      // By another store on this connection, or by the program. The version of the data does not tell.
+      state.withLock { $0.comparison = nil }
+      return false
+    default:
+      return false
+    }
   }
 
   func databaseDidChange(with event: DatabaseEvent) {
     state.withLock { state in
-      if event.tableName == StoreCatalog.tableName {
-        // By another store on this connection, of which the version of the data does not tell.
-        state.confirmation = nil
-      } else if state.isOwn {
-        state.rowCount += 1
+      if state.isOwn {
+        state.missingRowCount -= 1
       } else {
-        // Also changes of the store itself, if GRDB holds them back until a savepoint ends.
+        // A change of the store itself, which GRDB has held back until a savepoint of the program ended.
         state.hasOtherChanges = true
       }
     }
@@ -122,22 +161,22 @@ final class GRDBRecorder: TransactionObserver, Sendable {
   }
 
   func databaseDidCommit(_ db: Database) {
-    let ended = takeState()
+    let ended = takeState { $0.comparison }
     observers.report(ended.hasOtherChanges ? BoundedChanges([.range(.all)]) : ended.changes)
   }
 
   func databaseDidRollback(_ db: Database) {
-    _ = takeState()
+    // The next schema may have the version of the one that was rolled back.
+    _ = takeState { _ in nil }
   }
 
-  /// Returns the state, and begins another transaction.
-  private func takeState() -> State {
+  /// Returns the state, and begins another transaction with a comparison.
+  private func takeState(_ comparison: (State) -> Comparison?) -> State {
     state.withLock { state in
       let ended = state
       state = State()
-      // A transaction that the store itself began is committed while it writes.
-      state.isOwn = ended.isOwn
-      state.confirmation = ended.confirmation
+      state.comparison = comparison(ended)
+      state.comparison?.transaction = nil
       return ended
     }
   }

@@ -256,42 +256,5 @@ extension GRDBStore {
       }
     }
   }
-
-  /// Reads, changes and writes back values.
-  ///
-  /// - Throws: `BodyError` with the error that `body` throws; the errors of the connection.
-  func updateInTransaction<Result>(
-    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
-  ) throws -> Result {
-    let table = rawTable(in: db)
-    let isOwnTransaction = !db.isInsideTransaction
-    func run() throws -> Result {
-      // Before the reads, so that no value is decoded with another codec than wrote it.
-      try confirm(.update, in: db)
-      let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-      var slots = try zip(keys, stored).map { key, bytes in
-        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-      }
-      let result = try BodyError.wrapping { try body(&slots) }
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      // All values are encoded before any is written.
-      let encoded = try keys.indices.map { index in
-        try slots[index].map { value in
-          var bytes: [UInt8] = []
-          try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
-          return bytes[...]
-        }
-      }
-      let changed = keys.indices.filter { encoded[$0] != stored[$0] }
-      guard !changed.isEmpty else { return result }
-      let changes = BoundedChanges(changed.map { .key(keys[$0]) })
-      try change(.update, in: db, changes, isSingle: changed.count == 1, isUndone: isOwnTransaction) { table in
-        try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
-      }
-      return result
-    }
-    // It must begin before the reads.
-    return try isOwnTransaction ? transaction(.update, in: db, run) : run()
-  }
 }
 #endif

@@ -59,9 +59,10 @@ extension GRDBStore: MaintainableStore {
   public func compact() async throws {
     try await run(.compact) {
       try information.checkWritable(for: .compact)
-      let (name, isLogged) = (information.name, settings.journalMode == "wal")
+      let name = information.name
       do {
-        try await writer.barrierWriteWithoutTransaction { db in
+        try await writer.barrierWriteWithoutTransaction { [self] db in
+          try checkFiles(for: .compact)
           let catalog = StoreCatalog(store: name, operation: .compact)
           guard try catalog.hasOnlyStores(on: GRDBConnection(db: db)) else {
             throw StoreError(
@@ -70,8 +71,8 @@ extension GRDBStore: MaintainableStore {
                 + "VACUUM yourself if nothing depends on them")
           }
           try db.execute(sql: "VACUUM")
-          // The file shrinks once the log, which holds the whole copy, is moved into it.
-          if isLogged { _ = try db.checkpoint(.truncate) }
+          // The file shrinks once the log, if there is one, is moved into it. It holds the whole copy.
+          _ = try db.checkpoint(.truncate)
         }
       } catch {
         throw StoreError.replacing(

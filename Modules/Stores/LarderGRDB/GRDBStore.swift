@@ -1,10 +1,8 @@
 #if GRDB
 public import GRDB
 public import Larder
-import LarderCBOR
 import LarderFiles
 import LarderSQLiteFormat
-import Synchronization
 
 /// A store in a table of a database that the program already has open with GRDB, beside the program's own tables.
 ///
@@ -44,14 +42,17 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   let coder: ValueCoder<Value>
   let recorder: GRDBRecorder
 
-  private let codecName: String
-  private let adoptedNames: [String]
+  let codecName: String
+  let adoptedNames: [String]
   let settings: GRDBSettings
-  private let operations = RunningOperations()
+  let operations = RunningOperations()
   private let claim: GRDBClaim
 
+  /// The database file, to detect that another one takes its place.
+  private let openedFiles: OpenedFiles
+
   /// The connection that writes, to detect that a method gets another one.
-  private let writingConnection: ObjectIdentifier
+  let writingConnection: ObjectIdentifier
 
   /// Opens a store, whose table is created if it is missing.
   ///
@@ -77,10 +78,10 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     }
     claim = try GRDBClaim(of: name, in: writer, for: Value.self, store: fullName)
     let recorder = GRDBRecorder(tableName: name)
-    let opened: Opened
+    let opened: OpenedTable
     do {
       opened = try await writer.writeWithoutTransaction { db in
-        let opened = try GRDBStore.open(
+        let opened = try OpenedTable(
           name, codec, mayCreate: createsIfMissing && !isReadOnly, isReadOnly: isReadOnly,
           requiresSynced: requiresSynced, on: db, store: fullName)
         // The database holds it weakly, so it ends together with the store.
@@ -93,56 +94,17 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     settings = opened.settings
     information = StoreInformation(
       name: fullName, durability: settings.durability,
-      sharing: .betweenProcesses, access: isReadOnly ? .readOnly : .readWrite,
+      // Only this process sees a database in memory.
+      sharing: settings.isInMemory ? .exclusive : .betweenProcesses, access: isReadOnly ? .readOnly : .readWrite,
       maximumValueSize: GRDBSettings.maximumValueSize)
     self.writer = writer
     self.recorder = recorder
     table = opened.table
+    openedFiles = opened.files
     writingConnection = opened.connection
     coder = ValueCoder(codec: codec, store: fullName, maximumSize: GRDBSettings.maximumValueSize)
     codecName = codec.name
     adoptedNames = codec.adoptedNames
-  }
-
-  /// The results of opening on the connection that writes.
-  private struct Opened: Sendable {
-    var table: StoreTable
-    var settings: GRDBSettings
-    var connection: ObjectIdentifier
-  }
-
-  private static func open(
-    _ name: String, _ codec: some Codec, mayCreate: Bool, isReadOnly: Bool, requiresSynced: Bool, on db: Database,
-    store: String
-  ) throws -> Opened {
-    try db.checkSQLiteVersion(store: store)
-    let connection = GRDBConnection(db: db)
-    let catalog = StoreCatalog(store: store)
-    let settings = try GRDBSettings(of: connection)
-    guard !requiresSynced || settings.durability == .synced else {
-      throw StoreError(
-        .unsupported, during: .open, store: store,
-        message: "the connection that writes has the journal mode \(settings.journalMode) and synchronous = "
-          + "\(settings.synchronous), so power loss may lose its latest commits; set PRAGMA synchronous = FULL or EXTRA on "
-          + "it, and on Apple systems PRAGMA fullfsync = ON")
-    }
-    func finish(_ table: StoreTable, _ recordedName: String?) throws -> Opened {
-      try catalog.check(table, suits: codec)
-      if let recordedName { try codec.check(recordedName: recordedName, store: store) }
-      return Opened(table: table, settings: settings, connection: ObjectIdentifier(db))
-    }
-    let found = try db.inSnapshot { try catalog.find(name, on: connection) }
-    if let found, isReadOnly || found.record != nil { return try finish(found.table, found.record?.codecName) }
-    guard found != nil || mayCreate else {
-      throw StoreError(.notFound, during: .open, store: store, message: "the database has no store of this name")
-    }
-    let new = found?.table ?? StoreTable(name: name, codec: codec)
-    // A table that the codec cannot use gets no record.
-    try catalog.check(new, suits: codec)
-    return try db.inImmediateTransaction {
-      let created = try catalog.create(new, codecName: codec.name, on: connection)
-      return try finish(created.table, created.codecName)
-    }
   }
 
   // MARK: Reading
@@ -193,9 +155,12 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   func read<Result: Sendable>(
     _ operation: StoreOperation, _ body: @escaping @Sendable (Database) throws -> Result
   ) async throws -> Result {
-    try await run(operation) { [writer] in
+    try await run(operation) { [self] in
       do {
-        return try await writer.read(body)
+        return try await writer.read { [self] db in
+          try checkFiles(for: operation)
+          return try body(db)
+        }
       } catch {
         throw StoreError.replacing(error, during: operation, store: information.name, "the read failed")
       }
@@ -248,13 +213,26 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 
   /// Runs a closure on the connection that writes.
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled before the closure begins; ``StoreError``.
   private func write<Result: Sendable>(
     _ operation: StoreOperation, _ body: @escaping @Sendable (Database) throws -> Result
   ) async throws -> Result {
     try Task.checkCancellation()
+    let start = WriteStart()
+    // In a task of its own, because GRDB would interrupt a write that has begun when the task is cancelled.
+    let task = Task { [writer] in
+      try await writer.writeWithoutTransaction { db in
+        try start.begin()
+        return try body(db)
+      }
+    }
     do {
-      // In a task of its own, because GRDB would interrupt a write that has begun when the task is cancelled.
-      return try await Task { [writer] in try await writer.writeWithoutTransaction(body) }.value
+      return try await withTaskCancellationHandler {
+        try await task.value
+      } onCancel: {
+        start.cancel()
+      }
     } catch {
       throw StoreError.replacing(
         error, during: operation, store: information.name, "the changes could not be written", isWrite: true)
@@ -274,7 +252,8 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   private func synchronizeFiles(during operation: StoreOperation) async throws {
     guard information.durability == .buffered, information.access == .readWrite else { return }
     let (settings, name) = (settings, information.name)
-    try await DispatchQueueExecutor(label: "Larder.GRDBStore.synchronizing").run {
+    try await DispatchQueueExecutor(label: "Larder.GRDBStore.synchronizing").run { [self] in
+      try checkFiles(for: operation)
       try settings.synchronize(during: operation, store: name)
     }
   }
@@ -293,170 +272,52 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     try await synchronizeFiles(during: .close)
   }
 
-  // MARK: Inside transactions
-
-  /// Runs a closure on the connection of a caller, for which `close` waits.
-  func run<Result>(_ operation: StoreOperation, _ body: () throws -> Result) throws -> Result {
-    guard operations.begin() else { throw information.closedError(for: operation) }
-    defer { operations.end() }
-    return try body()
-  }
-
-  func rawTable(in db: Database) -> GRDBTable { GRDBTable(db: db, table: table, isUTF8: settings.isUTF8) }
-
-  /// Runs a closure that changes the table, inside the transaction of the caller or in one of its own.
+  /// Throws an error if the database file is no longer at its path.
   ///
-  /// - Parameters:
-  ///   - operation: The operation, for errors.
-  ///   - db: The connection.
-  ///   - changes: The changes, for observers.
-  ///   - isSingle: Whether the closure runs one statement.
-  ///   - isUndone: Whether the caller undoes everything after an error. Defaults to `false`.
-  ///   - body: The closure, which returns the number of changed rows.
-  func change(
-    _ operation: StoreOperation, in db: Database, _ changes: @autoclosure () -> BoundedChanges, isSingle: Bool,
-    isUndone: Bool = false, _ body: (GRDBTable) throws -> Int
-  ) throws {
-    guard db.isInsideTransaction else {
-      return try transaction(operation, in: db) {
-        try change(operation, in: db, changes(), isSingle: isSingle, isUndone: true, body)
-      }
-    }
-    let canRefuseRows = try confirm(operation, in: db)
-    recorder.begin(changes())
-    defer { recorder.end() }
-    func run() throws -> Int {
-      let rowCount = try body(rawTable(in: db))
-      // GRDB sees no changes of a table without row numbers.
-      if table.isClustered { try db.notifyChanges(in: Table(table.name)) }
-      return rowCount
-    }
-    if isUndone || (isSingle && !canRefuseRows) {
-      recorder.verify(rowCount: try run())
-    } else if canRefuseRows {
-      var rowCount = 0
-      try db.inSavepoint {
-        rowCount = try run()
-        return .commit
-      }
-      // Only now, because GRDB reports the rows when the savepoint ends.
-      recorder.verify(rowCount: rowCount)
-    } else {
-      do {
-        recorder.verify(rowCount: try run())
-      } catch {
-        // Nothing refuses rows, so the disk or the memory is exhausted, and SQLite advises to roll back. A savepoint for
-        // each batch would cost a third of its time. The first error matters more than a failure to end the transaction.
-        if db.isInsideTransaction { try? db.rollback() }
-        throw error
-      }
-    }
-  }
-
-  /// Runs a closure in a transaction of the store.
-  func transaction<Result>(
-    _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
-  ) throws -> Result {
-    try checkConnection(db, for: operation)
+  /// It only reads the status of the file. Opening and closing it would release SQLite's locks.
+  ///
+  /// - Throws: ``StoreError``: `conflict`; `ioFailed`.
+  func checkFiles(for operation: StoreOperation) throws {
+    let mismatch: OpenedFiles.Mismatch?
     do {
-      return try db.inImmediateTransaction(body)
-    } catch let error as CommitFailure where error.isUnknown {
-      recorder.reportUnknown()
-      throw error
-    }
-  }
-
-  private func checkConnection(_ db: Database, for operation: StoreOperation) throws {
-    guard ObjectIdentifier(db) == writingConnection else {
+      mismatch = try openedFiles.firstMismatch(in: POSIXFileSystem())
+    } catch {
       throw StoreError(
-        .invalidArgument, during: operation, store: information.name,
-        message: "the connection is not the one with which the database of the store writes")
+        error, during: operation, store: information.name, message: "the file of the database could not be checked")
     }
-  }
-
-  /// Compares the table and its record with those of this store, unless nothing has changed since the last time.
-  ///
-  /// - Returns: Whether a trigger, an index or a constraint can refuse a row.
-  @discardableResult
-  func confirm(_ operation: StoreOperation, in db: Database) throws -> Bool {
-    try checkConnection(db, for: operation)
-    let version = try db.contentVersion
-    if let confirmation = recorder.confirmation(at: version) { return confirmation.canRefuseRows }
-    let (catalog, connection) = (StoreCatalog(store: information.name, operation: operation), GRDBConnection(db: db))
-    let isChanged = try catalog.confirm(table, codecName: codecName, adoptedNames: adoptedNames, on: connection)
-    let canRefuseRows = try catalog.canRefuseRows(of: table, on: connection)
-    recorder.confirm(GRDBRecorder.Confirmation(version: version, canRefuseRows: canRefuseRows), isChanged: isChanged)
-    return canRefuseRows
-  }
-
-  func write(
-    _ encoded: EncodedChanges, of changes: ChangeBatch<Value>, during operation: StoreOperation, in db: Database
-  ) throws {
-    try change(operation, in: db, BoundedChanges(changes), isSingle: changes.count == 1) {
-      try $0.write(encoded)
-    }
+    guard let mismatch else { return }
+    throw StoreError(
+      .conflict, during: operation, store: information.name,
+      message:
+        "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the database was open; "
+        + "close the database and open it again")
   }
 }
 
-/// The type of the values with which a store of this process has a table open, until it is released.
-final class GRDBClaim: Sendable {
-  private struct Table: Hashable {
-    let writer: ObjectIdentifier
-    let name: String
+/// Whether a write that waits for the connection has begun or was cancelled, whichever came first.
+private final class WriteStart: Sendable {
+  private enum State {
+    case waiting
+    case begun
+    case cancelled
   }
 
-  private static let claims = Locked<[Table: TypeClaim]>([:])
+  private let state = Locked(State.waiting)
 
-  private let table: Table
-  private let isUntyped: Bool
-  private let isReleased = Atomic(false)
-
-  /// Claims a table of a database, which must not be deinitialized before the claim.
+  /// Notes that the write begins.
   ///
-  /// - Throws: ``StoreError`` with `invalidArgument` if this process has it open with another type.
-  init(of name: String, in writer: some DatabaseWriter, for type: Any.Type, store: String) throws {
-    let table = Table(writer: ObjectIdentifier(writer), name: StoreTable.folded(name))
-    isUntyped = TypeClaim.isUntyped(type)
-    if !isUntyped {
-      try GRDBClaim.claims.withLock { try $0[table, default: TypeClaim()].claim(for: type, store: store) }
+  /// - Throws: `CancellationError` if it was cancelled.
+  func begin() throws {
+    let isCancelled = state.withLock { state in
+      if state == .waiting { state = .begun }
+      return state == .cancelled
     }
-    // Last, because an error in a complete object would release the claim of another.
-    self.table = table
+    if isCancelled { throw CancellationError() }
   }
 
-  deinit {
-    release()
-  }
-
-  /// Releases the claim.
-  ///
-  /// - Returns: Whether this is the first call.
-  @discardableResult func release() -> Bool {
-    guard !isReleased.exchange(true, ordering: .relaxed) else { return false }
-    guard !isUntyped else { return true }
-    GRDBClaim.claims.withLock { claims in
-      claims[table]?.release()
-      if claims[table]?.isFree == true { claims[table] = nil }
-    }
-    return true
-  }
-}
-
-extension GRDBStore where Value: Codable {
-  /// Opens a store of `Codable` values with `CBORCodec`.
-  ///
-  /// - Parameters:
-  ///   - writer: The database, a `DatabasePool` or a `DatabaseQueue`.
-  ///   - name: The name of the store, which is that of its table. Defaults to `default`.
-  ///   - createsIfMissing: Whether to create the table if it is missing. Defaults to `true`.
-  ///   - requiresSynced: Whether to refuse a database whose commits may be lost when power is lost. Defaults to `false`.
-  /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:requiresSynced:)``.
-  public convenience init(
-    in writer: some DatabaseWriter, name: String = GRDBStore.defaultName, createsIfMissing: Bool = true,
-    requiresSynced: Bool = false
-  ) async throws {
-    try await self.init(
-      in: writer, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing, requiresSynced: requiresSynced)
+  /// Notes that the write was cancelled. Once it has begun, this is a no-op.
+  func cancel() {
+    state.withLock { if $0 == .waiting { $0 = .cancelled } }
   }
 }
 

@@ -4,6 +4,9 @@ import GRDB
 import Larder
 import LarderSQLiteFormat
 
+/// The error of a change that the database has accepted and not made, as after `RAISE(IGNORE)` in a trigger.
+struct IgnoredChange: Error {}
+
 /// The table of a store on a connection of GRDB.
 struct GRDBTable {
   let db: Database
@@ -51,30 +54,50 @@ struct GRDBTable {
   /// Sets the value of a key, or removes it if there is none.
   ///
   /// - Returns: The number of changed rows.
+  /// - Throws: `IgnoredChange` if the table is unchanged; the errors of the connection.
   func set(_ value: ArraySlice<UInt8>?, forKey key: StoreKey) throws -> Int {
     if let value {
       try db.cachedStatement(sql: table.settingOfValue).execute(arguments: [GRDBTable.data(key), argument(value)])
-    } else {
-      try db.cachedStatement(sql: table.removalOfKey).execute(arguments: [GRDBTable.data(key)])
+      guard db.changesCount > 0 else { throw IgnoredChange() }
+      return db.changesCount
     }
-    return db.changesCount
+    try db.cachedStatement(sql: table.removalOfKey).execute(arguments: [GRDBTable.data(key)])
+    let count = db.changesCount
+    // Only a missing key may remain unchanged.
+    guard try count > 0 || !contains(key) else { throw IgnoredChange() }
+    return count
+  }
+
+  private func contains(_ key: StoreKey) throws -> Bool {
+    try Row.fetchCursor(db.cachedStatement(sql: table.valueOfKey), arguments: [GRDBTable.data(key)]).next() != nil
+  }
+
+  /// Removes the keys of a range.
+  ///
+  /// - Returns: The number of changed rows.
+  /// - Throws: `IgnoredChange` if some remain; the errors of the connection.
+  private func removeAll(in range: KeyRange) throws -> Int {
+    if range == .all {
+      try db.cachedStatement(sql: table.removalOfAll).execute()
+    } else {
+      try db.cachedStatement(sql: table.removal(hasUpperBound: range.upperBound != nil))
+        .execute(arguments: GRDBTable.arguments(range))
+    }
+    let count = db.changesCount
+    try scan(.keys, in: range, limit: 1, order: .ascending) { _, _ in throw IgnoredChange() }
+    return count
   }
 
   /// Writes the changes of a batch.
   ///
   /// - Returns: The number of changed rows.
+  /// - Throws: `IgnoredChange`; the errors of the connection.
   func write(_ changes: EncodedChanges) throws -> Int {
     var count = 0
     for step in changes.steps {
       switch step {
       case .removeAll(let range):
-        if range == .all {
-          try db.cachedStatement(sql: table.removalOfAll).execute()
-        } else {
-          try db.cachedStatement(sql: table.removal(hasUpperBound: range.upperBound != nil))
-            .execute(arguments: GRDBTable.arguments(range))
-        }
-        count += db.changesCount
+        count += try removeAll(in: range)
       case .items(let items):
         for item in items {
           count += try set(item.value.map { changes.bytes[$0.part][$0.range] }, forKey: item.key)

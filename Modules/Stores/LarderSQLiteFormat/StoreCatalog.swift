@@ -57,30 +57,44 @@ package struct StoreCatalog: Sendable {
   ///   - name: The name of the store.
   ///   - connection: A connection in a transaction.
   /// - Returns: The table and its record, if it has one, or `nil` if there is no such table.
-  /// - Throws: ``StoreError``, with `invalidArgument` if another name differs only in case, and `unsupported` if the
-  ///   table is not of the form of a store.
+  /// - Throws: ``StoreError`` if the file has something else in place of the table: during opening, `invalidArgument` for
+  ///   another name that SQLite or Swift does not tell from this one, and `unsupported` for a table that is not of the
+  ///   form of a store; `conflict` during other operations, for which the store was opened before.
   package func find(_ name: String, on connection: some SQLConnection) throws -> (table: StoreTable, record: Record?)? {
-    guard let found = try existingName(name, on: connection) else { return nil }
-    guard found.utf8.elementsEqual(name.utf8) else {
-      throw StoreError(
-        .invalidArgument, during: operation, store: store,
-        message: "the database has the name \(found), which SQLite does not tell from \(name)")
+    // SQLite ignores the case of ASCII letters. Swift compares strings, such as the keys of a cache of statements, by
+    // canonical equivalence, which needs a character outside of ASCII in one of the names. Triggers have names of their own.
+    let others = try connection.rows(
+      "SELECT name FROM main.sqlite_schema WHERE type <> 'trigger' AND (name = ?1 COLLATE NOCASE "
+        + "OR ?1 GLOB '*[^ -~]*' OR name GLOB '*[^ -~]*')",
+      name
+    ).map { $0[0] }.filter { $0 == name || StoreTable.folded($0) == StoreTable.folded(name) }
+    if let other = others.first(where: { !$0.utf8.elementsEqual(name.utf8) }) {
+      throw refusal(
+        .invalidArgument,
+        "the database has the name \(other), which differs from \(name) only in case or in its Unicode normalization; use "
+          + "the name that exists, or another one")
     }
+    if others.isEmpty { return nil }
     guard let table = try table(named: name, on: connection) else {
-      throw StoreError(
-        .unsupported, during: operation, store: store,
-        message: "\(name) exists in the database and is not a table of a store, which is "
-          + "\(name)(key BLOB NOT NULL PRIMARY KEY, value BLOB or TEXT NOT NULL) STRICT; choose another name")
+      throw refusal(
+        .unsupported,
+        "\(name) exists in the database and is not a table of a store, which is "
+          + "\(name)(key BLOB NOT NULL PRIMARY KEY, value BLOB or TEXT NOT NULL) STRICT, without a UNIQUE constraint that has "
+          + "a conflict clause; choose another name")
     }
     return (table, try record(of: name, on: connection))
   }
 
-  /// Returns the name of a table, view or index that SQLite does not tell from a name, or `nil`.
-  private func existingName(_ name: String, on connection: some SQLConnection) throws -> String? {
-    // Triggers have names of their own.
-    try connection.rows(
-      "SELECT name FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'trigger'", name
-    ).first?.first
+  /// Returns the error for a table that cannot be that of the store: a given one during opening, and a conflict if the
+  /// store is open, because the table was right then.
+  private func refusal(_ code: StoreError.Code, _ message: String) -> StoreError {
+    operation == .open ? StoreError(code, during: .open, store: store, message: message) : changedTable
+  }
+
+  private var changedTable: StoreError {
+    StoreError(
+      .conflict, during: operation, store: store,
+      message: "another program has removed or changed the table of the store; close the store and open it again")
   }
 
   /// Returns a table if it has the form of a store's, or `nil`.
@@ -91,9 +105,22 @@ package struct StoreCatalog: Sendable {
     let columns = try connection.rows(
       "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1, 'main') ORDER BY cid", name)
     guard columns.count == 2, columns[0] == ["key", "BLOB", "1", "1"], columns[1][0] == "value",
-      columns[1][2...] == ["1", "0"], let valueType = StoreTable.ValueType(rawValue: columns[1][1])
+      columns[1][2...] == ["1", "0"], let valueType = StoreTable.ValueType(rawValue: columns[1][1]),
+      try !hasConflictClause(name, on: connection)
     else { return nil }
     return StoreTable(name: name, valueType: valueType, isClustered: kind[0][2] == "1")
+  }
+
+  /// Returns whether a table has a UNIQUE constraint that may ignore a row, replace another one, or end the transaction.
+  ///
+  /// A clause of the primary key has no effect, because the statements of a store resolve its conflicts. SQLite shows a
+  /// clause only in the text of the statement, in which the word may also stand for something else. Such a table is refused
+  /// too.
+  private func hasConflictClause(_ name: String, on connection: some SQLConnection) throws -> Bool {
+    try !connection.rows(
+      "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1 AND sql LIKE '%conflict%' "
+        + "AND EXISTS (SELECT 1 FROM pragma_index_list(?1, 'main') WHERE origin = 'u')", name
+    ).isEmpty
   }
 
   /// Returns the record of a store, or `nil` if it has none.
@@ -117,16 +144,16 @@ package struct StoreCatalog: Sendable {
 
   /// Returns whether the file has the table of records.
   ///
-  /// - Throws: ``StoreError`` with `unsupported` if the file has another table of that name.
+  /// - Throws: ``StoreError`` if the file has another table of that name.
   private func hasRecords(on connection: some SQLConnection) throws -> Bool {
     let columns = try connection.rows(
       "SELECT name FROM pragma_table_xinfo(?1, 'main') ORDER BY cid", StoreCatalog.tableName)
     if columns.isEmpty { return false }
     // A newer version may have added columns.
     guard columns.prefix(3) == [["name"], ["codec"], ["format"]] else {
-      throw StoreError(
-        .unsupported, during: operation, store: store,
-        message: "the database has a table \(StoreCatalog.tableName) that is not Larder's; use another database file")
+      throw refusal(
+        .unsupported,
+        "the database has a table \(StoreCatalog.tableName) that is not Larder's; use another database file")
     }
     return true
   }
@@ -147,10 +174,14 @@ package struct StoreCatalog: Sendable {
     if let found, let record = found.record { return (found.table, record.codecName, false) }
     if found == nil {
       let view = table.name + StoreTable.viewSuffix
-      guard try existingName(view, on: connection) == nil else {
+      let namesakes = try connection.rows(
+        "SELECT 1 FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'trigger'", view)
+      guard namesakes.isEmpty else {
         throw StoreError(
           .unsupported, during: operation, store: store,
-          message: "the database has the name \(view), which a new store \(table.name) needs for its view")
+          message:
+            "the database has the name \(view), which a new store \(table.name) needs for its view; choose another "
+            + "name")
       }
       for statement in table.creation { try connection.run(statement) }
     }
@@ -181,11 +212,9 @@ package struct StoreCatalog: Sendable {
   package func confirm(
     _ table: StoreTable, codecName: String, adoptedNames: [String], on connection: some SQLConnection
   ) throws -> Bool {
-    guard let found = try find(table.name, on: connection), found.table.valueType == table.valueType else {
-      throw StoreError(
-        .conflict, during: operation, store: store,
-        message: "another program has removed or changed the table of the store; close the store and open it again")
-    }
+    guard let found = try find(table.name, on: connection), found.table.valueType == table.valueType,
+      found.table.isClustered == table.isClustered
+    else { throw changedTable }
     // A missing record is accepted, as when the store is opened.
     guard let recorded = found.record?.codecName, recorded != codecName else { return false }
     guard adoptedNames.contains(recorded) else {
@@ -196,20 +225,6 @@ package struct StoreCatalog: Sendable {
     }
     try setCodecName(codecName, ofStore: table.name, on: connection)
     return true
-  }
-
-  /// Returns whether anything in the database can refuse a row: a trigger, an index of the user's, or a constraint.
-  ///
-  /// - Throws: The error of the connection.
-  package func canRefuseRows(of table: StoreTable, on connection: some SQLConnection) throws -> Bool {
-    // SQLite keeps the text of a statement, without the schema of the table.
-    let creation = table.creation[0].replacing("TABLE main.", with: "TABLE ", maxReplacements: 1)
-    let others = try connection.rows(
-      "SELECT 1 FROM (SELECT type, tbl_name, sql FROM main.sqlite_schema UNION ALL "
-        + "SELECT type, tbl_name, sql FROM temp.sqlite_schema) "
-        + "WHERE tbl_name = ?1 COLLATE NOCASE AND sql IS NOT NULL AND type <> 'view' AND sql <> ?2 LIMIT 1",
-      table.name, creation)
-    return !others.isEmpty
   }
 
   /// Throws an error if a codec writes something other than the table holds.

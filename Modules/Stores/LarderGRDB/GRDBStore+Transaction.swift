@@ -1,0 +1,115 @@
+#if GRDB
+import GRDB
+import Larder
+import LarderFiles
+import LarderSQLiteFormat
+
+/// How the store changes its table inside transactions.
+extension GRDBStore {
+  /// Runs a closure on the connection of a caller, for which `close` waits.
+  func run<Result>(_ operation: StoreOperation, _ body: () throws -> Result) throws -> Result {
+    guard operations.begin() else { throw information.closedError(for: operation) }
+    defer { operations.end() }
+    return try body()
+  }
+
+  func rawTable(in db: Database) -> GRDBTable { GRDBTable(db: db, table: table, isUTF8: settings.isUTF8) }
+
+  /// Writes the changes of a batch.
+  ///
+  /// - Throws: ``StoreError``; the errors of the connection.
+  func write(
+    _ encoded: EncodedChanges, of changes: ChangeBatch<Value>, during operation: StoreOperation, in db: Database
+  ) throws {
+    try undoable(operation, in: db) {
+      try confirm(operation, in: db)
+      try change(BoundedChanges(changes), in: db) { try $0.write(encoded) }
+    }
+  }
+
+  /// Reads, changes and writes back values.
+  ///
+  /// - Throws: `BodyError` with the error that `body` throws; ``StoreError``; the errors of the connection.
+  func updateInTransaction<Result>(
+    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
+  ) throws -> Result {
+    try undoable(.update, in: db) {
+      // Before the reads, so that no value is decoded with another codec than wrote it.
+      try confirm(.update, in: db)
+      let table = rawTable(in: db)
+      let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
+      var slots = try zip(keys, stored).map { key, bytes in
+        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+      }
+      let result = try BodyError.wrapping { try body(&slots) }
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      // All values are encoded before any is written.
+      let encoded = try keys.indices.map { index in
+        try slots[index].map { value in
+          var bytes: [UInt8] = []
+          try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
+          return bytes[...]
+        }
+      }
+      let changed = keys.indices.filter { encoded[$0] != stored[$0] }
+      guard !changed.isEmpty else { return result }
+      try change(BoundedChanges(changed.map { .key(keys[$0]) }), in: db) { table in
+        try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
+      }
+      return result
+    }
+  }
+
+  /// Runs a closure in a savepoint of the transaction of the caller, or in a transaction of its own.
+  ///
+  /// An error undoes what the closure has changed, and nothing else. What may refuse a row cannot be known before: a trigger,
+  /// an index or a constraint of the program, a foreign key of another table, or a trigger that a cascade reaches.
+  private func undoable<Result>(
+    _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
+  ) throws -> Result {
+    guard ObjectIdentifier(db) == writingConnection else {
+      throw StoreError(
+        .invalidArgument, during: operation, store: information.name,
+        message: "the connection is not the one with which the database of the store writes")
+    }
+    // GRDB reports the rows of a savepoint when it ends, so that the store has ended writing only afterwards.
+    func recorded(_ body: () throws -> Result) throws -> Result {
+      do {
+        let result = try body()
+        recorder.end(isUndone: false)
+        return result
+      } catch {
+        recorder.end(isUndone: true)
+        throw error
+      }
+    }
+    if db.isInsideTransaction { return try recorded { try db.inStoreSavepoint(body) } }
+    do {
+      return try db.inImmediateTransaction { try recorded(body) }
+    } catch let error as CommitFailure where error.isUnknown {
+      recorder.reportUnknown()
+      throw error
+    }
+  }
+
+  /// Runs a closure that changes the table and returns the number of changed rows.
+  private func change(
+    _ changes: @autoclosure () -> BoundedChanges, in db: Database, _ body: (GRDBTable) throws -> Int
+  ) throws {
+    recorder.begin(changes())
+    recorder.noteRows(try body(rawTable(in: db)))
+    // GRDB sees no changes of a table without row numbers.
+    if table.isClustered { try db.notifyChanges(in: Table(table.name)) }
+  }
+
+  /// Compares the table and its record with those of this store, unless nothing has changed since the last time.
+  private func confirm(_ operation: StoreOperation, in db: Database) throws {
+    let transaction = try db.transactionDate
+    guard try !recorder.isCompared(in: transaction, at: { try db.contentVersion }) else { return }
+    try checkFiles(for: operation)
+    let isChanged = try StoreCatalog(store: information.name, operation: operation).confirm(
+      table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
+    recorder.noteComparison(in: transaction, at: try db.contentVersion, isChanged: isChanged)
+  }
+}
+#endif
