@@ -136,14 +136,17 @@ struct FormatTests {
     for name in ["", "larder", "LARDER", "sqlite_x", "SQLite_y", "users_text", "users_TEXT", "a\u{0}b", long] {
       await expectStoreError(.invalidArgument) { try await SQLiteStore(in: database, name: name, codec: .raw) }
     }
-    for name in ["select", "a\"b", "ä ;--", "é", "e\u{301}", "x.y", "#"] {
+    for name in ["select", "a\"b", "ä ;--", "é", "x.y", "#"] {
       let store = try await SQLiteStore(in: database, name: name, codec: .raw)
       try await store.setValue(Array(name.utf8), forKey: "name")
       #expect(try store.value(forKey: "name") == Array(name.utf8))
     }
-    await expectStoreError(.invalidArgument) { try await SQLiteStore(in: database, name: "Select", codec: .raw) }
+    // SQLite tells the last two from the existing names, and dictionaries of Swift do not.
+    for name in ["Select", "e\u{301}", "a\u{308} ;--"] {
+      await expectStoreError(.invalidArgument) { try await SQLiteStore(in: database, name: name, codec: .raw) }
+    }
     let names = try await database.storeNames()
-    #expect(names.count == 7 && names.contains("a\"b"))
+    #expect(names.count == 6 && names.contains("a\"b"))
     #expect(try await database.codecName(ofStore: "select") == "raw")
     #expect(try await database.codecName(ofStore: "missing") == nil)
     try await database.close()

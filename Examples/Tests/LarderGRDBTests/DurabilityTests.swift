@@ -40,9 +40,60 @@ import Testing
     try await store.close()
   }
 
+  /// The journal mode that the store has found at opening says nothing about a later commit.
+  @Test func aLogThatAnotherProgramHasTurnedOnIsSynced() async throws {
+    let file = try TestDatabase()
+    let queue = try DatabaseQueue(path: file.path)
+    try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = NORMAL") }
+    let store = try await GRDBStore(in: queue, codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    #expect(try file.command("PRAGMA journal_mode = WAL") == "wal")
+    try await store.setValue([2], forKey: "a")
+    try await store.synchronize()
+    // A log that cannot be opened is noticed where it is looked for.
+    let log = file.path + "-wal"
+    try FileManager.default.moveItem(atPath: log, toPath: log + "-moved")
+    try FileManager.default.createSymbolicLink(atPath: log, withDestinationPath: log)
+    await expectStoreError(.ioFailed) { try await store.synchronize() }
+    try FileManager.default.removeItem(atPath: log)
+    try FileManager.default.moveItem(atPath: log + "-moved", toPath: log)
+    try await store.synchronize()
+    // The log is moved into the file here too.
+    try await queue.write { try $0.execute(sql: "DROP TABLE IF EXISTS orders") }
+    try await store.compact()
+    #expect(try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int == 0)
+  }
+
+  @Test(arguments: [false, true]) func aFileThatIsMovedOrReplacedIsAConflict(isReplaced: Bool) async throws {
+    let (file, other) = (try TestDatabase(), try TestDatabase())
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    let observer = try await GRDBStore(in: pool, codec: .raw)
+    try FileManager.default.moveItem(atPath: file.path, toPath: file.path + "-moved")
+    if isReplaced {
+      _ = try other.pool()
+      try FileManager.default.moveItem(atPath: other.path, toPath: file.path)
+    }
+    await expectStoreError(.conflict) { try await store.value(forKey: "a") }
+    await expectStoreError(.conflict) { try await store.count() }
+    await expectStoreError(.conflict) { try await store.setValue([2], forKey: "a") }
+    await expectStoreError(.conflict) { try await store.update("a") { $0 = [2] } }
+    await expectStoreError(.conflict) { try await pool.write { try store.setValue([2], forKey: "a", in: $0) } }
+    await expectStoreError(.conflict) { try await store.synchronize() }
+    await expectStoreError(.conflict) { try await store.compact() }
+    await expectStoreError(.conflict) { try await store.verify() }
+    if isReplaced { try FileManager.default.moveItem(atPath: file.path, toPath: other.path) }
+    try FileManager.default.moveItem(atPath: file.path + "-moved", toPath: file.path)
+    #expect(try await store.value(forKey: "a") == [1])
+    try await observer.close()
+    try await store.close()
+  }
+
   @Test func aDatabaseInMemoryIsVolatile() async throws {
     let store = try await GRDBStore<User>(in: DatabaseQueue())
     #expect(store.information.durability == .volatile)
+    #expect(store.information.sharing == .exclusive)
     try await store.setValue(User(name: "Ada"), forKey: "a")
     try await store.synchronize()
     #expect(try await store.storeStatistics().bytesOnDisk == nil)

@@ -169,6 +169,56 @@ import Testing
     #expect(try await store.value(forKey: "a") == [1])
   }
 
+  @Test func aWriteThatIsCancelledWhileItWaitsChangesNothing() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    let (isInside, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let blocking = Task {
+      try await pool.write { _ in
+        isInside.signal()
+        mayEnd.wait()
+      }
+    }
+    await withCheckedContinuation { continuation in
+      DispatchQueue.global().async {
+        isInside.wait()
+        continuation.resume()
+      }
+    }
+    let writes: [Task<Void, any Error>] = [
+      Task { try await store.setValue([1], forKey: "a") },
+      Task { try await store.update("a") { $0 = [2] } },
+    ]
+    // Long enough for the writes to wait behind the transaction. A write that does not wait yet throws as well.
+    for _ in 0..<10_000 { await Task.yield() }
+    for write in writes { write.cancel() }
+    mayEnd.signal()
+    try await blocking.value
+    for write in writes { await #expect(throws: CancellationError.self) { try await write.value } }
+    #expect(try await store.count() == 0)
+  }
+
+  /// Only SQL can insert them.
+  @Test(arguments: [0, 512]) func aKeyOfAWrongLengthIsListedAndRemovedWithItsRange(length: Int) async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    try await store.apply([.set("a", [1]), .set("z", [2])])
+    let key = [UInt8](repeating: 0x6B, count: length)
+    try await pool.write { db in
+      try db.execute(sql: "INSERT INTO \"default\" VALUES(?, x'03')", arguments: [Data(key)])
+    }
+    #expect(
+      try await store.keys(in: .all, limit: 9, order: .ascending).map(\.count).sorted() == [1, 1, length].sorted())
+    #expect(try await store.verify().findings.count == 1)
+    await expectStoreError(.invalidKey) { try await store.removeValue(forKey: StoreKey(bytes: key)) }
+    try await pool.write { db in
+      try db.execute(sql: "DELETE FROM \"default\" WHERE length(key) NOT BETWEEN 1 AND 511")
+    }
+    #expect(try await store.verify() == VerificationReport(entryCount: 2))
+  }
+
   @Test func closingWaitsForTheProgramsTransactions() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()

@@ -104,12 +104,17 @@ extension GRDBStore {
 
   /// Compares the table and its record with those of this store, unless nothing has changed since the last time.
   private func confirm(_ operation: StoreOperation, in db: Database) throws {
+    // Once for each transaction, unlike the date, which GRDB keeps.
+    func version() throws -> ContentVersion {
+      try checkFiles(for: operation)
+      return try db.contentVersion
+    }
     let transaction = try db.transactionDate
-    guard try !recorder.isCompared(in: transaction, at: { try db.contentVersion }) else { return }
-    try checkFiles(for: operation)
+    guard try !recorder.isCompared(in: transaction, at: version) else { return }
+    let compared = try version()
     let isChanged = try StoreCatalog(store: information.name, operation: operation).confirm(
       table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
-    recorder.noteComparison(in: transaction, at: try db.contentVersion, isChanged: isChanged)
+    recorder.noteComparison(in: transaction, at: compared, isChanged: isChanged)
   }
 }
 #endif

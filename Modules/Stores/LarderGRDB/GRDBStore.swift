@@ -162,6 +162,8 @@ public final class GRDBStore<Value: Sendable>: DataStore {
           return try body(db)
         }
       } catch {
+        // A connection for reading, which GRDB opens when it needs one, may have found nothing or another file.
+        if error is DatabaseError { try checkFiles(for: operation) }
         throw StoreError.replacing(error, during: operation, store: information.name, "the read failed")
       }
     }

@@ -58,23 +58,19 @@ package struct StoreCatalog: Sendable {
   ///   - connection: A connection in a transaction.
   /// - Returns: The table and its record, if it has one, or `nil` if there is no such table.
   /// - Throws: ``StoreError`` if the file has something else in place of the table: during opening, `invalidArgument` for
-  ///   another name that SQLite or Swift does not tell from this one, and `unsupported` for a table that is not of the
+  ///   a name that differs only in case or that is canonically equal, and `unsupported` for a table that is not of the
   ///   form of a store; `conflict` during other operations, for which the store was opened before.
   package func find(_ name: String, on connection: some SQLConnection) throws -> (table: StoreTable, record: Record?)? {
-    // SQLite ignores the case of ASCII letters. Swift compares strings, such as the keys of a cache of statements, by
-    // canonical equivalence, which needs a character outside of ASCII in one of the names. Triggers have names of their own.
-    let others = try connection.rows(
-      "SELECT name FROM main.sqlite_schema WHERE type <> 'trigger' AND (name = ?1 COLLATE NOCASE "
-        + "OR ?1 GLOB '*[^ -~]*' OR name GLOB '*[^ -~]*')",
-      name
-    ).map { $0[0] }.filter { $0 == name || StoreTable.folded($0) == StoreTable.folded(name) }
-    if let other = others.first(where: { !$0.utf8.elementsEqual(name.utf8) }) {
+    let names = try similarNames(name, on: connection)
+    // Once a store is open, a table that another program adds beside its own does not concern it.
+    let isThere = names.contains { $0.utf8.elementsEqual(name.utf8) }
+    if operation == .open || !isThere, let other = names.first(where: { !$0.utf8.elementsEqual(name.utf8) }) {
       throw refusal(
         .invalidArgument,
-        "the database has the name \(other), which differs from \(name) only in case or in its Unicode normalization; use "
-          + "the name that exists, or another one")
+        "the database has the name \(other), which differs from \(name) only in case or in the composition of its letters; "
+          + "choose another name")
     }
-    if others.isEmpty { return nil }
+    guard !names.isEmpty else { return nil }
     guard let table = try table(named: name, on: connection) else {
       throw refusal(
         .unsupported,
@@ -83,6 +79,18 @@ package struct StoreCatalog: Sendable {
           + "a conflict clause; choose another name")
     }
     return (table, try record(of: name, on: connection))
+  }
+
+  /// Returns the names of tables, views and indexes that SQLite or a library does not tell from a name.
+  ///
+  /// SQLite folds the case of ASCII letters and compares bytes. Swift, and libraries that are written in it, also take two
+  /// strings for equal whose bytes differ (canonical equivalence).
+  private func similarNames(_ name: String, on connection: some SQLConnection) throws -> [String] {
+    let folded = StoreTable.folded(name)
+    // Triggers have names of their own.
+    return try connection.rows("SELECT name FROM main.sqlite_schema WHERE type <> 'trigger'")
+      .map { $0[0] }
+      .filter { $0 == name || StoreTable.folded($0) == folded }
   }
 
   /// Returns the error for a table that cannot be that of the store: a given one during opening, and a conflict if the
@@ -174,9 +182,7 @@ package struct StoreCatalog: Sendable {
     if let found, let record = found.record { return (found.table, record.codecName, false) }
     if found == nil {
       let view = table.name + StoreTable.viewSuffix
-      let namesakes = try connection.rows(
-        "SELECT 1 FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'trigger'", view)
-      guard namesakes.isEmpty else {
+      guard try similarNames(view, on: connection).isEmpty else {
         throw StoreError(
           .unsupported, during: operation, store: store,
           message:
