@@ -52,6 +52,29 @@ import Testing
     try await durable(pool)
   }
 
+  @Test func theMigrationOfTheGuideRuns() async throws {
+    let file = try TestDatabase()
+    let pool = try DatabasePool(path: file.path)
+
+    var migrator = DatabaseMigrator()
+    #if DEBUG
+    migrator.eraseDatabaseOnSchemaChange = true
+    #endif
+    migrator.registerMigration("v1") { db in
+      try db.create(table: "orders") { table in
+        table.primaryKey("id", .integer)
+        table.column("total", .integer).notNull()
+      }
+      try GRDBStore<User>.create(named: "users", in: db)
+    }
+    try migrator.migrate(pool)
+    let users = try await GRDBStore<User>(in: pool, name: "users")
+
+    try await users.setValue(User(name: "Ada"), forKey: "user:7")
+    try migrator.migrate(pool)
+    #expect(try await users.count() == 1)
+  }
+
   private func durable(_ pool: DatabasePool) async throws {
     try await pool.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
@@ -70,7 +93,7 @@ import Testing
     let code = try text("Examples/Tests/LarderGRDBTests/GuideTests.swift") + text("Examples/Orders/OrderBook.swift")
     let guide = try text("Modules/Stores/LarderGRDB/LarderGRDB.docc/UsingGRDBStore.md")
     let pieces = guide.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
-    #expect(pieces.count == 5)
+    #expect(pieces.count == 6)
     for piece in pieces { #expect(code.contains(piece), "\(piece)") }
   }
 }

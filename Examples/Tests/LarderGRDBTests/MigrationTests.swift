@@ -49,7 +49,7 @@ import Testing
     #expect(try await pool.read { try Order.fetchCount($0) } == 0)
   }
 
-  /// What the guide warns of.
+  /// The guide warns of this mistake.
   @Test func aStoreOutsideOfTheMigrationsIsErased() async throws {
     let file = try TestDatabase()
     for launch in 1...2 {

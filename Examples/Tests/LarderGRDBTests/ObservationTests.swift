@@ -5,9 +5,9 @@ import LarderGRDB
 import LarderSQLite
 import Testing
 
-/// What observers of the store learn, and what they cost.
+/// The events that observers of the store receive, and their cost.
 @Suite(.timeLimit(.minutes(5))) struct ObservationTests {
-  /// SQLite can remove all rows without looking at each, unless somebody observes when the statement is prepared.
+  /// SQLite can remove all rows without looking at each, unless there is an observer when the statement is prepared.
   @Test(arguments: [false, true]) func withoutAnObserverAllRowsAreRemovedAtOnce(isObserved: Bool) async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
@@ -32,7 +32,7 @@ import Testing
     #expect(rows.count.withLock { $0 } == (isObserved ? 200 : 0))
   }
 
-  /// Without an observer, statements that the program has prepared remove all rows at once, so GRDB reports no rows.
+  /// Without an observer, statements that the program has prepared remove all rows in one step, so GRDB reports no rows.
   @Test func aStatementThatWasPreparedBeforeIsReported() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
@@ -122,7 +122,7 @@ import Testing
     let observation = store.observe(.all) { events.receive($0) }
     try await pool.write { db throws in
       try Order(id: 1, total: 5).insert(db)
-      // What an error undoes is not reported.
+      // An update that an error undoes is not reported.
       #expect(throws: Order.Missing.self) { try store.update("x", in: db) { _ in throw Order.Missing() } }
       try store.apply([.set("a", [1]), .set("b", [1])], in: db)
     }

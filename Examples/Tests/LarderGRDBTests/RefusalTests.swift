@@ -1,3 +1,4 @@
+import Dispatch
 import GRDB
 import Larder
 import LarderGRDB
@@ -65,6 +66,59 @@ import Testing
     #expect(try await pool.read { try Order.fetchCount($0) } == 2)
     await expectStoreError(.notPermitted) { try await store.apply(refusal.batch) }
     #expect(try await store.count() == 4)
+  }
+
+  /// No savepoint can prevent this.
+  @Test func aTriggerThatRollsBackEndsTheTransaction() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    try await pool.write { db in
+      try db.execute(sql: "CREATE TRIGGER refuse BEFORE INSERT ON \"default\" BEGIN SELECT RAISE(ROLLBACK, 'no'); END")
+    }
+    let aborted = await #expect(throws: DatabaseError.self) {
+      try await pool.write { db in
+        let error = #expect(throws: StoreError.self) { try store.setValue([1], forKey: "a", in: db) }
+        #expect(error?.code == .notPermitted)
+        try Order(id: 1, total: 5).insert(db)
+      }
+    }
+    #expect(aborted?.resultCode == .SQLITE_ABORT)
+    #expect(try await pool.read { try Order.fetchCount($0) } == 0)
+    try await pool.write { db in try db.execute(sql: "DROP TRIGGER refuse") }
+    try await pool.write { db in try store.setValue([1], forKey: "a", in: db) }
+    #expect(try await store.count() == 1)
+  }
+
+  /// A statement cannot undo the batch then, because GRDB runs none.
+  @Test func aTransactionThatIsCancelledDuringABatchChangesNothing() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    let running = Locked<Task<Void, any Error>?>(nil)
+    let mayBegin = DispatchSemaphore(value: 0)
+    let writing = Task {
+      try await pool.write { db in
+        mayBegin.wait()
+        try store.setValue([1], forKey: "a", in: db)
+        do {
+          try store.update("b", in: db) { value in
+            try Order(id: 1, total: 5).insert(db)
+            running.withLock { $0?.cancel() }
+            value = [1]
+          }
+          Issue.record("the update was cancelled")
+        } catch {
+          #expect(!db.isInsideTransaction)
+        }
+      }
+    }
+    running.withLock { $0 = writing }
+    mayBegin.signal()
+    await #expect(throws: (any Error).self) { try await writing.value }
+    #expect(try await store.count() == 0)
+    #expect(try await pool.read { try Order.fetchCount($0) } == 0)
+    try await store.setValue([1], forKey: "a")
   }
 
   /// The version of a schema that was rolled back is also that of the next one.

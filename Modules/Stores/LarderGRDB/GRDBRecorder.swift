@@ -8,10 +8,10 @@ import LarderSQLiteFormat
 /// committed.
 ///
 /// The store tells the keys of its own changes. GRDB asks before each statement whether the changes of a table are observed,
-/// which tells of statements of the program: after them, all keys are reported. While somebody observes, GRDB also tells how
-/// many rows a statement of the store has changed. If they are more than the store knows of, a trigger has changed others,
-/// and all keys are reported too. Without an observer, SQLite can remove all rows at once, and GRDB collects no rows while a
-/// savepoint is open.
+/// which tells of statements of the program: after them, all keys are reported. While there is an observer, GRDB also tells
+/// how many rows a statement of the store has changed. If they are more than the store knows of, a trigger has changed others,
+/// and all keys are reported too. Without an observer, SQLite can remove all rows in one step, and GRDB collects no rows while
+/// a savepoint is open.
 final class GRDBRecorder: TransactionObserver, Sendable {
   /// The observers of the store.
   let observers = StoreObservers()
@@ -38,7 +38,7 @@ final class GRDBRecorder: TransactionObserver, Sendable {
 
   /// A comparison of the table with its record.
   private struct Comparison {
-    /// What the connection saw.
+    /// The version of what the connection saw.
     let version: ContentVersion
 
     /// The date of the running transaction if it was made there, or nothing has changed since.

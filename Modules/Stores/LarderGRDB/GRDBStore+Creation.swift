@@ -16,8 +16,8 @@ extension GRDBStore {
   /// }
   /// ```
   ///
-  /// Afterwards, ``init(in:name:codec:createsIfMissing:requiresSynced:)`` opens the store as it is. If the store exists, this
-  /// is a no-op.
+  /// Afterwards, ``init(in:name:codec:createsIfMissing:requiresSynced:)`` opens the store as it is. If the store exists,
+  /// this is a no-op.
   ///
   /// Inside a transaction, the table is part of it, and an error leaves the transaction as it was before the call. Without
   /// one, the method commits a transaction of its own. It runs on the thread of the caller.
@@ -26,10 +26,10 @@ extension GRDBStore {
   ///   - name: The name of the store, which is that of its table. Defaults to `default`.
   ///   - codec: The codec of the store. If it writes JSON, the values of a new table are text.
   ///   - db: A connection that writes.
-  /// - Throws: `StoreError`: `invalidArgument` if the name is reserved, or differs from an existing one only in case or in its
-  ///   Unicode normalization; `unsupported` if the name belongs to a table that is not a store's, or if the codec does not
-  ///   suit the table; `versionMismatch` if the store has another codec or a newer format; `notPermitted` if the connection
-  ///   only reads; `timedOut`; `full`; `ioFailed`.
+  /// - Throws: `StoreError`: `invalidArgument` if the name is reserved, or differs from an existing one only in case or in
+  ///   the composition of its letters; `unsupported` if the name belongs to a table that is not a store's, or if the codec
+  ///   does not suit the table; `versionMismatch` if the store has another codec or a newer format; `notPermitted` if the
+  ///   connection only reads; `timedOut`; `full`; `ioFailed`.
   public static func create(
     named name: String = GRDBStore.defaultName, codec: some Codec<Value>, in db: Database
   ) throws {
@@ -59,7 +59,8 @@ extension GRDBStore {
 }
 
 extension GRDBStore where Value: Codable {
-  /// Creates the table and the record of a store with `CBORCodec`, as far as they are missing; see ``create(named:codec:in:)``.
+  /// Creates the table and the record of a store with `CBORCodec`, as far as they are missing; see
+  /// ``create(named:codec:in:)``.
   ///
   /// - Parameters:
   ///   - name: The name of the store, which is that of its table. Defaults to `default`.

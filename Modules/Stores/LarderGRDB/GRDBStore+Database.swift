@@ -190,16 +190,18 @@ extension GRDBStore {
 
   /// Applies several changes, all of them or none.
   ///
-  /// Inside a transaction they are part of it. Without one, they are a transaction of their own. If a row is refused, the
-  /// transaction continues without the changes; if the disk or the memory is exhausted, it is rolled back as a whole.
+  /// Inside a transaction they are part of it, under a savepoint. Without one, they are a transaction of their own. If a row
+  /// is refused, the transaction continues without the changes. If the disk or the memory is exhausted, or if a trigger asks
+  /// for it, it is rolled back as a whole.
   ///
   /// - Parameters:
   ///   - changes: The changes.
   ///   - db: The connection with which the database of the store writes.
   /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the connection is another one; `encodingFailed`;
-  ///   `valueTooLarge`; `notPermitted` if a trigger or an index refuses a change, or if the store only reads; `conflict`
-  ///   if the table was removed or changed; `versionMismatch` if a newer program has recorded another codec; `timedOut`;
-  ///   `full`; `closed`; `ioFailed`, with an unknown outcome if a transaction of its own could not be committed.
+  ///   `valueTooLarge`; `notPermitted` if a trigger, an index or a constraint refuses a change, if a trigger ignores it, or
+  ///   if the store only reads; `conflict` if the table was removed or changed, or the file moved or replaced;
+  ///   `versionMismatch` if a newer program has recorded another codec; `timedOut`; `full`; `closed`; `ioFailed`, with an
+  ///   unknown outcome if a transaction of its own could not be committed.
   public func apply(_ changes: ChangeBatch<Value>, in db: Database) throws {
     try writing(.apply, in: db) {
       let encoded = try EncodedChanges(changes) { key in

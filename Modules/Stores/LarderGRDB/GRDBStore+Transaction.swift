@@ -62,8 +62,8 @@ extension GRDBStore {
 
   /// Runs a closure in a savepoint of the transaction of the caller, or in a transaction of its own.
   ///
-  /// An error undoes what the closure has changed, and nothing else. What may refuse a row cannot be known before: a trigger,
-  /// an index or a constraint of the program, a foreign key of another table, or a trigger that a cascade reaches.
+  /// An error undoes what the closure has changed, and nothing else. The causes of a refusal cannot all be known before: a
+  /// trigger, an index or a constraint of the program, a foreign key of another table, or a trigger that a cascade reaches.
   private func undoable<Result>(
     _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
   ) throws -> Result {

@@ -62,10 +62,11 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values. If it writes JSON, the values of a new table are text.
   ///   - createsIfMissing: Whether to create the table if it is missing. Defaults to `true`.
   ///   - requiresSynced: Whether to refuse a database whose commits may be lost when power is lost. Defaults to `false`.
-  /// - Throws: `StoreError`: `invalidArgument` if the name is reserved, differs from an existing one only in case, or if
-  ///   this process has the store open with another type; `unsupported` if the name belongs to a table that is not a
-  ///   store's, if the codec does not suit the table, or if `requiresSynced` is not met; `versionMismatch` if the store
-  ///   has another codec or a newer format; `notFound`; `timedOut`; `notPermitted`; `full`; `ioFailed`.
+  /// - Throws: `StoreError`: `invalidArgument` if the name is reserved, differs from an existing one only in case or in the
+  ///   composition of its letters, or if this process has the store open with another type; `unsupported` if the name
+  ///   belongs to a table that is not a store's, if the codec does not suit the table, or if `requiresSynced` is not met;
+  ///   `versionMismatch` if the store has another codec or a newer format; `notFound`; `timedOut`; `notPermitted`; `full`;
+  ///   `ioFailed`.
   public init(
     in writer: some DatabaseWriter, name: String = GRDBStore.defaultName, codec: some Codec<Value>,
     createsIfMissing: Bool = true, requiresSynced: Bool = false
@@ -111,8 +112,9 @@ public final class GRDBStore<Value: Sendable>: DataStore {
 
   /// Returns the value of a key.
   ///
-  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if the value cannot be decoded; `closed`;
-  ///   `timedOut`; `ioFailed`. `CancellationError` if the task is cancelled.
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if the value cannot be decoded; `conflict` if the
+  ///   table was removed, or the file moved or replaced; `closed`; `timedOut`; `ioFailed`. `CancellationError` if the task
+  ///   is cancelled.
   public func value(forKey key: StoreKey) async throws -> Value? {
     try information.check(key, for: .value)
     return try await read(.value) { [self] db in try storedValue(forKey: key, in: db) }
@@ -146,7 +148,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///
   /// SQLite counts the keys one by one, without reading values.
   ///
-  /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`. `CancellationError` if the task is cancelled.
+  /// - Throws: `StoreError`: `conflict`; `closed`; `timedOut`; `ioFailed`. `CancellationError` if the task is cancelled.
   public func count(in range: KeyRange) async throws -> Int {
     try await read(.count) { [self] db in try rawTable(in: db).count(in: range) }
   }
@@ -174,9 +176,9 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// Applies a batch of changes in a transaction of its own; see `DataStore.apply(_:)`.
   ///
   /// The method throws `timedOut` if another process holds the lock, after the time that the `busyMode` of the database
-  /// sets, which is no time by default; `notPermitted` if a trigger or an index in the database refuses a change;
-  /// `conflict` if the table was removed or changed; and `versionMismatch` if a newer program has recorded
-  /// another codec since the store was opened.
+  /// sets, which is no time by default; `notPermitted` if a trigger, an index or a constraint in the database refuses a
+  /// change, or if a trigger ignores it; `conflict` if the table was removed or changed, or the file moved or replaced; and
+  /// `versionMismatch` if a newer program has recorded another codec since the store was opened.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await run(.apply) {
       try information.checkWritable(for: .apply)
@@ -246,7 +248,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// If ``information`` says `synced`, every commit through this database is durable when it returns, and nothing is done.
   ///
   /// - Throws: `StoreError`: `unsupported` if the database was opened with `synchronous = OFF` or with a journal in
-  ///   memory; `closed`; `ioFailed`.
+  ///   memory; `conflict` if the file was moved or replaced; `closed`; `ioFailed`.
   public func synchronize() async throws {
     try await run(.synchronize) { try await synchronizeFiles(during: .synchronize) }
   }
@@ -264,8 +266,9 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///
   /// The database stays open. Methods that take a `Database` throw `closed` too.
   ///
-  /// - Throws: `StoreError` with `ioFailed` if previous writes could not be made durable. The store is closed even if an
-  ///   error is thrown. There is no error if the settings of the database rule out durable commits.
+  /// - Throws: `StoreError` with `ioFailed` if previous writes could not be made durable, and with `conflict` if the file
+  ///   was moved or replaced. The store is closed even if an error is thrown. There is no error if the settings of the
+  ///   database rule out durable commits.
   public func close() async throws {
     await operations.close()
     guard claim.release() else { return }
@@ -317,7 +320,9 @@ private final class WriteStart: Sendable {
     if isCancelled { throw CancellationError() }
   }
 
-  /// Notes that the write was cancelled. Once it has begun, this is a no-op.
+  /// Notes that the write was cancelled.
+  ///
+  /// Once it has begun, this is a no-op.
   func cancel() {
     state.withLock { if $0 == .waiting { $0 = .cancelled } }
   }
@@ -328,10 +333,9 @@ extension GRDBStore: CustomStringConvertible {
   public var description: String { "GRDBStore(\(information.name))" }
 }
 
-/// Every commit through the database of the store is reported, with its keys if the store wrote them. SQL statements of the
-/// program, and triggers, are reported as changes of all keys, except in a clustered table, which `SQLiteStore` can create
-/// and whose rows SQLite does not report. Commits of other processes are not reported, and a database that was opened for
-/// reading only reports nothing, as in GRDB.
+/// Every commit through the database of the store is reported, with its keys if the store wrote them. A commit in which a
+/// statement of the program, a trigger or a cascade could change the table is reported as a change of all keys. Commits of
+/// other processes are not reported, and a database that was opened for reading only reports nothing, as in GRDB.
 extension GRDBStore: ObservableStore {
   /// Observes a range; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
