@@ -266,6 +266,19 @@ import Testing
     }
   }
 
+  /// The code says that the index of the log cannot grow. An observer of the program's throws it in place of the system.
+  @Test func aLogWithoutRoomForItsIndexIsAFullDisk() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    let refusal = CommitRefusal()
+    try await pool.writeWithoutTransaction { $0.add(transactionObserver: refusal) }
+    let error = await expectStoreError(.full) { try await store.setValue([1], forKey: "a") }
+    #expect(error?.isRetryable == true)
+    #expect(try await store.count() == 0)
+    withExtendedLifetime(refusal) {}
+  }
+
   @Test func aSuspendedDatabaseIsATimeOut() async throws {
     let file = try TestDatabase()
     var configuration = Configuration()
@@ -279,6 +292,15 @@ import Testing
     NotificationCenter.default.post(name: Database.resumeNotification, object: nil)
     try await store.setValue([1], forKey: "a")
   }
+}
+
+/// An observer of the program that refuses every commit.
+private final class CommitRefusal: TransactionObserver, Sendable {
+  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+  func databaseDidChange(with event: DatabaseEvent) {}
+  func databaseWillCommit() throws { throw DatabaseError(resultCode: .SQLITE_IOERR_SHMSIZE) }
+  func databaseDidCommit(_ db: Database) {}
+  func databaseDidRollback(_ db: Database) {}
 }
 
 /// A codec of bytes under a name of its own.

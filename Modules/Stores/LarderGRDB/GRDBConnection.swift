@@ -280,11 +280,34 @@ extension StoreError {
         .closed, during: operation, store: store, message: "the database was closed", underlying: error)
     }
     let code = error.extendedResultCode.rawValue
+    var (storeCode, isRetryable) = (
+      SQLiteResultCode.storeErrorCode(code, isWrite: isWrite), SQLiteResultCode.isTransient(code)
+    )
+    var reason = "\(error.message ?? "no message") (\(code))"
+    if error.resultCode == .SQLITE_CANTOPEN, let descriptors = missingDescriptors() {
+      (storeCode, isRetryable) = (.ioFailed, true)
+      reason +=
+        "; the process or the system has no file descriptor left (errno \(descriptors.errorNumber)), close files or "
+        + "raise the limit"
+    } else if error.extendedResultCode == .SQLITE_IOERR_SHMSIZE {
+      // The index of the log cannot grow, which means that the disk is full: https://sqlite.org/rescode.html
+      (storeCode, isRetryable) = (.full, true)
+    }
     return StoreError(
-      SQLiteResultCode.storeErrorCode(code, isWrite: isWrite), during: operation, store: store,
-      message: "\(message): \(error.message ?? "no message") (\(code))", underlying: error,
-      isRetryable: SQLiteResultCode.isTransient(code),
-      outcome: commitFailure?.isUnknown == true ? .unknown : .nothingChanged)
+      storeCode, during: operation, store: store, message: "\(message): \(reason)", underlying: error,
+      isRetryable: isRetryable, outcome: commitFailure?.isUnknown == true ? .unknown : .nothingChanged)
+  }
+
+  /// Returns the error of opening any file if no file descriptor is left, or `nil`.
+  ///
+  /// SQLite does not say why it cannot open a file, and GRDB does not pass on the reason of the system.
+  private static func missingDescriptors() -> FileError? {
+    do throws(FileError) {
+      try POSIXFileSystem().open("/dev/null", .read).close()
+      return nil
+    } catch {
+      return error.isTransient ? error : nil
+    }
   }
 }
 #endif
