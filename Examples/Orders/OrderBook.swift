@@ -61,6 +61,10 @@ struct OrderBook: Sendable {
         table.column("count", .integer).notNull()
       }
     }
+    migrator.registerMigration("stores") { db in
+      try GRDBStore<Int>.create(named: "stock", in: db)
+      try GRDBStore<OrderPlaced>.create(named: "outbox", codec: .json(), in: db)
+    }
     try migrator.migrate(pool)
     stock = try await GRDBStore(in: pool, name: "stock", requiresSynced: true)
     outbox = try await GRDBStore(in: pool, name: "outbox", codec: .json(), requiresSynced: true)

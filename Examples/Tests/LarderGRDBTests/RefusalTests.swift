@@ -121,7 +121,9 @@ import Testing
     try await store.setValue([1], forKey: "a")
   }
 
-  /// The version of a schema that was rolled back is also that of the next one. GRDB does not report a transaction that SQLite
+  /// The version of a schema that was rolled back is also that of the next one.
+  ///
+  /// GRDB does not report a transaction that SQLite
   /// itself has rolled back.
   @Test(arguments: [false, true]) func aSchemaThatWasRolledBackIsForgotten(isBySQLite: Bool) async throws {
     let file = try TestDatabase()

@@ -266,7 +266,9 @@ import Testing
     }
   }
 
-  /// The code says that the index of the log cannot grow. An observer of the program's throws it in place of the system.
+  /// The code says that the index of the log cannot grow.
+  ///
+  /// An observer of the program's throws it in place of the system.
   @Test func aLogWithoutRoomForItsIndexIsAFullDisk() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
