@@ -81,6 +81,32 @@ import Testing
     #expect(try await store.count(in: .all) == 1)
   }
 
+  /// Savepoints of one name nest.
+  @Test func theBodyOfAnUpdateWritesToOtherStores() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let (store, log) = (
+      try await GRDBStore(in: pool, codec: .raw), try await GRDBStore(in: pool, name: "log", codec: .raw)
+    )
+    try await pool.write { db throws in
+      for isRefused in [false, true] {
+        let update = {
+          try store.update("a", in: db) { value in
+            value = [isRefused ? 2 : 1]
+            try log.apply([.set(isRefused ? "b" : "a", [1]), .removeAll("x"...)], in: db)
+            try store.setValue([3], forKey: isRefused ? "c" : "d", in: db)
+            try Order(id: isRefused ? 2 : 1, total: 5).insert(db)
+            if isRefused { throw Order.Missing() }
+          }
+        }
+        if isRefused { #expect(throws: Order.Missing.self) { try update() } } else { try update() }
+      }
+    }
+    #expect(try await store.entries(in: .all, limit: 9, order: .ascending).map(\.value) == [[1], [3]])
+    #expect(try await log.keys(in: .all, limit: 9, order: .ascending) == ["a"])
+    #expect(try await pool.read { try Order.fetchCount($0) } == 1)
+  }
+
   @Test func withoutATransactionABatchIsOneOfItsOwn() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()

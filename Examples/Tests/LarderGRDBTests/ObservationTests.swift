@@ -67,6 +67,31 @@ import Testing
     #expect(await events.finish() == [.changed([.range(.all)]), .changed([.key("b")])])
   }
 
+  /// GRDB does not report a transaction that SQLite itself has rolled back.
+  @Test func sqlAfterATransactionThatSQLiteHasRolledBackIsReported() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    try await pool.write { db in
+      try db.execute(sql: "CREATE TRIGGER undo BEFORE INSERT ON orders BEGIN SELECT RAISE(ROLLBACK, 'no'); END")
+    }
+    let events = Events()
+    let observation = store.observe(.all) { events.receive($0) }
+    await #expect(throws: (any Error).self) {
+      try await pool.write { db in
+        try store.setValue([1], forKey: "a", in: db)
+        try Order(id: 1, total: 5).insert(db)
+      }
+    }
+    try await pool.write { db in
+      try db.execute(sql: "INSERT INTO \"default\" VALUES(x'62', x'01')")
+      try store.setValue([1], forKey: "c", in: db)
+    }
+    try await store.setValue([1], forKey: "d")
+    observation.cancel()
+    #expect(await events.finish() == [.changed([.range(.all)]), .changed([.key("d")])])
+  }
+
   @Test func cascadesAndTriggersOfOtherTablesAreReported() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()

@@ -61,8 +61,9 @@ final class GRDBRecorder: TransactionObserver, Sendable {
   ///   - version: The version of what the connection sees, which is read once for each transaction.
   func isCompared(in transaction: Date, at version: () throws -> ContentVersion) rethrows -> Bool {
     let known = state.withLock { state in
-      // GRDB does not report a transaction that SQLite has rolled back after a failed statement.
-      if let earlier = state.comparison?.transaction, earlier != transaction { state = State() }
+      // GRDB does not report a transaction that SQLite has rolled back after a failed statement. The changes that were recorded
+      // in it are reported by the next commit, because those of the running one may be among them.
+      if let earlier = state.comparison?.transaction, earlier != transaction { state.comparison = nil }
       return state.comparison
     }
     guard let known else { return false }
