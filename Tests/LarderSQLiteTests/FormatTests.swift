@@ -141,8 +141,8 @@ struct FormatTests {
       try await store.setValue(Array(name.utf8), forKey: "name")
       #expect(try store.value(forKey: "name") == Array(name.utf8))
     }
-    // SQLite tells the last two from the existing names, and dictionaries of Swift do not.
-    for name in ["Select", "e\u{301}", "a\u{308} ;--"] {
+    // Also a name of other bytes that a library written in Swift does not tell from one in the database.
+    for name in ["Select", "e\u{301}"] {
       await expectStoreError(.invalidArgument) { try await SQLiteStore(in: database, name: name, codec: .raw) }
     }
     let names = try await database.storeNames()

@@ -57,24 +57,23 @@ package struct StoreCatalog: Sendable {
   ///   - name: The name of the store.
   ///   - connection: A connection in a transaction.
   /// - Returns: The table and its record, if it has one, or `nil` if there is no such table.
-  /// - Throws: ``StoreError`` if the file has something else in place of the table: during opening, `invalidArgument` for
-  ///   a name that differs only in case or that is canonically equal, and `unsupported` for a table that is not of the
-  ///   form of a store; `conflict` during other operations, for which the store was opened before.
+  /// - Throws: ``StoreError``, with `invalidArgument` if the database has a name that differs only in case or that is
+  ///   canonically equal, and `unsupported` if the table is not of the form of a store.
   package func find(_ name: String, on connection: some SQLConnection) throws -> (table: StoreTable, record: Record?)? {
     let names = try similarNames(name, on: connection)
     // Once a store is open, a table that another program adds beside its own does not concern it.
     let isThere = names.contains { $0.utf8.elementsEqual(name.utf8) }
     if operation == .open || !isThere, let other = names.first(where: { !$0.utf8.elementsEqual(name.utf8) }) {
-      throw refusal(
-        .invalidArgument,
-        "the database has the name \(other), which differs from \(name) only in case or in the composition of its letters; "
-          + "choose another name")
+      throw StoreError(
+        .invalidArgument, during: operation, store: store,
+        message: "the database has the name \(other), which differs from \(name) only in case or in the composition of "
+          + "its letters; choose another name")
     }
     guard !names.isEmpty else { return nil }
     guard let table = try table(named: name, on: connection) else {
-      throw refusal(
-        .unsupported,
-        "\(name) exists in the database and is not a table of a store, which is "
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message: "\(name) exists in the database and is not a table of a store, which is "
           + "\(name)(key BLOB NOT NULL PRIMARY KEY, value BLOB or TEXT NOT NULL) STRICT, without a UNIQUE constraint that has "
           + "a conflict clause; choose another name")
     }
@@ -91,18 +90,6 @@ package struct StoreCatalog: Sendable {
     return try connection.rows("SELECT name FROM main.sqlite_schema WHERE type <> 'trigger'")
       .map { $0[0] }
       .filter { $0 == name || StoreTable.folded($0) == folded }
-  }
-
-  /// Returns the error for a table that cannot be that of the store: a given one during opening, and a conflict if the
-  /// store is open, because the table was right then.
-  private func refusal(_ code: StoreError.Code, _ message: String) -> StoreError {
-    operation == .open ? StoreError(code, during: .open, store: store, message: message) : changedTable
-  }
-
-  private var changedTable: StoreError {
-    StoreError(
-      .conflict, during: operation, store: store,
-      message: "another program has removed or changed the table of the store; close the store and open it again")
   }
 
   /// Returns a table if it has the form of a store's, or `nil`.
@@ -152,16 +139,16 @@ package struct StoreCatalog: Sendable {
 
   /// Returns whether the file has the table of records.
   ///
-  /// - Throws: ``StoreError`` if the file has another table of that name.
+  /// - Throws: ``StoreError`` with `unsupported` if the file has another table of that name.
   private func hasRecords(on connection: some SQLConnection) throws -> Bool {
     let columns = try connection.rows(
       "SELECT name FROM pragma_table_xinfo(?1, 'main') ORDER BY cid", StoreCatalog.tableName)
     if columns.isEmpty { return false }
     // A newer version may have added columns.
     guard columns.prefix(3) == [["name"], ["codec"], ["format"]] else {
-      throw refusal(
-        .unsupported,
-        "the database has a table \(StoreCatalog.tableName) that is not Larder's; use another database file")
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message: "the database has a table \(StoreCatalog.tableName) that is not Larder's; use another database file")
     }
     return true
   }
@@ -185,9 +172,7 @@ package struct StoreCatalog: Sendable {
       guard try similarNames(view, on: connection).isEmpty else {
         throw StoreError(
           .unsupported, during: operation, store: store,
-          message:
-            "the database has the name \(view), which a new store \(table.name) needs for its view; choose another "
-            + "name")
+          message: "the database has the name \(view), which a new store \(table.name) needs for its view")
       }
       for statement in table.creation { try connection.run(statement) }
     }
@@ -218,9 +203,18 @@ package struct StoreCatalog: Sendable {
   package func confirm(
     _ table: StoreTable, codecName: String, adoptedNames: [String], on connection: some SQLConnection
   ) throws -> Bool {
-    guard let found = try find(table.name, on: connection), found.table.valueType == table.valueType,
-      found.table.isClustered == table.isClustered
-    else { throw changedTable }
+    let found: (table: StoreTable, record: Record?)?
+    do {
+      found = try find(table.name, on: connection)
+    } catch let error as StoreError where [.unsupported, .invalidArgument].contains(error.code) {
+      // A table of another form or name, which was that of the store when it was opened.
+      found = nil
+    }
+    guard let found, found.table.valueType == table.valueType, found.table.isClustered == table.isClustered else {
+      throw StoreError(
+        .conflict, during: operation, store: store,
+        message: "another program has removed or changed the table of the store; close the store and open it again")
+    }
     // A missing record is accepted, as when the store is opened.
     guard let recorded = found.record?.codecName, recorded != codecName else { return false }
     guard adoptedNames.contains(recorded) else {
