@@ -108,6 +108,26 @@ import Testing
     #expect(try file.command("SELECT * FROM orders; SELECT * FROM larder") == "1|5\nusers|cbor|1")
   }
 
+  /// The statements are those of the guide.
+  @Test func aMigrationRemovesAStore() async throws {
+    let file = try TestDatabase()
+    let pool = try DatabasePool(path: file.path)
+    try migrator().migrate(pool)
+    let users = try await GRDBStore<User>(in: pool, name: "users")
+    try await users.setValue(User(name: "Ada"), forKey: "a")
+    for _ in 1...2 {
+      var next = migrator()
+      next.registerMigration("removal") { db in
+        try db.execute(sql: "DROP VIEW users_text; DROP TABLE users; DELETE FROM larder WHERE name = 'users'")
+      }
+      try next.migrate(pool)
+    }
+    await expectStoreError(.conflict) { try await users.setValue(User(name: "Eve"), forKey: "b") }
+    try await users.close()
+    await expectStoreError(.notFound) { try await GRDBStore<User>(in: pool, name: "users", createsIfMissing: false) }
+    #expect(try await GRDBStore<User>(in: pool, name: "users", codec: .json()).count() == 0)
+  }
+
   @Test func aMigrationThatFailsCreatesNoStore() async throws {
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
