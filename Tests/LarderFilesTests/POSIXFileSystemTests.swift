@@ -27,6 +27,25 @@ import Testing
     try file.synchronize()
   }
 
+  /// The last way on file systems with neither an exclusive renaming nor hard links.
+  @Test func aFileIsRenamedOverAnEmptyOneUnlessSomethingExists() throws {
+    let (path, newPath, folderPath) = (folder.path("file"), folder.path("new"), folder.path("folder"))
+    try write("abc", to: try fileSystem.open(path, .createNew), at: 0)
+    try fileSystem.createDirectory(at: folderPath)
+    for existing in [path, folderPath] {
+      #expect(throws: FileError(.open, path: existing, errorNumber: EEXIST)) {
+        try fileSystem.renameOverNewFile(path, to: existing)
+      }
+    }
+    #expect(throws: FileError(.rename, path: newPath, errorNumber: ENOENT)) {
+      try fileSystem.renameOverNewFile(folder.path("missing"), to: newPath)
+    }
+    #expect(try fileSystem.attributes(at: newPath) == nil)
+    try fileSystem.renameOverNewFile(path, to: newPath)
+    #expect(try folder.names == ["folder", "new"])
+    #expect(try fileSystem.open(newPath, .read).readAll() == Array("abc".utf8))
+  }
+
   @Test func closingEndsEverythingAndIsIdempotent() throws {
     let path = folder.path("file")
     let file = try fileSystem.open(path, .createIfMissing)

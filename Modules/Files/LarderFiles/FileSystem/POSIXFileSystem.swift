@@ -41,7 +41,8 @@ public struct POSIXFileSystem: FileSystem {
   /// Renames a file or folder, unless something exists at the new path.
   ///
   /// If the file system has no such call, an existing empty folder is replaced, and a file keeps both names if the
-  /// process is killed in between.
+  /// process is killed in between. If it has no hard links either, such as exFAT through FUSE, an empty file stands at the
+  /// new path for a moment, or stays there if the process is killed.
   ///
   /// - Throws: ``FileError``, with `EEXIST` or `ENOTEMPTY` if something exists at the new path.
   package func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError) {
@@ -54,10 +55,24 @@ public struct POSIXFileSystem: FileSystem {
     if renameat2(AT_FDCWD, path, AT_FDCWD, newPath, UInt32(RENAME_NOREPLACE)) == 0 { return }
     guard [EINVAL, ENOSYS].contains(errno) else { throw FileError(.rename, path: newPath, errorNumber: errno) }
     #endif
-    guard (isFolder ? posixRename(path, newPath) : link(path, newPath)) == 0 else {
+    if isFolder { return try rename(path, to: newPath) }
+    if link(path, newPath) == 0 { return try removeFile(at: path) }
+    guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(errno) else {
       throw FileError(.rename, path: newPath, errorNumber: errno)
     }
-    if !isFolder { try removeFile(at: path) }
+    try renameOverNewFile(path, to: newPath)
+  }
+
+  /// Renames a file over an empty one, which is created at the new path unless something exists there.
+  func renameOverNewFile(_ path: String, to newPath: String) throws(FileError) {
+    try open(newPath, .createNew).close()
+    do throws(FileError) {
+      try rename(path, to: newPath)
+    } catch {
+      // The original error matters more than a failure to remove the empty file.
+      try? removeFile(at: newPath)
+      throw error
+    }
   }
 
   /// Removes a file with `unlink`, or an empty directory with `rmdir`.
