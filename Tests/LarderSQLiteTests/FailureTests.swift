@@ -86,8 +86,8 @@ import Testing
   @Test func foreignFilesAreRefusedAndLeft() async throws {
     for content in ["", "not a database, but long enough to have a header of one", "x"] {
       try Data(content.utf8).write(to: URL(filePath: path))
-      let code: StoreError.Code = content.isEmpty ? .corrupted : .unrecognizedFormat
-      await expectStoreError(code) { try await SQLiteDatabase(path: path) }
+      let code: StoreError.Code = content.isEmpty ? .notFound : .unrecognizedFormat
+      await expectStoreError(code) { try await SQLiteDatabase(path: path, createsIfMissing: !content.isEmpty) }
       #expect(try Data(contentsOf: URL(filePath: path)) == Data(content.utf8))
       #expect(try folder.names == ["app.sqlite"])
     }
@@ -212,5 +212,42 @@ struct FullDiskTests {
       let database = try await SQLiteDatabase(path: path)
       try await database.write { try $0.setValue(value, forKey: "d", in: store) }
     }
+  }
+
+  @Test func aStoreOnAFullDiskIsReadAndBackedUp() async throws {
+    let disk = try TemporaryFileSystem(size: "1m")
+    let path = "\(disk.path)/store.sqlite"
+    let store = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    try await store.close()
+    let filler = try POSIXFileSystem().open("\(disk.path)/filler", .createNew)
+    var (offset, block) = (Int64(0), 65_536)
+    while block > 0 {
+      do {
+        try filler.writeAll([UInt8](repeating: 1, count: block), at: offset)
+        offset += Int64(block)
+      } catch {
+        block /= 2
+      }
+    }
+    try filler.close()
+    let folder = try TemporaryFolder()
+    for access in [StoreAccess.readOnly, .readWrite] {
+      let store = try await SQLiteStore<[UInt8]>(path: path, codec: .raw, access: access)
+      #expect(try store.value(forKey: "a") == [1])
+      #expect(try await store.verify().findings == [])
+      try await store.backup(to: folder.path("\(access)"), compacting: false)
+      if access == .readWrite {
+        let error = await expectStoreError(.full) { try await store.setValue([2], forKey: "b") }
+        #expect(error?.isRetryable == true && error?.outcome == .nothingChanged)
+        try POSIXFileSystem().removeFile(at: "\(disk.path)/filler")
+        try await store.setValue([2], forKey: "b")
+        #expect(try store.keys(in: .all, limit: 9, order: .ascending) == ["a", "b"])
+      }
+      try await store.close()
+    }
+    let copy = try await SQLiteStore<[UInt8]>(path: folder.path("readOnly"), codec: .raw)
+    #expect(try copy.value(forKey: "a") == [1])
+    try await copy.close()
   }
 }

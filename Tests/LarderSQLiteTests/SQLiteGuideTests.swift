@@ -40,6 +40,17 @@ import Testing
     try location.remove()
   }
 
+  @Test func connections() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let database = try await SQLiteDatabase(path: folder + "/notes.sqlite") { setup in
+      try setup.run("PRAGMA cache_size = -8000")
+    }
+    #expect(try await database.storeNames() == [])
+    try await database.close()
+    try location.remove()
+  }
+
   @Test func transactions() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder

@@ -29,7 +29,8 @@ import LarderFiles
 ///
 /// Any number of processes on one machine may open the file, also with other programs and libraries, except on a network
 /// file system. Within a process, all users of a file share one database, even if they opened it under different paths.
-/// Readers never wait for writers, and writers never wait for readers. Only one writer runs at a time.
+/// Readers never wait for writers, and writers never wait for readers. Only one writer runs at a time. The options of the
+/// first opener in the process, such as its timeout, apply to all.
 public final class SQLiteDatabase: Sendable {
   let handle: DatabaseHandle
 
@@ -39,7 +40,9 @@ public final class SQLiteDatabase: Sendable {
   /// Opens a database.
   ///
   /// - Parameters:
-  ///   - path: The path of the file. The folder must exist. An existing file is set to the mode of the write-ahead log.
+  ///   - path: The path of the file. The folder must exist. An existing file is set to the mode of the write-ahead log
+  ///     before the first write, and left as it is until then. `:memory:` is a file of this name; for a store in memory, use
+  ///     `MemoryStore`.
   ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`
   ///     (`synchronous = FULL`). With `FileDurability.buffered` (`NORMAL`), power loss may discard the latest
   ///     transactions but never corrupts the file.
@@ -47,21 +50,29 @@ public final class SQLiteDatabase: Sendable {
   ///     nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and what a killed process left in
   ///     `-wal` is moved into the file. With `StoreAccess.immutable`, no lock is taken, and you must ensure that nothing
   ///     writes to the file.
-  ///   - createsIfMissing: Whether to create the file if it is missing. Defaults to `true`.
-  ///   - busyTimeout: The time that a write waits while another process writes. Defaults to 5 seconds. If the process has
-  ///     the database open already, the timeout of the first opener applies.
+  ///   - createsIfMissing: Whether to create the file if it is missing or has 0 bytes. Defaults to `true`.
+  ///   - busyTimeout: The time that a call waits while another process has the lock that it needs, counted from the call,
+  ///     also if other calls wait before it. Defaults to 5 seconds. A call that is cancelled stops waiting.
+  ///   - logSizeLimit: The size, in bytes, to which the write-ahead log is cut after a large transaction, once its content
+  ///     was moved into the file. Defaults to 16 MiB.
+  ///   - prepare: A closure that prepares each new connection: it registers the functions and collations that triggers,
+  ///     indexes and columns of the application need, or sets pragmas such as `cache_size`. Defaults to none. Connections
+  ///     are opened at any time and on any thread. What the database itself sets, such as `synchronous` and
+  ///     `foreign_keys`, is set afterwards.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the database open with a different durability or
   ///   access; `unrecognizedFormat` if the file is no SQLite database; `corrupted`; `unsupported` if the file has several
   ///   hard links, or if the SQLite library is older than 3.37; `conflict` if the file was replaced while it was being
-  ///   opened; `timedOut`; `notPermitted`; `full`; `ioFailed`.
+  ///   opened; `timedOut`; `notPermitted`; `full`; `ioFailed`. `CancellationError` if the task is cancelled while it waits.
+  ///   The error that `prepare` throws.
   public init(
     path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
-    busyTimeout: Duration = .seconds(5)
+    busyTimeout: Duration = .seconds(5), logSizeLimit: Int = 16 << 20,
+    prepare: (@Sendable (borrowing SQLiteConnectionSetup) throws -> Void)? = nil
   ) async throws {
     handle = try await DatabaseHandle.take(
       DatabaseConfiguration(
         name: FilePaths.split(path).name, path: path, durability: durability, access: access,
-        createsIfMissing: createsIfMissing, busyTimeout: busyTimeout))
+        createsIfMissing: createsIfMissing, busyTimeout: busyTimeout, logSizeLimit: logSizeLimit, prepare: prepare))
   }
 
   // MARK: Transactions
@@ -97,7 +108,7 @@ public final class SQLiteDatabase: Sendable {
   ) async throws -> Result {
     let handle = handle
     return try await handle.run(.write) {
-      try await handle.database.writer.write(for: handle, during: .write) { writing in
+      try await handle.database.writer.write(for: handle, during: .write, until: handle.deadline) { writing in
         var transaction = SQLiteTransaction(writing: writing, handle: handle)
         let result = try BodyError.wrapping { try body(&transaction) }
         writing = try transaction.end()
@@ -113,7 +124,9 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func storeNames() async throws -> [String] {
-    try await handle.run(.storeNames) { try await handle.database.writer.storeNames(for: handle) }
+    try await handle.run(.storeNames) {
+      try await handle.database.writer.storeNames(for: handle, until: handle.deadline)
+    }
   }
 
   /// Returns the name of the codec that is recorded for a store.
@@ -123,7 +136,23 @@ public final class SQLiteDatabase: Sendable {
   /// - Throws: `StoreError`: `closed`; `unsupported` if the database has something else of that name; `ioFailed`.
   public func codecName(ofStore name: String) async throws -> String? {
     try await handle.run(.open) {
-      try await handle.database.writer.findTable(for: handle, named: name)?.codecName
+      try await handle.database.writer.findTable(for: handle, named: name, until: handle.deadline)?.codecName
+    }
+  }
+
+  /// Removes a store with all its entries, and its record: the table, the view that shows its keys as text, and its row in
+  /// the table `larder`.
+  ///
+  /// Objects that have the store open report the removal of all entries. Their later reads and writes throw `conflict`.
+  ///
+  /// - Parameter name: The name of the store.
+  /// - Throws: `StoreError`: `notFound`; `unsupported` if another program has created the table, so that it has no record;
+  ///   `notPermitted` if the database is read-only, or if a foreign key of another table refers to an entry; `conflict` if
+  ///   the files were moved, removed or replaced; `timedOut`; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is
+  ///   removed if an error is thrown, except with the outcome `unknown`.
+  public func removeStore(_ name: String) async throws {
+    try await handle.run(.removeStore) {
+      try await handle.database.writer.removeTable(for: handle, named: name, until: handle.deadline)
     }
   }
 
@@ -150,6 +179,20 @@ public final class SQLiteDatabase: Sendable {
     try await handle.backup(to: path, compacting: compacting)
   }
 
+  /// Moves all commits from the write-ahead log into the database file, and empties the log.
+  ///
+  /// The database does so by itself whenever the log has 1,000 pages, but cannot empty a log that is always read or written.
+  /// The call waits for readers of older snapshots and for other processes. Other calls continue.
+  ///
+  /// - Throws: `StoreError`: `timedOut` if a snapshot or a transaction outlasts the timeout of the database; `notPermitted` if
+  ///   the database is read-only; `conflict` if the files were moved, removed or replaced; `closed`; `full`; `ioFailed`.
+  ///   `CancellationError`. The entries are the same even if an error is thrown.
+  public func checkpoint() async throws {
+    try await handle.run(.checkpoint) {
+      try await handle.database.writer.checkpoint(handle, until: handle.deadline)
+    }
+  }
+
   /// Flushes all previous writes to disk, so that they survive power loss.
   ///
   /// The call ignores cancellation. With `FileDurability.synced`, it has work to do only if another process or an
@@ -174,6 +217,32 @@ public final class SQLiteDatabase: Sendable {
 extension SQLiteDatabase: CustomStringConvertible {
   /// The type and the name of the database.
   public var description: String { "SQLiteDatabase(\(name))" }
+}
+
+extension StoreOperation {
+  static let checkpoint = StoreOperation(rawValue: "checkpoint")
+  static let removeStore = StoreOperation(rawValue: "removeStore")
+}
+
+/// A new connection to a database, before it is used; see
+/// ``SQLiteDatabase/init(path:durability:access:createsIfMissing:busyTimeout:logSizeLimit:prepare:)``.
+public struct SQLiteConnectionSetup: ~Copyable {
+  /// The connection, a `sqlite3 *`, for functions of the C library such as `sqlite3_create_function_v2` and
+  /// `sqlite3_create_collation_v2`. It must not be used after the closure has returned, and not be closed.
+  public let pointer: OpaquePointer
+
+  private let connection: SQLiteConnection
+
+  init(_ connection: SQLiteConnection) {
+    self.connection = connection
+    pointer = connection.pointer
+  }
+
+  /// Runs SQL statements whose rows do not matter, such as `PRAGMA cache_size = -8000`.
+  ///
+  /// - Parameter sql: The statements, separated by semicolons.
+  /// - Throws: ``SQLiteError``.
+  public borrowing func run(_ sql: String) throws(SQLiteError) { try connection.run(sql) }
 }
 
 /// The size of an SQLite database.

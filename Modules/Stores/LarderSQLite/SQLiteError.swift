@@ -3,24 +3,40 @@ import CSQLite
 public import Larder
 import LarderSQLiteFormat
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// An error that the SQLite library returned.
 ///
 /// `StoreError.underlying` holds one of these if an `SQLiteStore` throws because of SQLite.
 public struct SQLiteError: ValueFreeError, Hashable {
   /// The extended result code, which [the list of SQLite](https://sqlite.org/rescode.html) explains.
+  ///
+  /// If a trigger ignored a change, so that SQLite reported no error, it is `SQLITE_CONSTRAINT_TRIGGER`.
   public let code: Int32
 
   /// The message of the library, or of a trigger of the user.
   public let message: String
+
+  /// The system's reason for a file that could not be opened, read or written: a value of `errno`, such as `ENOSPC`, or 0
+  /// if there is none.
+  public let errorNumber: Int32
 
   /// Creates an error.
   ///
   /// - Parameters:
   ///   - code: The extended result code.
   ///   - message: The message.
-  public init(code: Int32, message: String) {
+  ///   - errorNumber: The system's reason, a value of `errno`. Defaults to 0, for none.
+  public init(code: Int32, message: String, errorNumber: Int32 = 0) {
     self.code = code
     self.message = message
+    self.errorNumber = errorNumber
   }
 
   /// Creates an error with the library's general text for a code.
@@ -28,13 +44,41 @@ public struct SQLiteError: ValueFreeError, Hashable {
     self.init(code: code, message: String(cString: sqlite3_errstr(code)))
   }
 
+  /// Creates the error of the latest call on a connection, which failed with a code.
+  init(code: Int32, on connection: OpaquePointer) {
+    // SQLite notes the reason of these errors only.
+    let hasReason = [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF)
+    self.init(
+      code: code, message: String(cString: sqlite3_errmsg(connection)),
+      errorNumber: hasReason ? sqlite3_system_errno(connection) : 0)
+  }
+
+  /// `SQLITE_CONSTRAINT_TRIGGER`, which Swift does not import.
+  static let refusedByTrigger: Int32 = SQLITE_CONSTRAINT | 7 << 8
+
   /// The code without the details: the lowest byte of the extended code.
   var primaryCode: Int32 { code & 0xFF }
+
+  /// Whether the permissions of a file forbid the access.
+  var isAccessDenied: Bool { [EACCES, EPERM, EROFS].contains(errorNumber) }
+
+  /// Whether there is no room for the index of the log.
+  var isFullIndex: Bool {
+    // `SQLITE_IOERR_SHMOPEN`, `SQLITE_IOERR_SHMSIZE` and `SQLITE_IOERR_SHMMAP`, which Swift does not import.
+    primaryCode == SQLITE_IOERR && [18, 19, 21].contains(code >> 8) && [ENOSPC, EDQUOT].contains(errorNumber)
+  }
+
+  /// Whether another connection has the lock that a call needs.
+  var isBusy: Bool { primaryCode == SQLITE_BUSY }
 }
 
 extension SQLiteError: CustomStringConvertible {
-  /// The library's message and the code.
-  public var description: String { "\(message) (\(code))" }
+  /// The library's message and the code, and the system's reason if there is one.
+  public var description: String {
+    guard errorNumber != 0 else { return "\(message) (\(code))" }
+    let reason = strerror(errorNumber).map { String(cString: $0) } ?? "unknown error"
+    return "\(message) (\(code)): \(reason) (errno \(errorNumber))"
+  }
 }
 
 extension StoreError {
@@ -52,8 +96,9 @@ extension StoreError {
     outcome: Outcome = .nothingChanged, isWrite: Bool = false
   ) {
     self.init(
-      SQLiteResultCode.storeErrorCode(error.code, isWrite: isWrite), during: operation, store: store,
-      message: message, underlying: error, isRetryable: SQLiteResultCode.isTransient(error.code), outcome: outcome)
+      SQLiteResultCode.storeErrorCode(error.code, errorNumber: error.errorNumber, isWrite: isWrite), during: operation,
+      store: store, message: message, underlying: error,
+      isRetryable: SQLiteResultCode.isTransient(error.code, errorNumber: error.errorNumber), outcome: outcome)
   }
 }
 #endif

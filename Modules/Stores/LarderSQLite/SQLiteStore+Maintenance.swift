@@ -29,12 +29,14 @@ extension SQLiteStore: MaintainableStore {
   /// the store; see `MaintainableStore/verify()`.
   ///
   /// SQLite has no checksums, so a bit that was flipped inside a value is found only if the codec finds it, as with
-  /// `.checksummed()`.
+  /// `.checksummed()`. If a column or an index needs a collation or a function of the application that this process does
+  /// not have, every table is checked by itself as far as that is possible: the index is not compared with its table, and
+  /// another table with a constraint that calls the function is not checked.
   public func verify() async throws -> VerificationReport {
     var report = VerificationReport(entryCount: 0)
-    let handle = handle
+    let (handle, table) = (handle, table)
     let problems = try await handle.database.maintenanceQueue.run {
-      try handle.read(for: .verify) { try $0.rows("PRAGMA integrity_check").map { $0.joined() } }
+      try handle.read(for: .verify) { try SQLiteStore.problems(on: $0, ofStore: table) }
     }
     for problem in problems where problem != "ok" {
       report.findings.append(VerificationReport.Finding(key: nil, place: handle.name, message: problem))
@@ -48,6 +50,33 @@ extension SQLiteStore: MaintainableStore {
           key: nil, place: handle.name, message: "the entries after \(report.entryCount) cannot be read"))
     }
     return report
+  }
+
+  /// Returns the problems that SQLite finds in the structure of the file, among lines with `ok`.
+  private static func problems(on connection: SQLiteConnection, ofStore store: StoreTable) throws -> [String] {
+    func lines(_ pragma: String) throws -> [String] { try connection.rows("PRAGMA main.\(pragma)").map { $0.joined() } }
+    do {
+      return try lines("integrity_check")
+    } catch let error as SQLiteError where error.primaryCode == SQLITE_ERROR {
+      // Something of the application's is missing.
+    }
+    // Tables without a page, such as virtual ones, keep their rows in others.
+    let tables = try connection.rows("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0")
+    return try tables.flatMap { table in
+      let name = StoreTable.quoted(table[0])
+      do {
+        return try lines("integrity_check(\(name))")
+      } catch let error as SQLiteError where error.primaryCode == SQLITE_ERROR {
+        // Without comparing its indexes.
+      }
+      do {
+        return try lines("quick_check(\(name))")
+      } catch let error as SQLiteError
+        where error.primaryCode == SQLITE_ERROR && !table[0].utf8.elementsEqual(store.name.utf8)
+      {
+        return []
+      }
+    }
   }
 
   /// Returns the first keys of a range, each with the problem of its entry, if any.
@@ -74,7 +103,7 @@ extension SQLiteStore: MaintainableStore {
   ///
   /// - Throws: `StoreError`: `unsupported` if the database holds anything but stores; `timedOut`; `full`; `closed`.
   public func compact() async throws {
-    try await handle.run(.compact) { try await handle.database.writer.compact(handle) }
+    try await handle.run(.compact) { try await handle.database.writer.compact(handle, until: handle.deadline) }
   }
 
   /// Writes a complete copy of the database; see `MaintainableStore/backup(to:compacting:)`.

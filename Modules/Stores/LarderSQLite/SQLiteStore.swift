@@ -1,7 +1,6 @@
 #if SQLite
 import CSQLite
 public import Larder
-import LarderCBOR
 import LarderFiles
 import LarderSQLiteFormat
 
@@ -82,13 +81,15 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
   ///     created.
   ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
-  ///   - busyTimeout: The time that a write waits for another process. Defaults to 5 seconds.
+  ///   - busyTimeout: The time that a call waits for another process. Defaults to 5 seconds.
   /// - Throws: The errors of opening the database and of opening a store in it.
   public convenience init(
     path: String, name: String = SQLiteStore.defaultName, codec: some Codec<Value>,
     layout: SQLiteTableLayout = .ordinary, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
   ) async throws {
+    // Before a database is created for it.
+    try UntypedTable.check(name, in: path)
     let database = try await SQLiteDatabase(
       path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, busyTimeout: busyTimeout)
     try await self.init(
@@ -210,6 +211,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
     try await handle.run(.apply) {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
+      let deadline = handle.deadline
       let encoded =
         if EncodedChanges.areWorthThreads(changes.count) {
           try await EncodedChanges(concurrently: changes) { [self] key in
@@ -220,7 +222,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
         } else {
           try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
         }
-      try await handle.database.writer.write(for: handle, during: .apply) { [self] transaction in
+      try await handle.database.writer.write(for: handle, during: .apply, until: deadline) { [self] transaction in
         try writableTable(in: &transaction, during: .apply).write(encoded)
         transaction.changes.append(changes, in: table.identifier, hasWritten: true)
       }
@@ -236,7 +238,9 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      return try await handle.database.writer.write(for: handle, during: .update) { [self] transaction in
+      return try await handle.database.writer.write(
+        for: handle, during: .update, until: handle.deadline
+      ) { [self] transaction in
         let table = try writableTable(in: &transaction, during: .update)
         let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
         var slots = try zip(keys, stored).map { key, bytes in
@@ -392,45 +396,5 @@ extension SQLiteStore: ObservableStore {
 extension SQLiteStore: CustomStringConvertible {
   /// The type and the name of the store.
   public var description: String { "SQLiteStore(\(information.name))" }
-}
-
-extension SQLiteStore where Value: Codable {
-  /// Opens a store of `Codable` values in a database, with `CBORCodec`.
-  ///
-  /// - Parameters:
-  ///   - database: The database that holds the store.
-  ///   - name: The name of the store. Defaults to `default`.
-  ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
-  /// - Throws: The same errors as ``init(in:name:codec:layout:createsIfMissing:)``.
-  public convenience init(
-    in database: SQLiteDatabase, name: String = SQLiteStore.defaultName, layout: SQLiteTableLayout = .ordinary,
-    createsIfMissing: Bool = true
-  ) async throws {
-    try await self.init(
-      in: database, name: name, codec: CBORCodec(), layout: layout, createsIfMissing: createsIfMissing)
-  }
-
-  /// Opens a store of `Codable` values together with its database, with `CBORCodec`.
-  ///
-  /// - Parameters:
-  ///   - path: The path of the database file.
-  ///   - name: The name of the store. Defaults to `default`.
-  ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
-  ///   - busyTimeout: The time that a write waits for another process. Defaults to 5 seconds.
-  /// - Throws: The same errors as
-  ///   ``init(path:name:codec:layout:durability:access:createsIfMissing:busyTimeout:)``.
-  public convenience init(
-    path: String, name: String = SQLiteStore.defaultName, layout: SQLiteTableLayout = .ordinary,
-    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
-    busyTimeout: Duration = .seconds(5)
-  ) async throws {
-    try await self.init(
-      path: path, name: name, codec: CBORCodec(), layout: layout, durability: durability, access: access,
-      createsIfMissing: createsIfMissing, busyTimeout: busyTimeout)
-  }
 }
 #endif

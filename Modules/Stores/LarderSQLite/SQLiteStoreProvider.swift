@@ -6,12 +6,16 @@ internal import LarderFiles
 /// `sqlite:shop.sqlite#orders`.
 public struct SQLiteStoreProvider: StoreProvider {
   private let layout: SQLiteTableLayout
+  private let busyTimeout: Duration
 
   /// Creates the provider.
   ///
-  /// - Parameter layout: The kind of new tables. Defaults to `SQLiteTableLayout.ordinary`.
-  public init(layout: SQLiteTableLayout = .ordinary) {
+  /// - Parameters:
+  ///   - layout: The kind of new tables. Defaults to `SQLiteTableLayout.ordinary`.
+  ///   - busyTimeout: The time that a call waits while another process has the lock that it needs. Defaults to 5 seconds.
+  public init(layout: SQLiteTableLayout = .ordinary, busyTimeout: Duration = .seconds(5)) {
     self.layout = layout
+    self.busyTimeout = busyTimeout
   }
 
   /// The scheme `sqlite`.
@@ -34,9 +38,11 @@ public struct SQLiteStoreProvider: StoreProvider {
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
   ) async throws -> some UntypedStore {
     let location = try SQLiteStoreProvider.location(of: url)
+    // Before a database is created for it.
+    try UntypedTable.check(location.name, in: location.path)
     let database = try await SQLiteDatabase(
       path: location.path, durability: options.durability, access: options.access,
-      createsIfMissing: options.createsIfMissing)
+      createsIfMissing: options.createsIfMissing, busyTimeout: busyTimeout)
     return try await UntypedTable(
       in: database, isOwned: true, name: location.name, layout: layout, createsIfMissing: options.createsIfMissing,
       newCodecName: newCodecName)

@@ -1,5 +1,6 @@
 #if SQLite
 import Larder
+import LarderFiles
 import LarderSQLiteFormat
 
 /// A store whose type of values is not chosen yet.
@@ -23,30 +24,69 @@ struct UntypedTable: UntypedStore {
 
   /// Finds the table of a store; see ``SQLiteStore``.
   ///
-  /// If `newCodecName` is `nil`, a new store records the codec that is chosen later.
+  /// - Parameters:
+  ///   - database: The database.
+  ///   - isOwned: Whether the database is closed together with the store.
+  ///   - name: The name of the store.
+  ///   - layout: The kind of a new table.
+  ///   - createsIfMissing: Whether the store may be created.
+  ///   - newCodecName: The codec of a new store, or of the table of another program, which has no record; `nil` for the
+  ///     default.
+  /// - Throws: ``StoreError``, with `invalidArgument` if the table of another program holds blobs and no codec is chosen.
   init(
     in database: SQLiteDatabase, isOwned: Bool, name: String, layout: SQLiteTableLayout, createsIfMissing: Bool,
     newCodecName: String?
   ) async throws {
     let root = database.handle
-    let fullName = name == SQLiteStore<Never>.defaultName ? root.name : "\(root.name)#\(name)"
+    let fullName = UntypedTable.fullName(of: name, in: root.name)
     self.name = name
     self.layout = layout
     let handle = DatabaseHandle(of: root.database, dependingOn: root, name: fullName)
     self.handle = handle
     ownDatabase = isOwned ? database : nil
     do {
-      if let problem = StoreTable.problem(withName: name) {
-        throw StoreError(.invalidArgument, during: .open, store: fullName, message: problem)
+      try UntypedTable.check(name, in: root.name)
+      found = try await handle.run(.open) {
+        try await root.database.writer.findTable(for: handle, named: name, until: handle.deadline)
       }
-      found = try await handle.run(.open) { try await root.database.writer.findTable(for: handle, named: name) }
-      codecName = found?.codecName ?? newCodecName ?? UntypedTable.defaultCodecName
+      codecName =
+        try found.map { try UntypedTable.codecName(of: $0, chosen: newCodecName, store: fullName) }
+        ?? newCodecName ?? UntypedTable.defaultCodecName
       guard found != nil || (createsIfMissing && root.database.access == .readWrite) else { throw missing }
     } catch {
       // Nothing was written, so there is no error of closing to report.
       if isOwned { try? await database.close() }
       throw error
     }
+  }
+
+  private static func fullName(of name: String, in database: String) -> String {
+    name.utf8.elementsEqual(SQLiteStore<Never>.defaultName.utf8) ? database : "\(database)#\(name)"
+  }
+
+  /// Throws an error if a name cannot be that of a store.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store.
+  ///   - path: The path or the name of the database, for the error.
+  /// - Throws: ``StoreError`` with `invalidArgument`.
+  static func check(_ name: String, in path: String) throws {
+    guard let problem = StoreTable.problem(withName: name) else { return }
+    throw StoreError(
+      .invalidArgument, during: .open, store: fullName(of: name, in: FilePaths.split(path).name), message: problem)
+  }
+
+  /// Returns the name of the codec of a table, as it is recorded or, in the table of another program, chosen.
+  private static func codecName(
+    of found: (table: StoreTable, codecName: String?), chosen: String?, store: String
+  ) throws -> String {
+    if let recorded = found.codecName ?? chosen { return recorded }
+    if found.table.valueType == .text { return "json" }
+    // A wrong record would make programs that read the blobs otherwise refuse the table.
+    throw StoreError(
+      .invalidArgument, during: .open, store: store,
+      message: "the table was created by another program and records no codec; choose the codec of its values, such as "
+        + "raw")
   }
 
   /// Returns the table, which is created if it is missing.
@@ -64,7 +104,8 @@ struct UntypedTable: UntypedStore {
       // A table that the codec cannot use gets no record.
       try catalog.check(new, suits: codec)
       opened.found = try await handle.run(.open) {
-        try await handle.database.writer.createTable(for: handle, new, codecName: codecName)
+        try await handle.database.writer.createTable(
+          for: handle, new, codecName: codecName, until: handle.deadline)
       }
     }
     guard let table = opened.found?.table else { throw missing }

@@ -39,9 +39,20 @@ public struct SQLiteDatabase {
   /// A placeholder: needs the trait `SQLite`.
   public init(
     path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
-    createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
+    createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5), logSizeLimit: Int = 16 << 20
+  ) async throws {}
+
+  /// A placeholder: needs the trait `SQLite`.
+  public init(
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5), logSizeLimit: Int = 16 << 20,
+    prepare: @Sendable (borrowing SQLiteConnectionSetup) throws -> Void
   ) async throws {}
 }
+
+/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
+public struct SQLiteConnectionSetup: ~Copyable {}
 
 /// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
 public enum SQLiteTableLayout: String, Sendable {
@@ -56,6 +67,6 @@ public enum SQLiteTableLayout: String, Sendable {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteStoreProvider {
   /// A placeholder: needs the trait `SQLite`.
-  public init(layout: SQLiteTableLayout = .ordinary) {}
+  public init(layout: SQLiteTableLayout = .ordinary, busyTimeout: Duration = .seconds(5)) {}
 }
 #endif

@@ -1,5 +1,13 @@
 package import Larder
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The primary result codes of SQLite that a store tells apart, from [its list](https://sqlite.org/rescode.html).
 ///
 /// They are not taken from the header of a library, because a program may bring its own.
@@ -34,8 +42,9 @@ package enum SQLiteResultCode: Int32 {
   ///
   /// - Parameters:
   ///   - code: The extended code.
+  ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known. Defaults to 0.
   ///   - isWrite: Whether a transaction that writes failed, after its tables were checked.
-  package static func storeErrorCode(_ code: Int32, isWrite: Bool) -> StoreError.Code {
+  package static func storeErrorCode(_ code: Int32, errorNumber: Int32 = 0, isWrite: Bool) -> StoreError.Code {
     switch SQLiteResultCode(extended: code) {
     case .readOnly where code == movedFile: .conflict
     case .full: .full
@@ -43,20 +52,45 @@ package enum SQLiteResultCode: Int32 {
     case .busy, .locked, .abort, .interrupt: .timedOut
     case .notADatabase: .unrecognizedFormat
     case .corrupt: .corrupted
-    case .readOnly, .permission, .authorization, .constraint, .cannotOpen: .notPermitted
+    case .cannotOpen where outOfRoom.contains(errorNumber), .ioError where outOfRoom.contains(errorNumber): .full
+    case .cannotOpen where errorNumber == 0 || [EACCES, EPERM, EROFS].contains(errorNumber): .notPermitted
+    case .readOnly, .permission, .authorization, .constraint: .notPermitted
     case .tooBig: .valueTooLarge
     // The statements are Larder's own. A write is refused by a trigger or an index on an expression; a read fails if
     // another program has changed the table.
     case .error, .schema: isWrite ? .notPermitted : .conflict
-    case .noMemory, .ioError, nil: .ioFailed
+    case .noMemory, .ioError, .cannotOpen, nil: .ioFailed
     }
   }
 
   /// Returns whether the same call may succeed later.
-  package static func isTransient(_ code: Int32) -> Bool {
+  ///
+  /// - Parameters:
+  ///   - code: The extended code.
+  ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known. Defaults to 0.
+  package static func isTransient(_ code: Int32, errorNumber: Int32 = 0) -> Bool {
     switch SQLiteResultCode(extended: code) {
     case .full, .busy, .locked, .abort, .interrupt, .noMemory: true
+    case .ioError, .cannotOpen: [EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
     default: false
     }
   }
+
+  /// Returns whether a failed commit may have taken effect.
+  ///
+  /// If the system has no room for a page of the log, the record of the commit, which is its last page, was not written.
+  ///
+  /// - Parameters:
+  ///   - code: The extended code.
+  ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known.
+  package static func leavesCommitInDoubt(_ code: Int32, errorNumber: Int32) -> Bool {
+    SQLiteResultCode(extended: code) == .ioError
+      && !(code == failedWrite && outOfRoom.contains(errorNumber))
+  }
+
+  /// `SQLITE_IOERR_WRITE`.
+  private static let failedWrite: Int32 = 10 | 3 << 8
+
+  /// The reasons of the system for which there is no room: the disk, a quota or the size of a file.
+  private static var outOfRoom: [Int32] { [ENOSPC, EDQUOT, EFBIG] }
 }

@@ -89,7 +89,7 @@ package struct StoreCatalog: Sendable {
     // Triggers have names of their own.
     return try connection.rows("SELECT name FROM main.sqlite_schema WHERE type <> 'trigger'")
       .map { $0[0] }
-      .filter { $0 == name || StoreTable.folded($0) == folded }
+      .filter { StoreTable.folded($0) == folded }
   }
 
   /// Returns a table if it has the form of a store's, or `nil`.
@@ -227,6 +227,52 @@ package struct StoreCatalog: Sendable {
     return true
   }
 
+  /// Removes the table, the view and the record of a store.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store.
+  ///   - connection: A connection in a transaction that writes.
+  /// - Returns: The table.
+  /// - Throws: ``StoreError``: `notFound`; `unsupported` if the table has no record, because another program has created it,
+  ///   or is not of the form of a store.
+  package func remove(_ name: String, on connection: some SQLConnection) throws -> StoreTable {
+    guard let found = try find(name, on: connection) else {
+      throw StoreError(.notFound, during: operation, store: store, message: "the database has no store \(name)")
+    }
+    guard found.record != nil else {
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message: "the table \(name) has no record of Larder, because another program has created it; remove it with "
+          + "DROP TABLE if nothing needs it")
+    }
+    // A view of another text is another program's.
+    let view = name + StoreTable.viewSuffix
+    let text = found.table.creation[1].replacing("CREATE VIEW main.", with: "CREATE VIEW ", maxReplacements: 1)
+    let views = try connection.rows("SELECT 1 FROM main.sqlite_schema WHERE type = 'view' AND sql = ?1", text)
+    if !views.isEmpty { try connection.run("DROP VIEW main.\(StoreTable.quoted(view))") }
+    try connection.run("DROP TABLE main.\(StoreTable.quoted(name))")
+    _ = try connection.rows("DELETE FROM \(StoreCatalog.qualifiedName) WHERE name = ?1", name)
+    return found.table
+  }
+
+  /// Returns whether a change of a table may change other entries: by a trigger, or by a foreign key that refers to it.
+  ///
+  /// - Parameters:
+  ///   - table: The identifier of the table.
+  ///   - connection: A connection.
+  /// - Throws: The error of the connection.
+  package static func hasSideEffects(onTable table: [UInt8], on connection: some SQLConnection) throws -> Bool {
+    let name = String(decoding: table, as: UTF8.self)
+    let found = try connection.rows(
+      "SELECT 1 FROM (SELECT type, tbl_name FROM main.sqlite_schema UNION ALL "
+        + "SELECT type, tbl_name FROM temp.sqlite_schema) WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE "
+        + "UNION ALL SELECT 1 FROM main.sqlite_schema AS child, pragma_foreign_key_list(child.name, 'main') AS key "
+        + "WHERE child.type = 'table' AND key.\"table\" = ?1 COLLATE NOCASE "
+        + "AND (key.on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT') "
+        + "OR key.on_update IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) LIMIT 1", name)
+    return !found.isEmpty
+  }
+
   /// Throws an error if a codec writes something other than the table holds.
   ///
   /// - Throws: ``StoreError`` with `unsupported`.
@@ -253,9 +299,9 @@ package struct StoreCatalog: Sendable {
   /// - Throws: The error of the connection.
   package func hasOnlyStores(on connection: some SQLConnection) throws -> Bool {
     let names = try storeNames(on: connection)
-    let own = Set(names + names.map { $0 + StoreTable.viewSuffix } + [StoreCatalog.tableName])
+    let own = Set((names + names.map { $0 + StoreTable.viewSuffix } + [StoreCatalog.tableName]).map { Array($0.utf8) })
     // Tables of SQLite itself, such as the statistics of ANALYZE, have no row numbers that matter.
     return try connection.rows("SELECT tbl_name FROM main.sqlite_schema")
-      .allSatisfy { own.contains($0[0]) || $0[0].hasPrefix("sqlite_") }
+      .allSatisfy { own.contains(Array($0[0].utf8)) || $0[0].utf8.starts(with: "sqlite_".utf8) }
   }
 }

@@ -39,6 +39,7 @@ package final class StoreTable: Sendable {
   package init(name: String, valueType: ValueType, isClustered: Bool = false) {
     self.isClustered = isClustered
     self.name = name
+    identifier = Array(StoreTable.folded(name).utf8)
     self.valueType = valueType
     quotedName = "main.\(StoreTable.quoted(name))"
     valueOfKey = "SELECT value FROM \(quotedName) WHERE key = ?1"
@@ -58,8 +59,10 @@ package final class StoreTable: Sendable {
     self.init(name: name, valueType: codec.format == .json ? .text : .blob, isClustered: isClustered)
   }
 
-  /// The name of the table as SQLite compares it, which tells the stores of a file apart.
-  package var identifier: String { StoreTable.folded(name) }
+  /// The bytes of the name as SQLite compares them, which tell the stores of a file apart.
+  ///
+  /// They are no `String`, because two strings of different bytes can be equal (canonical equivalence).
+  package let identifier: [UInt8]
 
   /// Returns why a name cannot be that of a store, or `nil` if it can.
   package static func problem(withName name: String) -> String? {
@@ -69,7 +72,8 @@ package final class StoreTable: Sendable {
     }
     if folded == StoreCatalog.tableName { return "the store name \(name) is reserved" }
     // A table of such a name would hide the function of SQLite that describes tables.
-    for prefix in ["sqlite_", "pragma_"] where folded.hasPrefix(prefix) {
+    // By bytes, as SQLite compares. A combining mark after the underscore would hide the prefix from `hasPrefix`.
+    for prefix in ["sqlite_", "pragma_"] where folded.utf8.starts(with: prefix.utf8) {
       return "store names that begin with \(prefix) are reserved by SQLite"
     }
     if folded.hasSuffix(viewSuffix) {

@@ -18,6 +18,10 @@ struct DatabaseConfiguration: Sendable {
   var access: StoreAccess
   var createsIfMissing: Bool
   var busyTimeout: Duration
+  /// The size in bytes to which the log is cut when it begins anew.
+  var logSizeLimit: Int
+  /// Prepares each new connection.
+  var prepare: (@Sendable (borrowing SQLiteConnectionSetup) throws -> Void)?
 }
 
 /// The file of a database, and how connections to it are opened.
@@ -33,7 +37,16 @@ struct DatabaseFile: Sendable {
   let durability: FileDurability
   let access: StoreAccess
 
-  private let busyMilliseconds: Int32
+  /// The time that a call waits for the lock of another connection, which is at most some 24 days.
+  let busyTimeout: Duration
+
+  /// Whether the index of the log is kept in memory, so that no other process can open the file.
+  ///
+  /// On a full disk, there is no room for the file of the index, without which SQLite cannot read.
+  var keepsIndexInMemory = false
+
+  private let logSizeLimit: Int
+  private let prepare: (@Sendable (borrowing SQLiteConnectionSetup) throws -> Void)?
 
   /// The path of the log, which has the latest commits.
   var logPath: String { path + "-wal" }
@@ -50,7 +63,7 @@ struct DatabaseFile: Sendable {
     do {
       let path = try fileSystem.canonicalPath(of: configuration.path)
       if try fileSystem.attributes(at: path) == nil, mayCreate {
-        try DatabaseFile.create(path, in: fileSystem, store: configuration.name)
+        try DatabaseFile.create(path, in: fileSystem, configuration)
       }
       guard let attributes = try fileSystem.attributes(at: path) else {
         throw StoreError(
@@ -61,15 +74,14 @@ struct DatabaseFile: Sendable {
           .unrecognizedFormat, during: .open, store: configuration.name, message: "the path must lead to a regular file"
         )
       }
-      guard attributes.size > 0 else {
+      // SQLite and its other libraries create a file of 0 bytes, which has a page after their first commit.
+      guard attributes.size > 0 || mayCreate else {
         throw StoreError(
-          .corrupted, during: .open, store: configuration.name,
-          message:
-            "the file is empty, which no database is that was created completely; restore a backup, or remove the "
-            + "file to create a new database")
+          .notFound, during: .open, store: configuration.name,
+          message: "the file is empty, so nothing was written to the database yet; restore a backup if it was in use")
       }
       // SQLite takes such a file for an empty one and would replace its content.
-      guard attributes.size >= DatabaseFile.smallestPage else {
+      guard attributes.size == 0 || attributes.size >= DatabaseFile.smallestPage else {
         throw StoreError(
           .unrecognizedFormat, during: .open, store: configuration.name,
           message: "the file has \(attributes.size) bytes, which is less than any SQLite database")
@@ -96,21 +108,24 @@ struct DatabaseFile: Sendable {
     durability = configuration.durability
     access = configuration.access
     // SQLite has room for some 24 days.
-    let busyTimeout = min(max(.zero, configuration.busyTimeout), .milliseconds(Int32.max))
-    busyMilliseconds = Int32(clamping: Int64(busyTimeout / .milliseconds(1)))
+    busyTimeout = min(max(.zero, configuration.busyTimeout), .milliseconds(Int32.max))
+    logSizeLimit = max(0, configuration.logSizeLimit)
+    prepare = configuration.prepare
   }
 
   /// Creates an empty database.
   ///
-  /// It appears at its path once it is complete, so that an empty file is one that was damaged.
+  /// It appears at its path once it is complete.
   ///
-  /// - Throws: ``StoreError``; `FileError`.
-  private static func create(_ path: String, in fileSystem: POSIXFileSystem, store: String) throws {
+  /// - Throws: ``StoreError``; `FileError`; the error of the closure that prepares connections.
+  private static func create(
+    _ path: String, in fileSystem: POSIXFileSystem, _ configuration: DatabaseConfiguration
+  ) throws {
     let temporary = "\(path).larder-\(UUID().uuidString)"
     do {
       // SQLite itself would let everyone read it. Nothing has the new file open, so closing it releases no locks.
       try fileSystem.open(temporary, .createNew).close()
-      try initialize(temporary, store: store)
+      try initialize(temporary, configuration)
       try fileSystem.renameExclusively(temporary, to: path, isFolder: false)
     } catch {
       // The original error matters more than a failure to remove an empty database.
@@ -121,13 +136,15 @@ struct DatabaseFile: Sendable {
     try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
   }
 
-  private static func initialize(_ path: String, store: String) throws {
+  private static func initialize(_ path: String, _ configuration: DatabaseConfiguration) throws {
     do {
-      let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE, busyTimeout: 0)
+      let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE)
+      try configuration.prepare?(SQLiteConnectionSetup(connection))
       // The mode of the log is recorded in the first page, which is written here.
       _ = try connection.rows("PRAGMA journal_mode = WAL")
     } catch let error as SQLiteError {
-      throw StoreError(error, during: .open, store: store, message: "the database cannot be created", isWrite: true)
+      throw StoreError(
+        error, during: .open, store: configuration.name, message: "the database cannot be created", isWrite: true)
     }
   }
 
@@ -135,21 +152,26 @@ struct DatabaseFile: Sendable {
 
   /// Opens a connection to the file.
   ///
+  /// It leaves the file as it is; ``beginLog(on:store:)`` must be called before anything is written.
+  ///
   /// - Parameters:
   ///   - writes: Whether it is the writer's connection.
+  ///   - waits: Whether its statements wait for the locks of others. Otherwise, they fail with `SQLITE_BUSY`.
   ///   - store: The name of the store in errors.
-  /// - Throws: ``StoreError``, with `conflict` if another file is at the path; `SQLiteError`.
-  func connect(writes: Bool, store: String) throws -> SQLiteConnection {
+  /// - Throws: ``StoreError``, with `conflict` if another file is at the path; `SQLiteError`; the error of the closure that
+  ///   prepares connections.
+  func connect(writes: Bool, waits: Bool, store: String) throws -> SQLiteConnection {
     let connection =
       switch access {
       // Readers too: the first connection after a crash repairs the index of the log, and only one that may write
       // removes the log when it is closed. If the file cannot be written, SQLite opens it for reading.
       case .readWrite, .readOnly:
-        try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE, busyTimeout: busyMilliseconds)
-      case .immutable:
         try SQLiteConnection(
-          path: immutableURI, flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, busyTimeout: busyMilliseconds)
+          path: path, flags: SQLITE_OPEN_READWRITE, fileSystem: keepsIndexInMemory ? "unix-excl" : nil)
+      case .immutable:
+        try SQLiteConnection(path: immutableURI, flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
       }
+    if waits { connection.setBusyTimeout(milliseconds: Int32(clamping: Int64(busyTimeout / .milliseconds(1)))) }
     var hasMoved: Int32 = 0
     let code = sqlite3_file_control(connection.pointer, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     let now: FileAttributes.Identity?
@@ -164,23 +186,40 @@ struct DatabaseFile: Sendable {
         message: "the database file was moved, removed or replaced; close all stores of the database and open it again",
         isRetryable: true)
     }
+    // First, because a key must be set before anything is read, and so that the settings below are kept.
+    try prepare?(SQLiteConnectionSetup(connection))
     // Damage must not lead outside a page.
     try connection.run("PRAGMA cell_size_check = ON")
     guard writes, access == .readWrite else {
       try connection.run("PRAGMA query_only = ON")
       return connection
     }
-    guard try connection.rows("PRAGMA journal_mode = WAL") == [["wal"]] else {
-      throw StoreError(
-        .unsupported, during: .open, store: store,
-        message: "SQLite cannot keep a write-ahead log for this file; use a local file system")
-    }
     try connection.run("PRAGMA synchronous = \(durability == .synced ? "FULL" : "NORMAL")")
+    try connection.run("PRAGMA foreign_keys = ON")
+    try connection.run("PRAGMA journal_size_limit = \(logSizeLimit)")
     #if canImport(Darwin)
     try connection.run("PRAGMA fullfsync = ON")
     try connection.run("PRAGMA checkpoint_fullfsync = ON")
     #endif
     return connection
+  }
+
+  /// Returns whether the database is in the mode of the write-ahead log.
+  ///
+  /// - Throws: `SQLiteError`.
+  func hasLog(on connection: SQLiteConnection) throws -> Bool {
+    try connection.rows("PRAGMA journal_mode") == [["wal"]]
+  }
+
+  /// Sets the database to the mode of the write-ahead log.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported`; `SQLiteError`.
+  func beginLog(on connection: SQLiteConnection, store: String) throws {
+    guard try connection.rows("PRAGMA journal_mode = WAL") == [["wal"]] else {
+      throw StoreError(
+        .unsupported, during: .open, store: store,
+        message: "SQLite cannot keep a write-ahead log for this file; use a local file system")
+    }
   }
 
   /// The URI of a file that nothing writes to; see [SQLite's list](https://sqlite.org/uri.html).

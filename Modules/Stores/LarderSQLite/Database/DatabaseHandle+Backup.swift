@@ -16,7 +16,7 @@ extension DatabaseHandle {
     do {
       try copy.writeFile {
         // A connection of its own, because `VACUUM INTO` is refused by those that only read.
-        let connection = try database.file.connect(writes: false, store: name)
+        let connection = try database.file.connect(writes: false, waits: true, store: name)
         if compacting {
           try connection.run("PRAGMA query_only = OFF")
           _ = try connection.rows("VACUUM INTO ?1", copy.temporaryPath)
@@ -24,13 +24,18 @@ extension DatabaseHandle {
           try copyPages(of: connection, to: copy.temporaryPath)
         }
       }
+    } catch let error as SQLiteError where compacting && error.primaryCode == SQLITE_ERROR {
+      throw StoreError(
+        .unsupported, during: .backup, store: name,
+        message: "the database needs a function or a collation of its application to be rewritten; back it up without "
+          + "compacting, or open it with a closure that registers them", underlying: error)
     } catch let error as SQLiteError {
       throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
     }
   }
 
   private func copyPages(of connection: SQLiteConnection, to path: String) throws {
-    let copy = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE, busyTimeout: 0)
+    let copy = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE)
     guard let backup = sqlite3_backup_init(copy.pointer, "main", connection.pointer, "main") else {
       throw copy.latestError(sqlite3_extended_errcode(copy.pointer))
     }

@@ -19,7 +19,7 @@ final class DatabaseHandle: Sendable {
   /// The running operations of the owner; a root also counts those of the handles that depend on it.
   private let operations = RunningOperations()
 
-  private let state = Locked((isReleased: false, claimedTable: nil as String?))
+  private let state = Locked((isReleased: false, claimedTable: nil as [UInt8]?))
 
   /// Creates a handle.
   ///
@@ -69,6 +69,9 @@ final class DatabaseHandle: Sendable {
     return try await body()
   }
 
+  /// The time after which a call that begins now does not wait any longer for the lock of another connection.
+  var deadline: ContinuousClock.Instant { ContinuousClock.now + database.file.busyTimeout }
+
   /// Runs a closure with a connection that reads.
   ///
   /// - Throws: The error that `body` throws; ``StoreError`` if no connection can be opened or `body` throws an
@@ -78,7 +81,7 @@ final class DatabaseHandle: Sendable {
     try begin(operation)
     defer { end() }
     do {
-      let connection = try database.readers.take { try database.file.connect(writes: false, store: name) }
+      let connection = try database.readers.take { try database.file.connect(writes: false, waits: true, store: name) }
       defer { database.readers.giveBack(connection) }
       return try body(connection)
     } catch let error as SQLiteError {
@@ -104,7 +107,7 @@ final class DatabaseHandle: Sendable {
   /// Notes the type of the values of the owner, a store.
   ///
   /// - Throws: ``StoreError`` with `invalidArgument` if this process has the table open with another type.
-  func claim(_ table: String, for type: Any.Type) throws {
+  func claim(_ table: [UInt8], for type: Any.Type) throws {
     guard !TypeClaim.isUntyped(type) else { return }
     try database.claim(table, for: type, store: name)
     state.withLock { $0.claimedTable = table }
@@ -112,7 +115,7 @@ final class DatabaseHandle: Sendable {
 
   /// Observes the table of the owner.
   func observe(
-    _ range: KeyRange, of table: String, _ observer: @escaping @Sendable (StoreEvent) -> Void
+    _ range: KeyRange, of table: [UInt8], _ observer: @escaping @Sendable (StoreEvent) -> Void
   ) -> StoreObservation {
     let observation = observers.add(range, observer)
     let mustPoll = database.observers.add(

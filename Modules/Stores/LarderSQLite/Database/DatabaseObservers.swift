@@ -10,7 +10,7 @@ final class DatabaseObservers: Sendable {
   /// The time between two polls for commits of others.
   private static var pollInterval: Duration { .milliseconds(50) }
 
-  private let state = Locked((stores: ObservedStores<String>(), isPolling: false))
+  private let state = Locked((stores: ObservedStores<[UInt8]>(), isPolling: false))
 
   /// Whether a commit must be reported.
   var areObserving: Bool { state.withLock { $0.stores.areObserving } }
@@ -24,7 +24,7 @@ final class DatabaseObservers: Sendable {
   ///   - observers: The observers of the store.
   /// - Returns: Whether the caller must begin to poll for commits of others.
   func add(
-    _ handle: ObjectIdentifier, root: ObjectIdentifier, _ table: String, _ observers: StoreObservers
+    _ handle: ObjectIdentifier, root: ObjectIdentifier, _ table: [UInt8], _ observers: StoreObservers
   ) -> Bool {
     state.withLock { state in
       state.stores.add(handle, root: root, table, observers)
@@ -43,9 +43,9 @@ final class DatabaseObservers: Sendable {
   ///
   /// - Parameters:
   ///   - commit: The changes.
-  ///   - followsOthers: Whether others have committed before.
-  func report(_ commit: CommitRecord<String>, followsOthers: Bool) {
-    state.withLock { $0.stores }.report(commit, followsOthers: followsOthers)
+  ///   - hasSideEffects: Whether the database may have changed more entries by itself.
+  func report(_ commit: CommitRecord<[UInt8]>, hasSideEffects: Bool) {
+    state.withLock { $0.stores }.report(commit, followsOthers: hasSideEffects)
   }
 
   /// Reports that others have committed.

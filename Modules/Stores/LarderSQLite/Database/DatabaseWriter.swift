@@ -17,7 +17,7 @@ actor DatabaseWriter {
     let generation: Int
 
     /// The changes, for observers.
-    var changes: CommitRecord<String>
+    var changes: CommitRecord<[UInt8]>
 
     /// Whether a table or a record was changed, so that other stores of this process must check theirs.
     var hasChangedCatalog = false
@@ -25,14 +25,23 @@ actor DatabaseWriter {
 
   private nonisolated let executor = DispatchQueueExecutor(label: "Larder.SQLiteDatabase.writer")
 
+  /// The writes that wait for the lock of another connection, of which one tries to get it.
+  private let turns = WriteGate()
+
+  /// The number of writes in ``turns``, behind which new ones wait.
+  private var waitingCount = 0
+
   /// The connection, or `nil` before the first use and after a failure of the disk.
-  private var connection: SQLiteConnection?
+  private(set) var connection: SQLiteConnection?
+
+  /// Whether the connection has found the database in the mode of the write-ahead log.
+  private(set) var hasLog = false
 
   /// The files that must be at their paths whenever something is written.
   private var openedFiles = OpenedFiles()
 
   /// The file that was moved, removed or replaced, after which nothing is written.
-  private var mismatch: OpenedFiles.Mismatch?
+  private(set) var mismatch: OpenedFiles.Mismatch?
 
   /// The number with which the connection shows commits of others.
   private var dataVersion: Int64 = 0
@@ -42,15 +51,14 @@ actor DatabaseWriter {
 
   private var generation = 0
 
-  /// Whether the database has triggers, which may change more entries than the stores know of, and the generation for
-  /// which this is known.
-  private var triggers = (exist: false, generation: -1)
+  /// Whether a change of a table may change other entries, and the generation for which this is known.
+  private var sideEffects = (ofTables: [[UInt8]: Bool](), generation: -1)
 
   /// Whether the database was closed, although a poll may still come.
   private var isClosed = false
 
   /// Whether everything that the connection has seen is durable.
-  private var isDurable = false
+  var isDurable = false
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -61,73 +69,84 @@ actor DatabaseWriter {
   /// - Parameters:
   ///   - handle: The handle that writes.
   ///   - operation: The operation, for errors.
-  ///   - body: The closure, which also records its changes.
+  ///   - deadline: The time after which the lock of another connection is not waited for.
+  ///   - body: The closure, which also records its changes. It runs at most once.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
   ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
-    for handle: DatabaseHandle, during operation: StoreOperation,
+    for handle: DatabaseHandle, during operation: StoreOperation, until deadline: ContinuousClock.Instant,
     _ body: @Sendable (inout Transaction) throws -> Result
-  ) throws -> Result {
+  ) async throws -> Result {
     try handle.information.checkWritable(for: operation)
-    try Task.checkCancellation()
-    return try commit(for: handle, during: operation) { transaction in
-      // The task may have been cancelled while another process held the lock.
-      try Task.checkCancellation()
-      return try body(&transaction)
+    do {
+      if waitingCount == 0 {
+        do {
+          return try commit(for: handle, during: operation, body)
+        } catch is LockIsTaken {}
+      }
+      // In the order of their arrival, without holding up the other calls of this actor.
+      waitingCount += 1
+      defer { waitingCount -= 1 }
+      return try await turns.withAccess(.exclusive) {
+        try await LockIsTaken.retrying(until: deadline) { try commit(for: handle, during: operation, body) }
+      }
+    } catch let error as BodyError {
+      throw error.error
     }
   }
 
+  /// Runs a closure in a transaction, if no other connection has the lock.
+  ///
+  /// - Throws: `LockIsTaken` before `body` runs; `BodyError`; the errors of ``write(for:during:until:_:)``.
   private func commit<Result: Sendable>(
     for handle: DatabaseHandle, during operation: StoreOperation, _ body: (inout Transaction) throws -> Result
   ) throws -> Result {
+    try Task.checkCancellation()
     let connection = try connection(for: handle, operation)
-    do {
+    try attempting(for: handle, operation, "the transaction cannot begin; another one may hold the lock") {
+      if !hasLog { try beginLog(on: connection, handle.database.file, store: handle.name) }
       // Immediately, because a transaction that begins to write later fails if others have written in the meantime.
       try connection.withStatement("BEGIN IMMEDIATE") { _ = try $0.step() }
-    } catch let error as SQLiteError {
-      throw failed(error, for: handle, operation, "the transaction cannot begin; another one may hold the lock")
     }
+    let observers = handle.database.observers
+    // Commits of others are noticed once, so they are reported whatever happens next.
+    var followsOthers = false
+    defer { if followsOthers { observers.reportOthers() } }
     var transaction: Transaction
     // Whether more than the recorded changes must be reported.
-    let hasOtherChanges: Bool
+    let hasSideEffects: Bool
     let result: Result
     let commitCount = connection.logCommitCount
     do {
-      let followsOthers = try noteOthers(on: connection)
-      let isObserved = handle.database.observers.areObserving
-      hasOtherChanges = try isObserved && haveTriggers(on: connection) || followsOthers
+      followsOthers = try noteOthers(on: connection)
       transaction = Transaction(
-        connection: connection, generation: generation,
-        changes: CommitRecord(isRecording: isObserved))
+        connection: connection, generation: generation, changes: CommitRecord(isRecording: observers.areObserving))
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
       result = try body(&transaction)
+      hasSideEffects = try haveSideEffects(transaction)
       try checkFiles(of: handle, for: operation)
     } catch {
       rollBack(connection)
-      switch error {
-      case let error as BodyError: throw error.error
-      case let error as SQLiteError: throw failed(error, for: handle, operation, "the changes could not be written")
-      default: throw error
-      }
+      guard let error = error as? SQLiteError else { throw error }
+      throw failed(error, for: handle, operation, "the changes could not be written")
     }
     do {
       try connection.withStatement("COMMIT") { _ = try $0.step() }
     } catch let error as SQLiteError {
       rollBack(connection)
       // The log may hold the whole transaction although the disk reported an error.
-      let isUnknown = error.primaryCode == SQLITE_IOERR
-      if isUnknown { handle.database.observers.report(transaction.changes, followsOthers: hasOtherChanges) }
+      let isUnknown = SQLiteResultCode.leavesCommitInDoubt(error.code, errorNumber: error.errorNumber)
+      if isUnknown { observers.report(transaction.changes, hasSideEffects: hasSideEffects) }
       throw failed(
         error, for: handle, operation, "the changes could not be committed",
         outcome: isUnknown ? .unknown : .nothingChanged)
     }
     if transaction.hasChangedCatalog { generation += 1 }
-    // Also without changes, because commits of others are noticed once.
-    handle.database.observers.report(transaction.changes, followsOthers: hasOtherChanges)
+    observers.report(transaction.changes, hasSideEffects: hasSideEffects)
     try confirm(hasWritten: connection.logCommitCount != commitCount, for: handle, during: operation)
     // After the caller has its answer.
-    if connection.logFrameCount >= DatabaseWriter.checkpointFrameCount { Task { checkpoint() } }
+    if connection.logFrameCount >= DatabaseWriter.checkpointFrameCount { Task { moveLog() } }
     return result
   }
 
@@ -158,29 +177,43 @@ actor DatabaseWriter {
     }
   }
 
+  /// Runs a closure that changes nothing, and converts an SQLite error to a store error.
+  ///
+  /// - Throws: `LockIsTaken` if another connection has a lock; ``StoreError``; the error that `body` throws.
+  func attempting<Result>(
+    for handle: DatabaseHandle, _ operation: StoreOperation, _ message: String, isWrite: Bool = true,
+    _ body: () throws -> Result
+  ) throws -> Result {
+    do {
+      return try body()
+    } catch let error as SQLiteError {
+      let failure = failed(error, for: handle, operation, message, isWrite: isWrite)
+      throw error.isBusy ? LockIsTaken(error: failure) : failure
+    }
+  }
+
   /// Returns the store error of a failed call, and gives up the connection after a failure of the disk.
-  private func failed(
+  func failed(
     _ error: SQLiteError, for handle: DatabaseHandle, _ operation: StoreOperation, _ message: String,
-    outcome: StoreError.Outcome = .nothingChanged
+    outcome: StoreError.Outcome = .nothingChanged, isWrite: Bool = true
   ) -> StoreError {
     if error.primaryCode == SQLITE_IOERR { disconnect() }
     return StoreError(
-      error, during: operation, store: handle.name, message: message, outcome: outcome, isWrite: true)
+      error, during: operation, store: handle.name, message: message, outcome: outcome, isWrite: isWrite)
   }
 
   // MARK: The connection
 
   /// Returns the connection, which is opened at the first use.
   ///
-  /// - Throws: ``StoreError``.
-  private func connection(for handle: DatabaseHandle, _ operation: StoreOperation) throws -> SQLiteConnection {
+  /// - Throws: ``StoreError``; `LockIsTaken`.
+  func connection(for handle: DatabaseHandle, _ operation: StoreOperation) throws -> SQLiteConnection {
     // One whose transaction could not be ended is replaced.
     if let connection, !connection.isInTransaction { return connection }
     do {
-      return try connect(to: handle.database, store: handle.name)
-    } catch let error as SQLiteError {
-      throw StoreError(
-        error, during: operation, store: handle.name, message: "the database cannot be opened", isWrite: true)
+      return try attempting(for: handle, operation, "the database cannot be opened") {
+        try connect(to: handle.database, store: handle.name)
+      }
     } catch let error as FileError {
       throw StoreError(error, during: operation, store: handle.name, message: "the log cannot be examined")
     }
@@ -188,20 +221,16 @@ actor DatabaseWriter {
 
   private func connect(to database: SharedDatabase, store: String) throws -> SQLiteConnection {
     let file = database.file
-    let opened = try file.connect(writes: true, store: store)
+    let opened = try file.connect(writes: true, waits: false, store: store)
     // A read opens the log.
     _ = try opened.integer("SELECT count(*) FROM sqlite_schema")
     dataVersion = try opened.dataVersion()
     if mismatch == nil {
       openedFiles = OpenedFiles()
       openedFiles.note(file.identity, at: file.path, as: .data)
-      if let log = try POSIXFileSystem().identity(at: file.logPath) {
-        openedFiles.note(log, at: file.logPath, as: .data)
-      }
-      if let index = try POSIXFileSystem().identity(at: file.indexPath) {
-        openedFiles.note(index, at: file.indexPath, as: .lock)
-      }
     }
+    hasLog = try file.hasLog(on: opened)
+    if hasLog { try noteLog(of: file) }
     // Others may have committed while there was no connection.
     hasMissedCommits = generation > 0
     generation += 1
@@ -210,8 +239,29 @@ actor DatabaseWriter {
     return opened
   }
 
+  /// Sets the database to the mode of the write-ahead log.
+  ///
+  /// - Throws: ``StoreError``; `SQLiteError`; `FileError`.
+  private func beginLog(on connection: SQLiteConnection, _ file: DatabaseFile, store: String) throws {
+    try file.beginLog(on: connection, store: store)
+    _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
+    try noteLog(of: file)
+    hasLog = true
+  }
+
+  /// Notes the files of the log, which a read has opened.
+  private func noteLog(of file: DatabaseFile) throws(FileError) {
+    guard mismatch == nil else { return }
+    if let log = try POSIXFileSystem().identity(at: file.logPath) {
+      openedFiles.note(log, at: file.logPath, as: .data)
+    }
+    if let index = try POSIXFileSystem().identity(at: file.indexPath) {
+      openedFiles.note(index, at: file.indexPath, as: .lock)
+    }
+  }
+
   /// Closes the connection until the next use.
-  private func disconnect() {
+  func disconnect() {
     connection = nil
   }
 
@@ -234,13 +284,16 @@ actor DatabaseWriter {
     return true
   }
 
-  /// Returns whether the database has triggers.
-  private func haveTriggers(on connection: SQLiteConnection) throws -> Bool {
-    if triggers.generation != generation {
-      let count = try connection.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'")
-      triggers = (count > 0, generation)
+  /// Returns whether a transaction may have changed more entries than it has recorded.
+  private func haveSideEffects(_ transaction: Transaction) throws -> Bool {
+    if sideEffects.generation != generation { sideEffects = ([:], generation) }
+    for table in transaction.changes.changes.keys {
+      let known = sideEffects.ofTables[table]
+      let hasEffects = try known ?? StoreCatalog.hasSideEffects(onTable: table, on: transaction.connection)
+      if known == nil { sideEffects.ofTables[table] = hasEffects }
+      if hasEffects { return true }
     }
-    return triggers.exist
+    return false
   }
 
   /// Reports commits of others to the observers.
@@ -260,7 +313,7 @@ actor DatabaseWriter {
   /// Throws an error, now and from now on, if an open file is no longer at its path.
   ///
   /// It only reads the status of the files. Opening and closing one would release the process's locks on it.
-  private func checkFiles(of handle: DatabaseHandle, for operation: StoreOperation) throws {
+  func checkFiles(of handle: DatabaseHandle, for operation: StoreOperation) throws {
     do {
       if mismatch == nil { mismatch = try openedFiles.firstMismatch(in: POSIXFileSystem()) }
     } catch {
@@ -277,12 +330,15 @@ actor DatabaseWriter {
   /// Flushes all previous writes to disk.
   func synchronize(_ handle: DatabaseHandle) throws {
     guard handle.database.access == .readWrite else { return }
-    let connection = try connection(for: handle, .synchronize)
+    let connection: SQLiteConnection
     do {
+      connection = try self.connection(for: handle, .synchronize)
       // Another process may have committed with `buffered`.
       if try noteOthers(on: connection) { handle.database.observers.reportOthers() }
     } catch let error as SQLiteError {
       throw failed(error, for: handle, .synchronize, "the database could not be examined")
+    } catch let taken as LockIsTaken {
+      throw taken.error
     }
     try checkFiles(of: handle, for: .synchronize)
     if !isDurable { try makeDurable(handle, during: .synchronize) }
@@ -292,8 +348,8 @@ actor DatabaseWriter {
   private func makeDurable(_ handle: DatabaseHandle, during operation: StoreOperation) throws {
     let file = handle.database.file
     do throws(FileError) {
-      // SQLite takes no locks on the log, so this releases none.
-      try POSIXFileSystem().synchronizeFile(at: file.logPath)
+      // Without a log, this process has written nothing. SQLite takes no locks on the log, so this releases none.
+      if hasLog { try POSIXFileSystem().synchronizeFile(at: file.logPath) }
       try POSIXFileSystem().synchronizeDirectory(at: FilePaths.split(file.path).directory)
       isDurable = true
     } catch {
@@ -313,82 +369,10 @@ actor DatabaseWriter {
   }
 
   /// Moves commits from the log into the database file, as far as no reader needs the log.
-  private func checkpoint() {
-    guard let connection, mismatch == nil else { return }
-    let code = sqlite3_wal_checkpoint_v2(connection.pointer, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+  private func moveLog() {
+    guard let connection, hasLog, mismatch == nil else { return }
     // The log keeps what could not be moved. After a failure of the disk, a new connection reads it again.
-    if SQLiteError(code: code).primaryCode == SQLITE_IOERR { disconnect() }
-  }
-
-  // MARK: Stores
-
-  /// Finds the table of a store.
-  ///
-  /// - Returns: The table and the name of the recorded codec, or `nil` if there is no such table.
-  /// - Throws: ``StoreError``.
-  func findTable(
-    for handle: DatabaseHandle, named name: String
-  ) throws -> (table: StoreTable, codecName: String?)? {
-    let connection = try connection(for: handle, .open)
-    do {
-      return try connection.reading {
-        try StoreCatalog(store: handle.name).find(name, on: connection).map { ($0.table, $0.record?.codecName) }
-      }
-    } catch let error as SQLiteError {
-      throw StoreError(error, during: .open, store: handle.name, message: "the table of the store cannot be read")
-    }
-  }
-
-  /// Creates the table and the record of a store, as far as they are missing.
-  ///
-  /// - Returns: The table and the name of the recorded codec.
-  /// - Throws: ``StoreError``.
-  func createTable(
-    for handle: DatabaseHandle, _ table: StoreTable, codecName: String
-  ) throws -> (table: StoreTable, codecName: String) {
-    try commit(for: handle, during: .open) { transaction in
-      let (table, codecName, hasWritten) = try StoreCatalog(store: handle.name).create(
-        table, codecName: codecName, on: transaction.connection)
-      transaction.hasChangedCatalog = hasWritten
-      return (table, codecName)
-    }
-  }
-
-  /// Returns the names of the stores in ascending order.
-  ///
-  /// - Throws: ``StoreError``.
-  func storeNames(for handle: DatabaseHandle) throws -> [String] {
-    let connection = try connection(for: handle, .storeNames)
-    do {
-      return try connection.reading {
-        try StoreCatalog(store: handle.name, operation: .storeNames).storeNames(on: connection)
-      }
-    } catch let error as SQLiteError {
-      throw StoreError(error, during: .storeNames, store: handle.name, message: "the names cannot be read")
-    }
-  }
-
-  /// Rewrites the file without free pages; see `MaintainableStore/compact()`.
-  func compact(_ handle: DatabaseHandle) throws {
-    try handle.information.checkWritable(for: .compact)
-    let connection = try connection(for: handle, .compact)
-    try checkFiles(of: handle, for: .compact)
-    do {
-      let catalog = StoreCatalog(store: handle.name, operation: .compact)
-      guard try connection.reading({ try catalog.hasOnlyStores(on: connection) }) else {
-        throw StoreError(
-          .unsupported, during: .compact, store: handle.name,
-          message: "the database has tables that are not Larder's, whose row numbers VACUUM could change; run VACUUM "
-            + "yourself if nothing depends on them")
-      }
-      try connection.run("VACUUM")
-      isDurable = handle.database.durability == .synced
-      // VACUUM writes the whole file into the log, which is emptied here.
-      let code = sqlite3_wal_checkpoint_v2(connection.pointer, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
-      guard code == SQLITE_OK || code & 0xFF == SQLITE_BUSY else { throw connection.latestError(code) }
-    } catch let error as SQLiteError {
-      throw failed(error, for: handle, .compact, "the database could not be compacted")
-    }
+    if let error = connection.moveLog(SQLITE_CHECKPOINT_PASSIVE), error.primaryCode == SQLITE_IOERR { disconnect() }
   }
 }
 #endif

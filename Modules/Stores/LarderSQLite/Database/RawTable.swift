@@ -82,11 +82,20 @@ struct RawTable {
   /// - Throws: `SQLiteError`.
   func removeAll(in range: KeyRange) throws {
     if range == .all {
-      return try connection.withStatement(table.removalOfAll) { _ = try $0.step() }
+      try connection.withStatement(table.removalOfAll) { _ = try $0.step() }
+    } else {
+      try connection.withStatement(table.removal(hasUpperBound: range.upperBound != nil)) { statement in
+        try binding(range, to: statement) { _ = try statement.step() }
+      }
     }
-    try connection.withStatement(table.removal(hasUpperBound: range.upperBound != nil)) { statement in
-      try binding(range, to: statement) { _ = try statement.step() }
-    }
+    guard try keys(in: range, limit: 1, order: .ascending).isEmpty else { throw RawTable.ignoredChange }
+  }
+
+  /// The error of a change that SQLite reported as done, and that is not there.
+  private static var ignoredChange: SQLiteError {
+    SQLiteError(
+      code: SQLiteError.refusedByTrigger,
+      message: "a trigger or a conflict clause of the table ignored the change, without an error")
   }
 
   /// Writes the changes of a batch.
@@ -122,15 +131,19 @@ struct RawTable {
       try statement.bind(key, at: 1)
       try statement.bind(value, at: 2, isText: table.valueType == .text)
       _ = try statement.step()
+      guard statement.changedRowCount == 1 else { throw RawTable.ignoredChange }
       statement.reset()
     }
   }
 
   private func remove(_ key: StoreKey, with statement: SQLiteStatement) throws {
-    try key.withUnsafeBytes { key in
-      try statement.bind(key, at: 1)
+    try key.withUnsafeBytes { bytes in
+      try statement.bind(bytes, at: 1)
       _ = try statement.step()
+      let isRemoved = statement.changedRowCount == 1
       statement.reset()
+      // Either the key was missing, or a trigger kept it.
+      guard try isRemoved || withValue(forKey: key, { $0 == nil }) else { throw RawTable.ignoredChange }
     }
   }
 

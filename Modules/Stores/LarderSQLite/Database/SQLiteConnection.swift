@@ -3,6 +3,14 @@ import CSQLite
 import Larder
 import LarderSQLiteFormat
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// A connection to a database file, which one thread at a time uses.
 ///
 /// It is opened without SQLite's own locks (`SQLITE_OPEN_NOMUTEX`).
@@ -19,7 +27,28 @@ final class SQLiteConnection: @unchecked Sendable {
   let pointer: OpaquePointer
 
   /// The prepared statements, by their text.
-  private var statements: [String: SQLiteStatement] = [:]
+  private var statements: [StatementText: SQLiteStatement] = [:]
+
+  /// The text of a statement, which is compared by its bytes, as SQLite does.
+  ///
+  /// Two strings are equal even if one has composed and the other has decomposed letters, which name two tables.
+  private struct StatementText: Hashable {
+    let sql: String
+
+    static func == (one: StatementText, other: StatementText) -> Bool {
+      one.sql.withUTF8Bytes { one in
+        other.sql.withUTF8Bytes { other in
+          guard one.count == other.count else { return false }
+          guard let first = one.baseAddress, let second = other.baseAddress else { return true }
+          return memcmp(first, second, one.count) == 0
+        }
+      }
+    }
+
+    func hash(into hasher: inout Hasher) {
+      sql.withUTF8Bytes { hasher.combine(bytes: $0) }
+    }
+  }
 
   /// The commits of a connection to the log.
   private struct LogState {
@@ -37,13 +66,13 @@ final class SQLiteConnection: @unchecked Sendable {
   /// - Parameters:
   ///   - path: The path, or a URI if `flags` has `SQLITE_OPEN_URI`.
   ///   - flags: The flags of `sqlite3_open_v2`, beside those for extended codes and against locks.
-  ///   - busyTimeout: The time in milliseconds that a statement waits for the lock of another connection.
+  ///   - fileSystem: The name of SQLite's interface to the files. Defaults to `nil`, for the usual one.
   /// - Throws: `SQLiteError`.
-  init(path: String, flags: Int32, busyTimeout: Int32) throws(SQLiteError) {
+  init(path: String, flags: Int32, fileSystem: String? = nil) throws(SQLiteError) {
     var opened: OpaquePointer?
-    let code = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+    let code = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, fileSystem)
     guard code == SQLITE_OK, let pointer = opened else {
-      let error = opened.map { SQLiteError(code: code, message: String(cString: sqlite3_errmsg($0))) }
+      let error = opened.map { SQLiteError(code: code, on: $0) }
       // A connection that failed to open must be closed too.
       sqlite3_close_v2(opened)
       throw error ?? SQLiteError(code: code)
@@ -51,7 +80,6 @@ final class SQLiteConnection: @unchecked Sendable {
     self.pointer = pointer
     log = .allocate(capacity: 1)
     log.initialize(to: LogState())
-    sqlite3_busy_timeout(pointer, busyTimeout)
     // In place of the checkpoints that SQLite would make inside a commit.
     sqlite3_wal_hook(
       pointer,
@@ -71,9 +99,12 @@ final class SQLiteConnection: @unchecked Sendable {
   }
 
   /// The error of the latest call that failed.
-  func latestError(_ code: Int32) -> SQLiteError {
-    SQLiteError(code: code, message: String(cString: sqlite3_errmsg(pointer)))
-  }
+  func latestError(_ code: Int32) -> SQLiteError { SQLiteError(code: code, on: pointer) }
+
+  /// Sets the time that a statement waits for the lock of another connection. It is 0 at first.
+  ///
+  /// - Parameter milliseconds: The time in milliseconds.
+  func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(pointer, milliseconds) }
 
   /// Runs a closure with the prepared statement of a text, which is prepared at its first use and kept.
   ///
@@ -93,12 +124,13 @@ final class SQLiteConnection: @unchecked Sendable {
 
   /// Returns a statement that is not in use.
   private func idleStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
-    let kept = statements[sql]
+    let text = StatementText(sql: sql)
+    let kept = statements[text]
     if let kept, !kept.isInUse { return kept }
     let statement = try SQLiteStatement(sql, on: pointer)
     if kept == nil {
       if statements.count >= SQLiteConnection.statementCapacity { statements = [:] }
-      statements[sql] = statement
+      statements[text] = statement
     }
     return statement
   }
@@ -132,6 +164,15 @@ final class SQLiteConnection: @unchecked Sendable {
   ///
   /// A commit of rows that are equal to those before writes nothing.
   var logCommitCount: Int { log.pointee.commitCount }
+
+  /// Moves commits from the log into the database file.
+  ///
+  /// - Parameter mode: A mode of `sqlite3_wal_checkpoint_v2`.
+  /// - Returns: The error, with `SQLITE_BUSY` if a reader or a writer needs the log, or `nil`.
+  func moveLog(_ mode: Int32) -> SQLiteError? {
+    let code = sqlite3_wal_checkpoint_v2(pointer, "main", mode, nil, nil)
+    return code == SQLITE_OK ? nil : latestError(code)
+  }
 
   /// A number that changes when another connection has committed.
   ///
@@ -172,7 +213,7 @@ final class SQLiteStatement {
     var prepared: OpaquePointer?
     let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
     guard code == SQLITE_OK, let pointer = prepared else {
-      throw SQLiteError(code: code, message: String(cString: sqlite3_errmsg(connection)))
+      throw SQLiteError(code: code, on: connection)
     }
     self.connection = connection
     self.pointer = pointer
@@ -228,7 +269,7 @@ final class SQLiteStatement {
     switch sqlite3_step(pointer) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
-    case let code: throw SQLiteError(code: code, message: String(cString: sqlite3_errmsg(connection)))
+    case let code: throw SQLiteError(code: code, on: connection)
     }
   }
 
@@ -264,11 +305,23 @@ final class SQLiteStatement {
     return UnsafeRawBufferPointer(start: address, count: count)
   }
 
+  /// The number of rows that the statement has inserted, changed or removed in its last run, without those of triggers.
+  var changedRowCount: Int32 { sqlite3_changes(connection) }
+
   /// Returns the integer in a column of the row.
   func integer(at column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
   private func check(_ code: Int32) throws(SQLiteError) {
-    guard code == SQLITE_OK else { throw SQLiteError(code: code, message: String(cString: sqlite3_errmsg(connection))) }
+    guard code == SQLITE_OK else { throw SQLiteError(code: code, on: connection) }
+  }
+}
+
+extension String {
+  /// Calls a closure with the bytes in UTF-8, without a copy for a native string.
+  @inline(__always)
+  fileprivate func withUTF8Bytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+    return Array(utf8).withUnsafeBytes(body)
   }
 }
 #endif

@@ -21,7 +21,7 @@ final class SharedDatabase: SharedFile {
   let observers = DatabaseObservers()
 
   /// The types with which the stores of this process have the tables open, by the identifiers of the tables.
-  private let claims = Locked<[String: TypeClaim]>([:])
+  private let claims = Locked<[[UInt8]: TypeClaim]>([:])
 
   var identity: FileAttributes.Identity { file.identity }
   var durability: FileDurability { file.durability }
@@ -32,14 +32,13 @@ final class SharedDatabase: SharedFile {
   /// Each call gets its own, because no call may wait for another's backup.
   var maintenanceQueue: DispatchQueueExecutor { DispatchQueueExecutor(label: "Larder.SQLiteDatabase.maintenance") }
 
-  /// Opens a file.
+  /// Opens a file, which is left as it is.
   ///
   /// - Parameters:
   ///   - file: The file.
   ///   - store: The name of the store in errors.
-  /// - Throws: ``StoreError``.
+  /// - Throws: ``StoreError``; `LockIsTaken`; the error of the closure that prepares connections.
   init(_ file: DatabaseFile, store: String) throws {
-    self.file = file
     guard sqlite3_threadsafe() != 0, sqlite3_libversion_number() >= SharedDatabase.oldestLibrary else {
       throw StoreError(
         .unsupported, during: .open, store: store,
@@ -47,27 +46,49 @@ final class SharedDatabase: SharedFile {
           + "threads; version 3.37 or later with threads is needed")
     }
     do {
-      // As the writer's, so that the file is in the mode of the log.
-      let connection = try file.connect(writes: true, store: store)
+      let connection: SQLiteConnection
+      (self.file, connection) = try SharedDatabase.firstConnection(to: file, store: store)
       maximumValueSize =
         Int(sqlite3_limit(connection.pointer, SQLITE_LIMIT_LENGTH, -1)) - SharedDatabase.rowOverhead
-      // Reads the file, so that one of another format is refused here.
-      _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
-      try connection.run("PRAGMA query_only = ON")
       readers.giveBack(connection)
     } catch let error as SQLiteError {
-      throw StoreError(
+      let failure = StoreError(
         error, during: .open, store: store, message: SharedDatabase.message(for: error, access: file.access))
+      throw error.isBusy ? LockIsTaken(error: failure) : failure
+    }
+  }
+
+  /// Opens the first connection and reads the file, so that one of another format is refused here.
+  ///
+  /// - Returns: The file and the connection. On a full disk, the index of the log is kept in memory.
+  /// - Throws: ``StoreError``; `SQLiteError`.
+  private static func firstConnection(
+    to file: DatabaseFile, store: String
+  ) throws -> (DatabaseFile, SQLiteConnection) {
+    do {
+      let connection = try file.connect(writes: false, waits: false, store: store)
+      _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
+      return (file, connection)
+    } catch let error as SQLiteError {
+      guard error.isFullIndex, !file.keepsIndexInMemory else { throw error }
+      var file = file
+      file.keepsIndexInMemory = true
+      return try firstConnection(to: file, store: store)
     }
   }
 
   private static func message(for error: SQLiteError, access: StoreAccess) -> String {
-    guard access == .readOnly, [SQLITE_CANTOPEN, SQLITE_READONLY].contains(error.primaryCode) else {
+    switch error.primaryCode {
+    case SQLITE_BUSY:
+      return "the database cannot be opened, because another program has locked it"
+    case SQLITE_CANTOPEN where access == .readOnly && error.errorNumber == 0,
+      SQLITE_CANTOPEN where access == .readOnly && error.isAccessDenied, SQLITE_READONLY where access == .readOnly:
+      return
+        "the database cannot be opened, because SQLite needs the files of its log also for reading; open it with the "
+        + "access immutable if nothing writes to it"
+    default:
       return "the database cannot be opened"
     }
-    return
-      "the database cannot be opened, because SQLite needs the files of its log also for reading; open it with the "
-      + "access immutable if nothing writes to it"
   }
 
   /// Closes all connections, after the last user has ended its operations.
@@ -81,12 +102,12 @@ final class SharedDatabase: SharedFile {
   /// Notes that a store has a table open with values of a type.
   ///
   /// - Throws: ``StoreError`` with `invalidArgument` if this process has it open with another type.
-  func claim(_ table: String, for type: Any.Type, store: String) throws {
+  func claim(_ table: [UInt8], for type: Any.Type, store: String) throws {
     try claims.withLock { try $0[table, default: TypeClaim()].claim(for: type, store: store) }
   }
 
   /// Notes that a store that has claimed a table was closed.
-  func releaseClaim(on table: String) {
+  func releaseClaim(on table: [UInt8]) {
     claims.withLock { claims in
       claims[table]?.release()
       if claims[table]?.isFree == true { claims[table] = nil }
@@ -94,27 +115,84 @@ final class SharedDatabase: SharedFile {
   }
 }
 
+/// The error of a call that needs the lock of another connection. The call may try again.
+struct LockIsTaken: Error {
+  /// The error of the call if the lock stays taken.
+  let error: StoreError
+
+  /// The longest time between two attempts.
+  private static var longestPause: Duration { .milliseconds(20) }
+
+  /// Runs a closure, again and again while another connection has the lock that it needs.
+  ///
+  /// - Parameters:
+  ///   - deadline: The time after which the lock is not waited for.
+  ///   - attempt: The closure.
+  /// - Throws: The error that `attempt` throws; ``StoreError`` with `timedOut` after the deadline; `CancellationError` if
+  ///   the task is cancelled while it waits.
+  static func retrying<Result>(
+    until deadline: ContinuousClock.Instant, _ attempt: () async throws -> Result
+  ) async throws -> Result {
+    var pause = Duration.milliseconds(1)
+    while true {
+      do {
+        return try await attempt()
+      } catch let taken as LockIsTaken {
+        let rest = ContinuousClock.now.duration(to: deadline)
+        guard rest > .zero else { throw taken.error }
+        try await Task.sleep(for: min(pause, rest))
+        pause = min(pause * 2, longestPause)
+      }
+    }
+  }
+}
+
 /// The databases that this process has open.
 enum DatabaseTable {
-  /// The queue on which databases are opened, because opening blocks.
-  private static let queue = DispatchQueueExecutor(label: "Larder.SQLiteDatabase.opening")
-
   private static let files = SharedFiles<SharedDatabase>()
+
+  /// The locks of the files that are being opened, with the number of their users. Only one task opens a file at a time.
+  private static let openings = Locked<[FileAttributes.Identity: (gate: WriteGate, userCount: Int)]>([:])
+
+  /// A new queue for opening a file, because opening blocks. Each call gets its own, because no file waits for another.
+  private static var queue: DispatchQueueExecutor { DispatchQueueExecutor(label: "Larder.SQLiteDatabase.opening") }
 
   /// Returns an open database, or opens it.
   ///
   /// - Returns: The database, counted; balance it with `release(_:)`.
-  /// - Throws: ``StoreError``.
+  /// - Throws: ``StoreError``; `CancellationError`; the error of the closure that prepares connections.
   static func take(_ configuration: DatabaseConfiguration) async throws -> SharedDatabase {
-    try await queue.run {
-      let file = try DatabaseFile(configuration)
+    let start = ContinuousClock.now
+    let file = try await queue.run { try DatabaseFile(configuration) }
+    let deadline = start + file.busyTimeout
+    return try await opening(file.identity) {
       let open = try files.take(
         file.identity, access: file.access, durability: file.durability, store: configuration.name)
       if let open { return open }
-      let database = try SharedDatabase(file, store: configuration.name)
+      let database = try await LockIsTaken.retrying(until: deadline) {
+        try await queue.run { try SharedDatabase(file, store: configuration.name) }
+      }
       files.insert(database)
       return database
     }
+  }
+
+  /// Runs a closure while no other task opens the same file.
+  private static func opening<Result>(
+    _ identity: FileAttributes.Identity, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let gate = openings.withLock { openings in
+      let opening = openings[identity] ?? (WriteGate(), 0)
+      openings[identity] = (opening.gate, opening.userCount + 1)
+      return opening.gate
+    }
+    defer {
+      openings.withLock { openings in
+        guard let opening = openings[identity] else { return }
+        openings[identity] = opening.userCount > 1 ? (opening.gate, opening.userCount - 1) : nil
+      }
+    }
+    return try await gate.withAccess(.exclusive, body)
   }
 
   /// Gives back a database.
