@@ -146,16 +146,6 @@ struct ApplicationTests {
     try await database.close()
   }
 
-  @Test func anEmptyFileIsANewDatabase() async throws {
-    try Data().write(to: URL(filePath: path))
-    await expectStoreError(.notFound) { try await SQLiteStore(path: path, codec: .raw, access: .readOnly) }
-    #expect(try Data(contentsOf: URL(filePath: path)).isEmpty)
-    let store = try await SQLiteStore(path: path, codec: .raw)
-    try await store.setValue([1], forKey: "a")
-    try await store.close()
-    #expect(try ForeignSQLite.run(path, "PRAGMA journal_mode; SELECT hex(value) FROM \"default\"") == ["wal", "01"])
-  }
-
   @Test(arguments: [
     "DROP VIEW s_text; DROP TABLE s", "DROP VIEW s_text; DROP TABLE s; CREATE TABLE s(id INTEGER)",
     "ALTER TABLE s ADD COLUMN extra TEXT", "DROP VIEW s_text; ALTER TABLE s RENAME COLUMN value TO v",

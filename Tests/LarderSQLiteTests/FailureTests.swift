@@ -86,8 +86,7 @@ import Testing
   @Test func foreignFilesAreRefusedAndLeft() async throws {
     for content in ["", "not a database, but long enough to have a header of one", "x"] {
       try Data(content.utf8).write(to: URL(filePath: path))
-      let code: StoreError.Code = content.isEmpty ? .notFound : .unrecognizedFormat
-      await expectStoreError(code) { try await SQLiteDatabase(path: path, createsIfMissing: !content.isEmpty) }
+      await expectStoreError(.unrecognizedFormat) { try await SQLiteDatabase(path: path) }
       #expect(try Data(contentsOf: URL(filePath: path)) == Data(content.utf8))
       #expect(try folder.names == ["app.sqlite"])
     }

@@ -50,7 +50,7 @@ public final class SQLiteDatabase: Sendable {
   ///     nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and what a killed process left in
   ///     `-wal` is moved into the file. With `StoreAccess.immutable`, no lock is taken, and you must ensure that nothing
   ///     writes to the file.
-  ///   - createsIfMissing: Whether to create the file if it is missing or has 0 bytes. Defaults to `true`.
+  ///   - createsIfMissing: Whether to create the file if it is missing. Defaults to `true`.
   ///   - busyTimeout: The time that a call waits while another process has the lock that it needs, counted from the call,
   ///     also if other calls wait before it. Defaults to 5 seconds. A call that is cancelled stops waiting.
   ///   - logSizeLimit: The size, in bytes, to which the write-ahead log is cut after a large transaction, once its content
@@ -60,7 +60,7 @@ public final class SQLiteDatabase: Sendable {
   ///     are opened at any time and on any thread. What the database itself sets, such as `synchronous` and
   ///     `foreign_keys`, is set afterwards.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the database open with a different durability or
-  ///   access; `unrecognizedFormat` if the file is no SQLite database; `corrupted`; `unsupported` if the file has several
+  ///   access; `unrecognizedFormat` if the file is no SQLite database, or has 0 bytes; `corrupted`; `unsupported` if the file has several
   ///   hard links, or if the SQLite library is older than 3.37; `conflict` if the file was replaced while it was being
   ///   opened; `timedOut`; `notPermitted`; `full`; `ioFailed`. `CancellationError` if the task is cancelled while it waits.
   ///   The error that `prepare` throws.
@@ -227,8 +227,10 @@ extension StoreOperation {
 /// A new connection to a database, before it is used; see
 /// ``SQLiteDatabase/init(path:durability:access:createsIfMissing:busyTimeout:logSizeLimit:prepare:)``.
 public struct SQLiteConnectionSetup: ~Copyable {
-  /// The connection, a `sqlite3 *`, for functions of the C library such as `sqlite3_create_function_v2` and
-  /// `sqlite3_create_collation_v2`. It must not be used after the closure has returned, and not be closed.
+  /// The connection, a `sqlite3 *`, for functions of the C library.
+  ///
+  /// Examples are `sqlite3_create_function_v2` and `sqlite3_create_collation_v2`. It must not be used after the closure has
+  /// returned, and not be closed.
   public let pointer: OpaquePointer
 
   private let connection: SQLiteConnection

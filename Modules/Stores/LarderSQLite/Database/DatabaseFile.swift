@@ -74,14 +74,16 @@ struct DatabaseFile: Sendable {
           .unrecognizedFormat, during: .open, store: configuration.name, message: "the path must lead to a regular file"
         )
       }
-      // SQLite and its other libraries create a file of 0 bytes, which has a page after their first commit.
-      guard attributes.size > 0 || mayCreate else {
+      // SQLite and its other libraries create such a file and write a page with their first commit. To open it as a new
+      // database would hide the loss of one that was emptied.
+      guard attributes.size > 0 else {
         throw StoreError(
-          .notFound, during: .open, store: configuration.name,
-          message: "the file is empty, so nothing was written to the database yet; restore a backup if it was in use")
+          .unrecognizedFormat, during: .open, store: configuration.name,
+          message: "the file is empty: either another program has created the database and not written to it yet, so "
+            + "that it must do so first, or the file was damaged, so that a backup must be restored")
       }
       // SQLite takes such a file for an empty one and would replace its content.
-      guard attributes.size == 0 || attributes.size >= DatabaseFile.smallestPage else {
+      guard attributes.size >= DatabaseFile.smallestPage else {
         throw StoreError(
           .unrecognizedFormat, during: .open, store: configuration.name,
           message: "the file has \(attributes.size) bytes, which is less than any SQLite database")
@@ -115,7 +117,7 @@ struct DatabaseFile: Sendable {
 
   /// Creates an empty database.
   ///
-  /// It appears at its path once it is complete.
+  /// It appears at its path once it is complete, so that a file of 0 bytes is never one of Larder's.
   ///
   /// - Throws: ``StoreError``; `FileError`; the error of the closure that prepares connections.
   private static func create(

@@ -101,7 +101,9 @@ final class SQLiteConnection: @unchecked Sendable {
   /// The error of the latest call that failed.
   func latestError(_ code: Int32) -> SQLiteError { SQLiteError(code: code, on: pointer) }
 
-  /// Sets the time that a statement waits for the lock of another connection. It is 0 at first.
+  /// Sets the time that a statement waits for the lock of another connection.
+  ///
+  /// It is 0 at first.
   ///
   /// - Parameter milliseconds: The time in milliseconds.
   func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(pointer, milliseconds) }

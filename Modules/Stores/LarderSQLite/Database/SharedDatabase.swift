@@ -115,7 +115,9 @@ final class SharedDatabase: SharedFile {
   }
 }
 
-/// The error of a call that needs the lock of another connection. The call may try again.
+/// The error of a call that needs the lock of another connection.
+///
+/// The call may try again.
 struct LockIsTaken: Error {
   /// The error of the call if the lock stays taken.
   let error: StoreError
@@ -151,10 +153,14 @@ struct LockIsTaken: Error {
 enum DatabaseTable {
   private static let files = SharedFiles<SharedDatabase>()
 
-  /// The locks of the files that are being opened, with the number of their users. Only one task opens a file at a time.
+  /// The locks of the files that are being opened, with the number of their users.
+  ///
+  /// Only one task opens a file at a time.
   private static let openings = Locked<[FileAttributes.Identity: (gate: WriteGate, userCount: Int)]>([:])
 
-  /// A new queue for opening a file, because opening blocks. Each call gets its own, because no file waits for another.
+  /// A new queue for opening a file, because opening blocks.
+  ///
+  /// Each call gets its own, because no file waits for another.
   private static var queue: DispatchQueueExecutor { DispatchQueueExecutor(label: "Larder.SQLiteDatabase.opening") }
 
   /// Returns an open database, or opens it.
