@@ -103,7 +103,8 @@ let package = Package(
       name: "CSQLite", path: "Modules/SystemLibraries/CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
     // Internal, because no store imports another.
-    .target(name: "LarderSQLiteFormat", dependencies: ["Larder"], path: "Modules/Stores/LarderSQLiteFormat"),
+    .target(
+      name: "LarderSQLiteFormat", dependencies: ["Larder", "LarderFiles"], path: "Modules/Stores/LarderSQLiteFormat"),
     .target(
       name: "LarderSQLite",
       dependencies: [

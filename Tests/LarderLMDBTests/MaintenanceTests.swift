@@ -85,20 +85,6 @@ import Testing
     #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before)
   }
 
-  @Test func anExistingLockFileOfABackupStays() async throws {
-    let folder = try TemporaryFolder()
-    let environment = try await environment(folder.path("environment"), isFolder: false)
-    try Data().write(to: URL(filePath: folder.path("backup-lock")))
-    var status = stat()
-    #expect(stat(folder.path("backup-lock"), &status) == 0)
-    let inode = status.st_ino
-    try await environment.backup(to: folder.path("backup"))
-    #expect(stat(folder.path("backup-lock"), &status) == 0)
-    #expect(status.st_ino == inode)
-    try await environment.close()
-    #expect(try folder.names == ["backup", "backup-lock", "environment", "environment-lock"])
-  }
-
   @Test func aCompactingBackupIsSmaller() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: false)

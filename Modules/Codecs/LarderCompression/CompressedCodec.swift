@@ -261,7 +261,9 @@ final class CompressionStreams: Sendable {
     var dictionary: CompressionDictionary?
     if let id = header.dictionaryID {
       dictionary = dictionaries[id]
-      if dictionary == nil { throw MissingDictionaryError(id: id, availableIDs: dictionaries.all.map(\.id)) }
+      if dictionary == nil {
+        throw MissingDictionaryError(id: id, availableIDs: dictionaries.all.map(\.id), path: dictionaries.path)
+      }
     }
     let dictionaryBytes = dictionary?.bytes ?? []
     do throws(ZlibError) {

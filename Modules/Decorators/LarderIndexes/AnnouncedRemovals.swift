@@ -8,7 +8,10 @@ import Foundation
 
 /// The removal of a range that a write is about to commit.
 struct AnnouncedRemoval: Codable, Equatable, Sendable {
-  private let id: UUID
+  /// A random number.
+  ///
+  /// `UUID()` returns a constant if the process has no file descriptors left.
+  private let id: UInt64
   private let from: Data
   private let upTo: Data?
 
@@ -21,7 +24,7 @@ struct AnnouncedRemoval: Codable, Equatable, Sendable {
     let range = ranges.dropFirst().reduce(first) { $0.covering($1) }
     // A longer bound is no key. Without it, the record has a limited size.
     func bytes(_ bound: StoreKey) -> Data? { bound.count <= StoreKey.maximumLength ? Data(bound.bytes) : nil }
-    id = UUID()
+    id = .random(in: .min ... .max)
     from = bytes(range.lowerBound) ?? Data()
     upTo = range.upperBound.flatMap(bytes)
   }

@@ -1,96 +1,275 @@
-import Larder
+public import Larder
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+/// A new file or folder of a store, such as a backup, that gets its name once it is complete and durable.
+///
+/// It is written inside a temporary folder beside its path, together with everything that a library writes beside it. A
+/// lock in that folder shows that the copy is still being written. The next copy in the same folder removes what a killed
+/// process left.
+///
+/// All methods block.
+public struct StoreCopy: Sendable {
+  private static let lockName = "lock"
+  private static let contentName = "store"
 
-/// A new file or folder that a backup writes under a temporary name, and that gets its name once it is complete and
-/// durable.
-package struct StoreCopy: Sendable {
-  private let name: String
-  private let folder: String
+  /// The files of the copy.
+  public let files: StoreFileSet
 
-  /// The path that the copy gets.
-  package let path: String
+  /// The path at which the copy is written, inside the temporary folder.
+  public let temporaryPath: String
 
-  /// The path at which the copy is written.
-  package let temporaryPath: String
+  private let source: StoreFileSet?
+  private let operation: StoreOperation
+  private let store: String
+  private let fileSystem: any FileSystem
+  private let folder: TemporaryFolder
 
-  /// Chooses the paths.
+  /// A temporary folder, and the lock in it.
+  private struct TemporaryFolder {
+    let path: String
+    let lock: FileLock
+  }
+
+  /// Checks that the copy can be written, removes the temporary folders of killed processes, and creates a new one.
   ///
   /// - Parameters:
-  ///   - path: The path of the copy.
-  ///   - name: The name of the store in errors.
-  /// - Throws: `StoreError`, with `invalidArgument` if something exists at the path.
-  package init(at path: String, ofStore name: String) throws {
-    guard !path.utf8.contains(0) else {
-      throw StoreError(.invalidArgument, during: .backup, store: name, message: "the path contains a NUL")
+  ///   - files: The files of the copy, of which none may exist.
+  ///   - source: The files of the store that is copied, whose compression dictionaries the copy gets. Defaults to `nil`,
+  ///     for a new store, or one that is only in memory.
+  ///   - operation: The operation, for errors. Defaults to a backup.
+  ///   - store: The name of the store in errors.
+  ///   - fileSystem: The file system. Defaults to the real one.
+  /// - Throws: `StoreError`: `invalidArgument` if a file of the copy exists, or the path is one of the store itself;
+  ///   `locked` if a program has the store open that was at the path; an error of the file system.
+  public init(
+    _ files: StoreFileSet, of source: StoreFileSet? = nil, during operation: StoreOperation = .backup,
+    store: String, in fileSystem: some FileSystem = POSIXFileSystem()
+  ) throws {
+    guard !files.path.utf8.contains(0) else {
+      throw StoreError(.invalidArgument, during: operation, store: store, message: "the path contains a NUL")
     }
-    let lastComponent: String
-    (folder, lastComponent) = FilePaths.split(path)
-    self.path = FilePaths.join(folder, lastComponent)
-    self.name = name
-    temporaryPath = "\(self.path).larder-\(UUID().uuidString)"
+    let folder: TemporaryFolder
     do {
-      guard try POSIXFileSystem().attributes(at: self.path) == nil else { throw existsError }
+      try StoreCopy.check(files, of: source, during: operation, store: store, in: fileSystem)
+      try StoreCopy.removeLeftovers(in: FilePaths.split(files.path).directory, of: fileSystem)
+      folder = try StoreCopy.makeFolder(for: files.path, in: fileSystem)
     } catch let error as FileError {
-      throw StoreError(error, during: .backup, store: name, message: "the path of the copy cannot be examined")
+      throw StoreError(
+        error, during: operation, store: store, message: "the new store at \(files.path) cannot be begun")
     }
+    self.files = files
+    self.source = source
+    self.operation = operation
+    self.store = store
+    self.fileSystem = fileSystem
+    self.folder = folder
+    temporaryPath = FilePaths.join(folder.path, StoreCopy.contentName)
   }
 
-  private var existsError: StoreError {
-    StoreError(.invalidArgument, during: .backup, store: name, message: "something already exists at the path")
+  /// Throws an error if the copy cannot be written.
+  private static func check(
+    _ files: StoreFileSet, of source: StoreFileSet?, during operation: StoreOperation, store: String,
+    in fileSystem: some FileSystem
+  ) throws {
+    let path = try fileSystem.canonicalPath(of: files.path)
+    if let source, source.contains(path), !path.utf8.elementsEqual(source.path.utf8) {
+      throw StoreError(
+        .invalidArgument, during: operation, store: store,
+        message: "\(path) belongs to the store itself; choose another path")
+    }
+    try files.checkFree(during: operation, store: store, in: fileSystem)
+    guard let dictionaries = try source?.dictionaries(during: operation, store: store, in: fileSystem),
+      let existing = try files.dictionaries(during: operation, store: store, in: fileSystem), dictionaries != existing
+    else { return }
+    throw StoreError(
+      .invalidArgument, during: operation, store: store,
+      message: "\(files.dictionariesPath) holds other compression dictionaries than the store; move it away, "
+        + "together with the store that it belongs to")
   }
 
-  /// Writes a copy that is one file, and gives it its name once it is durable.
+  /// Writes the copy, and gives it its name once it is durable.
   ///
-  /// The file is created empty, so that only the user can read it, whatever `write` does. It is removed if an error is
-  /// thrown before it has its name.
+  /// A new file is created empty before the closure runs, so that only the user can read it. The dictionaries of the
+  /// source follow. Companions that the closure writes beside ``temporaryPath`` are renamed too. If an error is thrown
+  /// before the copy has its name, everything is removed.
   ///
-  /// - Parameter write: A closure that writes the file at ``temporaryPath``.
-  /// - Throws: The error that `write` throws, except that a `FileError` becomes a `StoreError`; `StoreError`, with
-  ///   `invalidArgument` if something exists at the path by now.
-  package func writeFile(_ write: () throws -> Void) throws {
-    let fileSystem = POSIXFileSystem()
+  /// - Parameters:
+  ///   - isFolder: Whether the copy is a folder, whose files the closure must synchronize. Defaults to `false`.
+  ///   - write: A closure that writes the file or the content of the folder at the path that it receives.
+  /// - Throws: The error that `write` throws, except that a ``FileError`` becomes a `StoreError`; `StoreError`, with
+  ///   `invalidArgument` if something exists at the path by now, and with an unknown outcome if only the name may not be
+  ///   durable.
+  public func write(asFolder isFolder: Bool = false, _ write: (_ path: String) throws -> Void) throws {
     do {
-      try fileSystem.open(temporaryPath, .createNew).close()
-      try write()
-      try fileSystem.synchronizeFile(at: temporaryPath)
-      try place(isFolder: false)
+      try create(temporaryPath, asFolder: isFolder)
+      try write(temporaryPath)
+      try synchronize(temporaryPath, asFolder: isFolder)
+      // After the content: a dictionary is added to the file before any value needs it.
+      try placeDictionaries()
+      try fileSystem.renameExclusively(temporaryPath, to: files.path, isFolder: isFolder)
+      try placeCompanions()
     } catch {
-      // The partial copy is useless. The original error matters more than a failure to remove it.
-      try? fileSystem.removeFile(at: temporaryPath)
-      guard let error = error as? FileError else { throw error }
-      throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
+      removeFolder()
+      throw storeError(error)
     }
-    try synchronizeName()
-  }
-
-  /// Gives the copy its name.
-  ///
-  /// - Parameter isFolder: Whether the copy is a folder.
-  /// - Throws: `FileError`; `StoreError` with `invalidArgument` if something exists at the path by now.
-  package func place(isFolder: Bool) throws {
+    removeFolder()
     do {
-      try POSIXFileSystem().renameExclusively(temporaryPath, to: path, isFolder: isFolder)
-    } catch let error where error.isExisting {
-      throw existsError
-    }
-  }
-
-  /// Syncs the name of the copy to disk.
-  ///
-  /// - Throws: `StoreError`, with an unknown outcome.
-  package func synchronizeName() throws {
-    do {
-      try POSIXFileSystem().synchronizeDirectory(at: folder)
+      try fileSystem.synchronizeDirectory(at: FilePaths.split(files.path).directory)
     } catch {
       throw StoreError(
-        error, during: .backup, store: name,
-        message: "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
+        error, during: operation, store: store,
+        message: "\(files.path) is complete and in place, but its folder could not be synced, so power loss may "
+          + "remove it",
         outcome: .unknown)
     }
+  }
+
+  /// Returns the error of a copy that was not written.
+  private func storeError(_ error: any Error) -> any Error {
+    guard let error = error as? FileError else { return error }
+    if error.operation == .rename, error.isExisting { return files.existsError(during: operation, store: store) }
+    return StoreError(error, during: operation, store: store, message: "\(files.path) could not be written")
+  }
+
+  private func create(_ path: String, asFolder isFolder: Bool) throws(FileError) {
+    if isFolder { return try fileSystem.createDirectory(at: path) }
+    let file = try fileSystem.open(path, .createNew)
+    try file.close()
+  }
+
+  private func synchronize(_ path: String, asFolder isFolder: Bool = false) throws(FileError) {
+    if isFolder { return try fileSystem.synchronizeDirectory(at: path) }
+    let file = try fileSystem.open(path, .read)
+    try file.synchronizeThroughInterruptions()
+    try file.close()
+  }
+
+  /// Copies the dictionaries of the source, unless the same ones are in place.
+  private func placeDictionaries() throws {
+    guard let bytes = try source?.dictionaries(during: operation, store: store, in: fileSystem) else { return }
+    guard try files.dictionaries(during: operation, store: store, in: fileSystem) != bytes else { return }
+    let path = temporaryPath + StoreFileSet.dictionariesSuffix
+    let file = try fileSystem.open(path, .createNew)
+    try file.writeAll(bytes, at: 0)
+    try file.synchronizeThroughInterruptions()
+    try file.close()
+    try fileSystem.renameExclusively(path, to: files.dictionariesPath, isFolder: false)
+  }
+
+  /// Renames the companions that the closure wrote.
+  private func placeCompanions() throws(FileError) {
+    for companion in files.companions {
+      let path = temporaryPath + companion.suffix
+      guard try fileSystem.attributes(at: path) != nil else { continue }
+      try synchronize(path)
+      try fileSystem.renameExclusively(path, to: files.path + companion.suffix, isFolder: false)
+    }
+  }
+
+  // MARK: Temporary folders
+
+  private static var temporaryMark: String { POSIXFileSystem.temporaryMark }
+
+  /// Creates a temporary folder, and acquires its lock.
+  private static func makeFolder(for path: String, in fileSystem: some FileSystem) throws(FileError) -> TemporaryFolder
+  {
+    while true {
+      let folder = path + temporaryMark + Hexadecimal.text(of: UInt64.random(in: .min ... .max))
+      try fileSystem.createDirectory(at: folder)
+      let acquired: FileLock?
+      do throws(FileError) {
+        acquired = try acquireLock(of: folder, in: fileSystem)
+      } catch {
+        discard(folder, in: fileSystem)
+        throw error
+      }
+      if let lock = acquired { return TemporaryFolder(path: folder, lock: lock) }
+      // Another process took the folder, whose lock was free for a moment, for that of a killed process.
+    }
+  }
+
+  /// Acquires the lock of a temporary folder.
+  ///
+  /// - Returns: The lock, or `nil` if another process holds it or has removed the folder.
+  private static func acquireLock(of folder: String, in fileSystem: some FileSystem) throws(FileError) -> FileLock? {
+    do throws(FileError) {
+      return try FileLock.acquire(FilePaths.join(folder, lockName), in: fileSystem)
+    } catch {
+      guard error.isMissing else { throw error }
+      return nil
+    }
+  }
+
+  /// Removes the temporary folders whose processes were killed.
+  private static func removeLeftovers(in directory: String, of fileSystem: some FileSystem) throws(FileError) {
+    let names: [String]
+    do throws(FileError) {
+      names = try fileSystem.contentsOfDirectory(at: directory)
+    } catch {
+      // A folder that can only be written to shows no names.
+      guard error.isAccessDenied else { throw error }
+      return
+    }
+    for name in names where isTemporary(name) {
+      // A folder that cannot be removed does not concern the new copy.
+      do throws(FileError) {
+        try removeLeftover(FilePaths.join(directory, name), in: fileSystem)
+      } catch {}
+    }
+  }
+
+  /// Removes a temporary folder, unless its process is still writing.
+  private static func removeLeftover(_ folder: String, in fileSystem: some FileSystem) throws(FileError) {
+    guard try fileSystem.attributes(at: folder)?.kind == .directory else { return }
+    guard try fileSystem.attributes(at: FilePaths.join(folder, lockName)) != nil else {
+      // Succeeds only if the folder is empty. Its process, if it is alive, then chooses another one.
+      return try fileSystem.removeFile(at: folder)
+    }
+    guard let lock = try acquireLock(of: folder, in: fileSystem) else { return }
+    try remove(folder, in: fileSystem)
+    try lock.release()
+  }
+
+  /// Whether a name is that of a temporary file or folder.
+  private static func isTemporary(_ name: String) -> Bool {
+    let digits = 2 * MemoryLayout<UInt64>.size
+    let (bytes, mark) = (Array(name.utf8), Array(temporaryMark.utf8))
+    guard bytes.count > mark.count + digits else { return false }
+    let number: UInt64? = Hexadecimal.number(of: bytes.suffix(digits))
+    return number != nil && bytes.dropLast(digits).suffix(mark.count).elementsEqual(mark)
+  }
+
+  /// Removes the temporary folder.
+  ///
+  /// Its lock is released with the last reference to it.
+  private func removeFolder() {
+    StoreCopy.discard(folder.path, in: fileSystem)
+    withExtendedLifetime(folder.lock) {}
+  }
+
+  /// Removes a temporary folder as far as possible.
+  ///
+  /// The result of the copy matters more than a failure. The next copy removes the remains.
+  private static func discard(_ folder: String, in fileSystem: some FileSystem) {
+    do throws(FileError) {
+      try remove(folder, in: fileSystem)
+    } catch {}
+  }
+
+  /// Removes a temporary folder: its files, and those of one folder in it.
+  ///
+  /// The lock goes last.
+  private static func remove(_ folder: String, in fileSystem: some FileSystem) throws(FileError) {
+    for name in try fileSystem.contentsOfDirectory(at: folder) where name != lockName {
+      let path = FilePaths.join(folder, name)
+      if try fileSystem.attributes(at: path)?.kind == .directory {
+        for name in try fileSystem.contentsOfDirectory(at: path) {
+          try fileSystem.removeFile(at: FilePaths.join(path, name))
+        }
+      }
+      try fileSystem.removeFile(at: path)
+    }
+    let lockPath = FilePaths.join(folder, lockName)
+    if try fileSystem.attributes(at: lockPath) != nil { try fileSystem.removeFile(at: lockPath) }
+    try fileSystem.removeFile(at: folder)
   }
 }

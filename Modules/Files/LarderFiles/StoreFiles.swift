@@ -196,7 +196,7 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
         "\(path) is a mount point, so it cannot be replaced, and its journal and lock would be outside the "
           + "mount; mount its folder instead")
     }
-    let lockPath = path + ".lock"
+    let lockPath = path + StoreFileSet.lockSuffix
     if access == .readWrite, attributes != nil, try fileSystem.attributes(at: lockPath) == nil { try check(path) }
     let lock = try acquireLock(lockPath, of: path, access: access)
     var opened = OpenedFiles()

@@ -63,6 +63,60 @@ extension MaintainableStore {
   }
 }
 
+extension MaintainableStore {
+  /// Checks this store, which is a backup, and writes a copy of it to the path of the store to restore.
+  ///
+  /// Open the backup with the access `readOnly`, and end the programs that use the damaged store first. Move all files
+  /// of the damaged store away: the copy is refused if a journal, a log or another file of it is left, because the
+  /// restored store would take it up.
+  ///
+  /// ```swift
+  /// let backup = try await SQLiteStore<User>(path: "monday.sqlite", access: .readOnly)
+  /// try await backup.restore(to: "users.sqlite")
+  /// ```
+  ///
+  /// - Parameter path: The path of the restored store. Neither the store nor a file that belongs to it may exist.
+  /// - Returns: The report of the verification, which has no findings.
+  /// - Throws: ``StoreError``: `corrupted` with a ``DamagedBackupError`` if the verification has findings, with nothing
+  ///   written; `invalidArgument` if something exists at the path; the errors of ``verify()`` and
+  ///   ``backup(to:compacting:)``.
+  @discardableResult
+  public func restore(to path: String) async throws -> VerificationReport {
+    let report = try await verify()
+    guard report.findings.isEmpty else {
+      throw StoreError(
+        .corrupted, during: .restore, store: information.name,
+        message: "the backup was not restored, because it was not found intact; restore another one, or copy the "
+          + "readable entries",
+        underlying: DamagedBackupError(report: report))
+    }
+    try await backup(to: path)
+    return report
+  }
+}
+
+/// The error of a backup that was not restored, because its verification has findings.
+///
+/// It is the ``StoreError/underlying`` error of ``MaintainableStore/restore(to:)``.
+public struct DamagedBackupError: ValueFreeError {
+  /// The report of the verification.
+  public let report: VerificationReport
+
+  /// Creates an error.
+  ///
+  /// - Parameter report: The report of the verification.
+  public init(report: VerificationReport) {
+    self.report = report
+  }
+}
+
+extension DamagedBackupError: CustomStringConvertible {
+  /// A text with the number of findings.
+  public var description: String {
+    "the verification of \(report.entryCount) entries has \(report.findings.count) findings"
+  }
+}
+
 /// The size of a store.
 public struct StoreStatistics: Sendable, Hashable {
   /// The number of entries.
@@ -136,8 +190,15 @@ extension VerificationReport.Finding {
   package static func message(
     for error: any Error, otherwise message: String = "the value cannot be decoded"
   ) -> String {
-    guard let error = error as? StoreError, error.code == .keyUnavailable else { return message }
-    return "the value was not checked, because its encryption key is not available"
+    guard let error = error as? StoreError else { return message }
+    switch (error.code, error.underlying) {
+    case (.keyUnavailable, _):
+      return "the value was not checked, because its encryption key is not available"
+    case (.undecodable, let reason as any ValueFreeError):
+      return "the value cannot be decoded: \(reason)"
+    default:
+      return message
+    }
   }
 }
 

@@ -75,7 +75,7 @@ public enum StoreEvent: Sendable, Hashable {
   /// A commit changed the observed range. The changes are never empty.
   case changed([StoreChange])
 
-  /// The store was closed or released. No further event follows.
+  /// The store was closed or released, or its files were moved, removed or replaced. No further event follows.
   case closed
 }
 

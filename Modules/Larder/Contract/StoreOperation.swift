@@ -40,6 +40,8 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let compact = StoreOperation(rawValue: "compact")
   /// ``MaintainableStore/backup(to:compacting:)``.
   public static let backup = StoreOperation(rawValue: "backup")
+  /// The operation ``MaintainableStore/restore(to:)``.
+  public static let restore = StoreOperation(rawValue: "restore")
   /// ``ExpirableStore/touch(_:timeToLive:)``.
   public static let touch = StoreOperation(rawValue: "touch")
   /// ``ExpirableStore/remainingTime(forKey:)``.

@@ -41,6 +41,14 @@ package struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
     return removed.map(\.observers)
   }
 
+  /// Removes all stores.
+  ///
+  /// - Returns: Their observers, which the caller closes.
+  package mutating func removeAll() -> [StoreObservers] {
+    defer { stores = [] }
+    return stores.map(\.observers)
+  }
+
   /// Reports a commit of this process.
   ///
   /// - Parameters:

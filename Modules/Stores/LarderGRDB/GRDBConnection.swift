@@ -199,7 +199,8 @@ struct GRDBSettings: Sendable {
     do throws(FileError) {
       // SQLite syncs the database file itself. A commit ends in the log, or with the end or the removal of the journal. Both
       // are looked for, because another process may have changed the journal mode.
-      for path in [file + "-wal", file + "-journal"] where try fileSystem.attributes(at: path) != nil {
+      for path in [DatabaseFiles.log, DatabaseFiles.journal].map({ file + $0.suffix })
+      where try fileSystem.attributes(at: path) != nil {
         do throws(FileError) {
           try fileSystem.synchronizeFile(at: path)
         } catch {
@@ -231,7 +232,7 @@ extension GRDBSettings {
   /// Returns the size of the log, in bytes, or 0 if there is none.
   func logSize(store: String) throws -> Int64 {
     do {
-      return try Int64(POSIXFileSystem().attributes(at: file + "-wal")?.size ?? 0)
+      return try Int64(POSIXFileSystem().attributes(at: file + DatabaseFiles.log.suffix)?.size ?? 0)
     } catch {
       throw StoreError(error, during: .statistics, store: store, message: "the size of the log cannot be read")
     }

@@ -88,24 +88,27 @@ extension GRDBStore: MaintainableStore {
   public func backup(to path: String, compacting: Bool) async throws {
     try await run(.backup) {
       let (writer, name) = (writer, information.name)
+      let source = settings.isInMemory ? nil : DatabaseFiles.all(at: settings.file)
       try await DispatchQueueExecutor(label: "Larder.GRDBStore.backup").run {
-        try GRDBStore.copy(writer, to: path, compacting: compacting, store: name)
+        try GRDBStore.copy(writer, of: source, to: path, compacting: compacting, store: name)
       }
     }
   }
 
-  private static func copy(_ writer: any DatabaseWriter, to path: String, compacting: Bool, store: String) throws {
-    let copy = try StoreCopy(at: path, ofStore: store)
+  private static func copy(
+    _ writer: any DatabaseWriter, of source: StoreFileSet?, to path: String, compacting: Bool, store: String
+  ) throws {
+    let copy = try StoreCopy(DatabaseFiles.all(at: path), of: source, store: store)
     do {
-      try copy.writeFile {
+      try copy.write { path in
         if compacting {
           try writer.writeWithoutTransaction { db in
-            try db.execute(sql: "VACUUM INTO ?", arguments: [copy.temporaryPath])
+            try db.execute(sql: "VACUUM INTO ?", arguments: [path])
           }
         } else {
           var configuration = writer.configuration
           configuration.readonly = false
-          let queue = try DatabaseQueue(path: copy.temporaryPath, configuration: configuration)
+          let queue = try DatabaseQueue(path: path, configuration: configuration)
           try writer.backup(to: queue)
           try queue.close()
         }

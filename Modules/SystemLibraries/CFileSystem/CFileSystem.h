@@ -1,5 +1,6 @@
 #include <stdint.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #ifdef __linux__
 #include <fcntl.h>
@@ -35,4 +36,30 @@ static inline int larder_file_identity(const char *path, uint64_t *device, uint6
   *inode = status.st_ino;
 #endif
   return 0;
+}
+
+// Finds the size of an open file; returns 0, or -1 with `errno` set. It asks for nothing else for the same reason.
+static inline int larder_file_size(int descriptor, int64_t *size) {
+#ifdef __linux__
+  struct statx status;
+  // 0x1000 is AT_EMPTY_PATH, which only GNU programs get.
+  if (statx(descriptor, "", 0x1000, STATX_SIZE, &status) != 0) return -1;
+  *size = (int64_t)status.stx_size;
+#else
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return -1;
+  *size = (int64_t)status.st_size;
+#endif
+  return 0;
+}
+
+// Returns a monotonic time in nanoseconds that is some milliseconds late, and takes a few nanoseconds to read.
+static inline uint64_t larder_coarse_time(void) {
+#ifdef __linux__
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+#else
+  return clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW_APPROX);
+#endif
 }

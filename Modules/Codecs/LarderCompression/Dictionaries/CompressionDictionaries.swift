@@ -11,6 +11,9 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// The dictionaries, oldest first.
   public private(set) var all: [CompressionDictionary] = []
 
+  /// The path of the file from which the dictionaries were read, for errors, or `nil`.
+  public private(set) var path: String?
+
   /// Creates an empty set, with which values are compressed without a dictionary.
   public init() {}
 
@@ -58,6 +61,18 @@ public struct CompressionDictionaries: Sendable, Hashable {
   }
 }
 
+extension CompressionDictionaries {
+  /// Returns whether two sets have the same dictionaries in the same order, wherever they were read.
+  public static func == (left: CompressionDictionaries, right: CompressionDictionaries) -> Bool {
+    left.all == right.all
+  }
+
+  /// Hashes the dictionaries.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(all)
+  }
+}
+
 extension CompressionDictionaries: CustomStringConvertible {
   /// The identifiers, oldest first.
   public var description: String {
@@ -76,7 +91,7 @@ extension CompressionDictionaries {
     var path = path
     // With a trailing slash, the file would be inside the folder of the store.
     while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
-    return path + ".dictionaries"
+    return path + StoreFileSet.dictionariesSuffix
   }
 
   /// Reads the dictionaries from a file.
@@ -91,7 +106,9 @@ extension CompressionDictionaries {
   ) async throws -> CompressionDictionaries {
     try await DispatchQueueExecutor(label: "larder.dictionaries").run {
       try failing(during: .open, path: path) {
-        try contents(ofFile: path, in: fileSystem)
+        var dictionaries = try contents(ofFile: path, in: fileSystem)
+        dictionaries.path = path
+        return dictionaries
       }
     }
   }
@@ -179,6 +196,10 @@ public struct MissingDictionaryError: ValueFreeError, Hashable {
 
   /// The identifiers of the dictionaries that the codec has, oldest first.
   public let availableIDs: [CompressionDictionary.ID]
+
+  /// The path of the file from which the dictionaries of the codec were read, or `nil` if they were not read from a
+  /// file.
+  public var path: String?
 }
 
 extension MissingDictionaryError: StoreErrorConvertible {
@@ -190,6 +211,10 @@ extension MissingDictionaryError: CustomStringConvertible {
   /// A description that names the missing dictionary and the available ones.
   public var description: String {
     let available = availableIDs.map(\.description).joined(separator: ", ")
+    if let path {
+      return "its dictionary \(id) is missing (\(path)\(available.isEmpty ? "" : " has only \(available)")); put the "
+        + "file of dictionaries that belongs to the store at this path"
+    }
     return
       "the value was compressed with the dictionary \(id), and \(available.isEmpty ? "none" : "only \(available)") "
       + "is available; open the store with all dictionaries that it was written with"

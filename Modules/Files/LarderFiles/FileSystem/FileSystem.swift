@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The file system operations that stores use.
 ///
 /// Tests can substitute another file system for the real one.
@@ -20,6 +28,13 @@ public protocol FileSystem: Sendable {
   /// The new path always leads to a complete file, either the old one or the new one. The rename is durable when
   /// ``synchronizeDirectory(at:)`` has returned.
   func rename(_ path: String, to newPath: String) throws(FileError)
+
+  /// Renames a file or folder, unless something exists at the new path.
+  ///
+  /// The default implementation looks before it renames. A file system may be able to do both in one step.
+  ///
+  /// - Throws: ``FileError``, with `EEXIST` or `ENOTEMPTY` if something exists at the new path.
+  func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError)
 
   /// Removes a file or an empty directory.
   ///
@@ -60,6 +75,12 @@ extension FileSystem {
   /// Returns the identity in ``attributes(at:)``.
   public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {
     try attributes(at: path)?.identity
+  }
+
+  /// Renames a file or folder if ``attributes(at:)`` finds nothing at the new path.
+  public func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError) {
+    guard try attributes(at: newPath) == nil else { throw FileError(.rename, path: newPath, errorNumber: EEXIST) }
+    try rename(path, to: newPath)
   }
 }
 

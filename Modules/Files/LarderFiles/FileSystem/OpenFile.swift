@@ -32,6 +32,11 @@ public protocol OpenFile: AnyObject, Sendable {
   /// Returns the attributes of the file.
   func attributes() throws(FileError) -> FileAttributes
 
+  /// Returns the size in bytes.
+  ///
+  /// The default implementation returns the size in ``attributes()``. A file system may have a faster implementation.
+  func size() throws(FileError) -> Int64
+
   /// Changes the permission bits of the file.
   func setPermissions(_ permissions: UInt32) throws(FileError)
 
@@ -59,6 +64,9 @@ public protocol OpenFile: AnyObject, Sendable {
 }
 
 extension OpenFile {
+  /// Returns the size in ``attributes()``.
+  public func size() throws(FileError) -> Int64 { try attributes().size }
+
   /// Writes all given bytes, in several calls if necessary.
   ///
   /// - Parameters:

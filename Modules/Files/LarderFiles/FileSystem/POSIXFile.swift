@@ -58,6 +58,12 @@ final class POSIXFile: OpenFile {
     _ = try use(for: .setPermissions) { Int(fchmod($0, mode_t(permissions))) }
   }
 
+  func size() throws(FileError) -> Int64 {
+    var size: Int64 = 0
+    _ = try use(for: .attributes) { Int(posixSize($0, &size)) }
+    return size
+  }
+
   func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
     _ = try use(for: .setOwner) { Int(fchown($0, owner.user, owner.group)) }
   }

@@ -45,7 +45,7 @@ public struct POSIXFileSystem: FileSystem {
   /// new path for a moment, or stays there if the process is killed.
   ///
   /// - Throws: ``FileError``, with `EEXIST` or `ENOTEMPTY` if something exists at the new path.
-  package func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError) {
+  public func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError) {
     try check(path, for: .rename)
     try check(newPath, for: .rename)
     #if canImport(Darwin)
@@ -266,4 +266,9 @@ private func posixRename(_ path: String, _ newPath: String) -> Int32 {
 @discardableResult
 func posixClose(_ descriptor: Int32) -> Int32 {
   close(descriptor)
+}
+
+/// Finds the size of an open file without asking for its times.
+func posixSize(_ descriptor: Int32, _ size: inout Int64) -> Int32 {
+  larder_file_size(descriptor, &size)
 }

@@ -40,19 +40,13 @@ extension CompressedFile {
   ///   - isCompacted: Whether to compact the copy. Otherwise it is a byte-for-byte copy, including damage.
   /// - Throws: ``StoreError``.
   mutating func backup(to destination: String, compacting isCompacted: Bool) throws {
-    try configuration.reportingFileErrors(during: .backup, message: "the backup \(destination) could not be written") {
-      let fileSystem = configuration.fileSystem
-      let destination = try fileSystem.canonicalPath(of: destination)
-      guard try fileSystem.attributes(at: destination) == nil else {
-        throw configuration.error(
-          .invalidArgument, during: .backup, "\(destination) already exists; choose another path")
-      }
-      guard !(path + ".lock").utf8.elementsEqual(destination.utf8), let (index, lines) = snapshot else {
-        throw configuration.error(
-          .invalidArgument, during: .backup, "\(destination) belongs to the store itself; choose another path")
-      }
-      if isCompacted { try checkSound(index, during: .backup) }
-      let replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
+    guard let (index, lines) = snapshot else { return }
+    if isCompacted { try checkSound(index, during: .backup) }
+    let store = try StoreCopy(
+      CompressedFile.files(at: destination), of: CompressedFile.files(at: path), store: configuration.name,
+      in: configuration.fileSystem)
+    try store.write { temporaryPath in
+      let replacement = try FileReplacement(of: temporaryPath, like: nil, in: configuration.fileSystem)
       var copy = FileCompaction(of: self, index, lines, to: replacement)
       do {
         if isCompacted {
@@ -68,6 +62,16 @@ extension CompressedFile {
       }
       try copy.replacement.commit { file throws(FileError) in try file.close() }
     }
+  }
+
+  /// Returns all files of a store.
+  private static func files(at path: String) -> StoreFileSet {
+    StoreFileSet(
+      at: path,
+      companions: [
+        StoreFileSet.Companion(
+          suffix: StoreFileSet.lockSuffix, role: .lock, summary: "the lock file of a store")
+      ])
   }
 
   /// Writes the end of a copy, and marks the copy as closed.

@@ -6,29 +6,16 @@ extension JSONFile {
   ///
   /// - Throws: ``StoreError``.
   func backup(to destination: String) throws {
-    try configuration.reportingFileErrors(during: .backup, message: "the copy \(destination) could not be written") {
-      let destination = try fileSystem.canonicalPath(of: destination)
-      guard try fileSystem.attributes(at: destination) == nil else {
-        throw configuration.error(.invalidArgument, during: .backup, "something already exists at \(destination)")
-      }
-      guard ![journalPath, path + ".lock"].contains(where: { $0.utf8.elementsEqual(destination.utf8) }) else {
-        throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
-      }
-      guard contents.snapshot.holes.isEmpty else {
-        throw configuration.error(
-          .corrupted, during: .backup,
-          "\(path) is damaged, so the copy would lack entries; copy the readable entries instead")
-      }
-      var replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
-      do {
-        // A new generation would not match a journal that exists beside the copy.
-        _ = try writeDocument(to: &replacement, generation: generation, during: .backup)
-      } catch let error as FileError where error.leavesReplacementInDoubt {
-        throw StoreError(
-          error, during: .backup, store: name,
-          message: "the copy \(destination) may be in place but may not be durable; remove it and try again",
-          outcome: .unknown)
-      }
+    guard contents.snapshot.holes.isEmpty else {
+      throw configuration.error(
+        .corrupted, during: .backup,
+        "\(path) is damaged, so the copy would lack entries; copy the readable entries instead")
+    }
+    let copy = try StoreCopy(
+      JSONFile.files(at: destination), of: JSONFile.files(at: path), store: name, in: fileSystem)
+    try copy.write { temporaryPath in
+      var replacement = try FileReplacement(of: temporaryPath, like: nil, in: fileSystem)
+      _ = try writeDocument(to: &replacement, generation: generation, during: .backup)
     }
   }
 

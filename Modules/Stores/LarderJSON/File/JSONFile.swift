@@ -109,7 +109,21 @@ struct JSONFile: Sendable {
   /// The damage of an unusable journal of a read-only store.
   private(set) var journalDamage: VerificationReport.Finding?
 
-  var journalPath: String { path + ".journal" }
+  var journalPath: String { path + JSONFile.journal.suffix }
+
+  private static let journal = StoreFileSet.Companion(
+    suffix: ".journal", role: .content, summary: "the journal of a document")
+
+  /// Returns all files of a store.
+  static func files(at path: String) -> StoreFileSet {
+    StoreFileSet(
+      at: path,
+      companions: [
+        journal,
+        StoreFileSet.Companion(
+          suffix: StoreFileSet.lockSuffix, role: .lock, summary: "the lock file of a document"),
+      ])
+  }
 
   /// The minimum size in bytes of a journal that a write or a synchronization folds.
   enum FoldThreshold {

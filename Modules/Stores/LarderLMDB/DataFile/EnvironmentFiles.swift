@@ -24,10 +24,11 @@ struct EnvironmentFiles: Equatable {
   /// The identity of the lock file, or `nil` if it did not exist before the data file was examined.
   let lockIdentity: FileAttributes.Identity?
 
-  /// Whether the data file was emptied after use.
+  /// Whether the data file was emptied or removed after use.
   ///
-  /// The lock file is created after the data file's first pages.
-  var isEmptied: Bool { identity != nil && !hasData && lockIdentity != nil }
+  /// The lock file is created after the data file's first pages. A new data file would share it with the programs that
+  /// have the old one open.
+  var isEmptied: Bool { !hasData && lockIdentity != nil }
 
   /// The path of the data file.
   var dataFile: String { EnvironmentFiles.paths(path, layout).data }
@@ -61,7 +62,7 @@ struct EnvironmentFiles: Equatable {
         // A `data.mdb` without a lock file of its own belongs to a folder. Processes that open the folder use another
         // lock.
         let (folder, name) = FilePaths.split(path)
-        let isInFolder = try name == "data.mdb" && fileSystem.identity(at: path + "-lock") == nil
+        let isInFolder = try name == "data.mdb" && fileSystem.identity(at: path + singleFileLock.suffix) == nil
         return try EnvironmentFiles(
           path: isInFolder ? folder : path, layout: isInFolder ? .folder : .singleFile, store: store)
       case .other:
@@ -92,10 +93,22 @@ struct EnvironmentFiles: Equatable {
     hasData = attributes.map { $0.size > 0 } ?? false
   }
 
+  /// All files of the environment.
+  var all: StoreFileSet { EnvironmentFiles.all(at: path, layout) }
+
+  /// Returns all files of an environment.
+  static func all(at path: String, _ layout: Layout) -> StoreFileSet {
+    StoreFileSet(at: path, companions: layout == .folder ? [] : [singleFileLock])
+  }
+
+  private static let singleFileLock = StoreFileSet.Companion(
+    suffix: "-lock", role: .content, summary: "the lock file of an LMDB environment")
+
   /// Returns the paths of the data file and of the lock file of an environment.
   static func paths(_ path: String, _ layout: Layout) -> (data: String, lock: String) {
     layout == .folder
-      ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb")) : (path, path + "-lock")
+      ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb"))
+      : (path, path + singleFileLock.suffix)
   }
 
   /// Syncs the folder of the data file and the folder above so that the names of new files are durable.

@@ -156,25 +156,13 @@ struct LogSnapshot: Sendable {
   /// - Parameter destination: The path of the copy.
   /// - Throws: ``StoreError``; `FileError`.
   func copy(to destination: String) throws {
-    let fileSystem = folder.fileSystem
-    guard try fileSystem.attributes(at: destination) == nil else {
-      throw folder.error(.invalidArgument, during: .backup, "\(destination) already exists; choose another path")
-    }
-    var copy = folder
-    // Unique, because another backup to the same path may be running.
-    copy.path = destination + ".partial-" + String(UInt64.random(in: .min ... .max), radix: 16)
-    do {
-      try fileSystem.createDirectory(at: copy.path)
+    let source = StoreFileSet(at: try folder.fileSystem.canonicalPath(of: folder.path))
+    let copy = try StoreCopy(StoreFileSet(at: destination), of: source, store: folder.name, in: folder.fileSystem)
+    try copy.write(asFolder: true) { path in
+      var copy = folder
+      copy.path = path
       try write(into: copy)
-      try fileSystem.rename(copy.path, to: destination)
-    } catch {
-      // The original error matters more than a failure to clean up.
-      try? LogSnapshot.remove(copy)
-      throw error
     }
-    try folder.reportingFileErrors(
-      during: .backup, message: "the backup is written, but power loss may still erase its name", outcome: .unknown
-    ) { try fileSystem.synchronizeDirectory(at: FilePaths.split(destination).directory) }
   }
 
   private func write(into copy: QueueFolder) throws {
@@ -195,17 +183,5 @@ struct LogSnapshot: Sendable {
       try file.adopt(attributes)
       try file.close()
     }
-    try fileSystem.synchronizeDirectory(at: copy.path)
-  }
-
-  /// Removes an incomplete copy.
-  ///
-  /// - Throws: `FileError`, also if the folder contains any other file.
-  private static func remove(_ copy: QueueFolder) throws(FileError) {
-    for name in try copy.fileSystem.contentsOfDirectory(at: copy.path)
-    where copy.segmentNumber(ofName: name) != nil || copy.end(ofName: name) != nil {
-      try copy.fileSystem.removeFile(at: FilePaths.join(copy.path, name))
-    }
-    try copy.fileSystem.removeFile(at: copy.path)
   }
 }

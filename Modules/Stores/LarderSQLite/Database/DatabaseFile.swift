@@ -2,12 +2,7 @@
 import CSQLite
 import Larder
 import LarderFiles
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import LarderSQLiteFormat
 
 /// The options for opening a database.
 struct DatabaseConfiguration: Sendable {
@@ -48,11 +43,14 @@ struct DatabaseFile: Sendable {
   private let logSizeLimit: Int
   private let prepare: (@Sendable (borrowing SQLiteConnectionSetup) throws -> Void)?
 
+  /// All files of the database.
+  var files: StoreFileSet { DatabaseFiles.all(at: path) }
+
   /// The path of the log, which has the latest commits.
-  var logPath: String { path + "-wal" }
+  var logPath: String { path + DatabaseFiles.log.suffix }
 
   /// The path of the index of the log, on which SQLite keeps its locks.
-  var indexPath: String { path + "-shm" }
+  var indexPath: String { path + DatabaseFiles.index.suffix }
 
   /// Finds the file of a database, or creates it.
   ///
@@ -80,7 +78,8 @@ struct DatabaseFile: Sendable {
         throw StoreError(
           .unrecognizedFormat, during: .open, store: configuration.name,
           message: "the file is empty: either another program has created the database and not written to it yet, so "
-            + "that it must do so first, or the file was damaged, so that a backup must be restored")
+            + "that it must do so first, or the file was damaged; then move it and its files -wal, -shm and -journal away, "
+            + "and restore a backup")
       }
       // SQLite takes such a file for an empty one and would replace its content.
       guard attributes.size >= DatabaseFile.smallestPage else {
@@ -95,11 +94,8 @@ struct DatabaseFile: Sendable {
             "the database file has \(attributes.linkCount) hard links; only files with one are supported, because "
             + "each path would use its own log")
       }
-      if configuration.access == .immutable, let log = try fileSystem.attributes(at: path + "-wal"), log.size > 0 {
-        throw StoreError(
-          .unsupported, during: .open, store: configuration.name,
-          message: "the file \(configuration.name)-wal has changes that are not in the database file yet; open the "
-            + "database once with the access readWrite, which moves them there")
+      if configuration.access == .immutable {
+        try DatabaseFile.checkComplete(path, in: fileSystem, store: configuration.name)
       }
       self.path = path
       identity = attributes.identity
@@ -115,27 +111,55 @@ struct DatabaseFile: Sendable {
     prepare = configuration.prepare
   }
 
+  /// Throws an error if the database file alone is not the state of the database.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported`; `FileError`.
+  private static func checkComplete(_ path: String, in fileSystem: POSIXFileSystem, store: String) throws {
+    func error(_ problem: String) -> StoreError {
+      StoreError(
+        .unsupported, during: .open, store: store,
+        message: "\(problem); open the database once with the access readWrite, which completes the database file")
+    }
+    let log = path + DatabaseFiles.log.suffix
+    if let attributes = try fileSystem.attributes(at: log), attributes.size > 0 {
+      throw error("\(log) has changes that are not in the database file yet")
+    }
+    let journal = path + DatabaseFiles.journal.suffix
+    guard let attributes = try fileSystem.attributes(at: journal), attributes.size > 0 else { return }
+    // The journal of a complete transaction is removed, emptied, or begins with zeros, depending on its mode.
+    let file = try fileSystem.open(journal, .read)
+    guard try file.readAll(from: 0, upTo: 1) != [0] else { return }
+    throw error("\(journal) undoes an interrupted transaction, which is partly in the database file")
+  }
+
   /// Creates an empty database.
   ///
   /// It appears at its path once it is complete, so that a file of 0 bytes is never one of Larder's.
   ///
-  /// - Throws: ``StoreError``; `FileError`; the error of the closure that prepares connections.
+  /// - Throws: ``StoreError``, with `corrupted` if the log or the journal of another database is at the path;
+  ///   `FileError`; the error of the closure that prepares connections.
   private static func create(
     _ path: String, in fileSystem: POSIXFileSystem, _ configuration: DatabaseConfiguration
   ) throws {
-    let temporary = "\(path).larder-\(UUID().uuidString)"
-    do {
-      // SQLite itself would let everyone read it. Nothing has the new file open, so closing it releases no locks.
-      try fileSystem.open(temporary, .createNew).close()
-      try initialize(temporary, configuration)
-      try fileSystem.renameExclusively(temporary, to: path, isFolder: false)
-    } catch {
-      // The original error matters more than a failure to remove an empty database.
-      try? fileSystem.removeFile(at: temporary)
+    let store = configuration.name
+    let files = DatabaseFiles.all(at: path)
+    if let (companion, companionPath) = try files.firstContent(in: fileSystem) {
       // Another process may have created the database in the meantime.
-      guard (error as? FileError)?.isExisting == true else { throw error }
+      guard try fileSystem.attributes(at: path) == nil else { return }
+      throw StoreError(
+        .corrupted, during: .open, store: store,
+        message: "the database file is missing, but \(companionPath), \(companion.summary), exists, and a new "
+          + "database would take it up; put the database file back, or move this file away too")
     }
-    try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+    do {
+      let copy = try StoreCopy(files, during: .open, store: store, in: fileSystem)
+      // SQLite itself would let everyone read it. Nothing has the new file open, so closing it releases no locks.
+      try copy.write { try initialize($0, configuration) }
+    } catch let error as StoreError where error.code == .invalidArgument {
+      // Another process may have created the database in the meantime, and have it open.
+      guard try fileSystem.attributes(at: path) != nil else { throw error }
+      try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+    }
   }
 
   private static func initialize(_ path: String, _ configuration: DatabaseConfiguration) throws {

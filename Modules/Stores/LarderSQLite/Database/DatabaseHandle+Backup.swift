@@ -2,6 +2,7 @@
 import CSQLite
 import Larder
 import LarderFiles
+import LarderSQLiteFormat
 
 extension DatabaseHandle {
   /// Writes a copy of the database; see ``SQLiteDatabase/backup(to:compacting:)``.
@@ -12,16 +13,16 @@ extension DatabaseHandle {
   }
 
   private func copy(to path: String, compacting: Bool) throws {
-    let copy = try StoreCopy(at: path, ofStore: name)
+    let copy = try StoreCopy(DatabaseFiles.all(at: path), of: database.file.files, store: name)
     do {
-      try copy.writeFile {
+      try copy.write { path in
         // A connection of its own, because `VACUUM INTO` is refused by those that only read.
         let connection = try database.file.connect(writes: false, waits: true, store: name)
         if compacting {
           try connection.run("PRAGMA query_only = OFF")
-          _ = try connection.rows("VACUUM INTO ?1", copy.temporaryPath)
+          _ = try connection.rows("VACUUM INTO ?1", path)
         } else {
-          try copyPages(of: connection, to: copy.temporaryPath)
+          try copyPages(of: connection, to: path)
         }
       }
     } catch let error as SQLiteError where compacting && error.primaryCode == SQLITE_ERROR {

@@ -31,7 +31,7 @@ public final class ConformanceLocation: Sendable {
   ///
   /// - Throws: Any error from the file system.
   public init() throws {
-    let url = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID().uuidString)")
+    let url = FileManager.default.temporaryDirectory.appending(path: "larder-\(UInt64.random(in: .min ... .max))")
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     folder = url.path(percentEncoded: false)
   }

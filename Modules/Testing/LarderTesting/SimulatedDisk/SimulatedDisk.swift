@@ -372,6 +372,15 @@ struct SimulatedDisk {
     nodes[node]?.synchronizeContent()
   }
 
+  /// Returns the size of an open file, which a system knows without the disk, so that no operation is counted.
+  func size(_ file: Int, _ path: String) throws(FileError) -> Int64 {
+    let node = try node(ofFile: file, .attributes, path)
+    guard let size = attributes(ofNode: node)?.size else {
+      throw FileError(.attributes, path: path, errorNumber: EBADF)
+    }
+    return size
+  }
+
   mutating func attributes(_ file: Int, _ path: String) throws(FileError) -> FileAttributes {
     let course = try begin(.attributes, path)
     let node = try node(ofFile: file, .attributes, path)

@@ -206,6 +206,10 @@ private final class SimulatedFile: OpenFile {
     try fileSystem.onDisk { disk throws(FileError) in try disk.attributes(number, path) }
   }
 
+  func size() throws(FileError) -> Int64 {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.size(number, path) }
+  }
+
   func setPermissions(_ permissions: UInt32) throws(FileError) {
     try change(by: .setPermissions) { $0?.permissions = permissions }
   }
