@@ -80,8 +80,8 @@ extension QueueEngine {
       try core.makeReady(time, mayUseReserve: calls.contains { $0.weight != .looks && !$0.needsRoom })
       return nil
     } catch {
-      // A segment that is merely too long can still take frames.
-      return core.log.isSealed ? error : nil
+      // A segment that is merely too long can still take frames, unless other programs have changed the files.
+      return core.log.isSealed || (error as? StoreError)?.code == .conflict ? error : nil
     }
   }
 

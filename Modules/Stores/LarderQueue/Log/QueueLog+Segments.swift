@@ -13,7 +13,8 @@ extension QueueLog {
   ///   - mayUseReserve: Whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func beginSegment(_ ledger: inout QueueLedger, mayUseReserve: Bool) throws {
-    try folder.check(opened, during: .apply)
+    try checkFiles(during: .apply)
+    try checkOlderSegments()
     if log?.failure == nil { try log?.synchronize() }
     let end = durableSize
     let unneeded = unneededSegments(ledger, mayUseReserve: mayUseReserve)

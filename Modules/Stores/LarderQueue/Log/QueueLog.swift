@@ -187,7 +187,7 @@ struct QueueLog: Sendable {
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ ledger: inout QueueLedger, at now: Int64, mayUseReserve: Bool) throws {
     if !hasBegunWriting {
-      try folder.check(opened, during: .apply)
+      try checkFiles(during: .apply)
       // A segment may be removed only after the name of the segment that replaces it is durable.
       try folder.fileSystem.synchronizeDirectory(at: folder.path)
       try tidyUp()
@@ -198,6 +198,41 @@ struct QueueLog: Sendable {
       }
     }
     if !isReady(for: ledger) { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
+  }
+
+  /// Throws an error if the files are not those that were opened, or if another program has written to them.
+  ///
+  /// Bytes appended to a segment that was restored in place would follow the items of the backup, and the positions of
+  /// all newer items would be wrong.
+  ///
+  /// - Throws: ``StoreError``: `locked`; `conflict`; `ioFailed`.
+  func checkFiles(during operation: StoreOperation) throws {
+    try folder.check(opened, during: operation)
+    // A failed append has left an unknown number of bytes.
+    guard let log, log.failure == nil else { return }
+    let size = try folder.reportingFileErrors(during: operation, message: "\(segment.path) could not be inspected") {
+      try segment.file.size()
+    }
+    guard size == log.size else { throw changedError(segment.path, during: operation) }
+  }
+
+  /// Throws an error if another program has changed a segment before the current one.
+  ///
+  /// - Throws: ``StoreError``: `conflict`; `FileError`.
+  func checkOlderSegments() throws {
+    for (number, size) in olderSizes {
+      let path = folder.segmentPath(number)
+      // A segment that is missing, or longer because its end was torn, was found so when the queue was opened.
+      guard let attributes = try folder.fileSystem.attributes(at: path), attributes.size < size else { continue }
+      throw changedError(path, during: .apply)
+    }
+  }
+
+  private func changedError(_ path: String, during operation: StoreOperation) -> StoreError {
+    folder.error(
+      .conflict, during: operation,
+      "\(path) was changed by another program while the queue was open, so writing has stopped; close the queue and "
+        + "open it again")
   }
 
   /// Removes the leftovers of earlier owners, and creates files that record missing segments.
@@ -246,7 +281,7 @@ struct QueueLog: Sendable {
   /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterwards,
   ///   nothing was changed.
   mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {
-    try folder.check(opened, during: .apply)
+    try checkFiles(during: .apply)
     try usingReserve(mayUseReserve) { log in try log.log?.append(frames.bytes) }
     reserve.spend(Int64(frames.bytes.count))
     if folder.durability == .synced, isDurable { try log?.synchronize() }
@@ -292,7 +327,7 @@ struct QueueLog: Sendable {
 
   private mutating func markClosed(_ ledger: inout QueueLedger) throws {
     guard folder.access == .readWrite else { return }
-    try folder.check(opened, during: .close)
+    try checkFiles(during: .close)
     guard log != nil else { return }
     // The next opening would refuse a segment with several names.
     if try isSealed || hasOtherNames { try beginSegment(&ledger, mayUseReserve: true) }
