@@ -76,6 +76,10 @@ final class EnvironmentHandle: Sendable {
   ) throws -> Result {
     let reader = try beginRead(for: operation, isBackup: isBackup)
     defer { environment.readers.end(reader) }
+    // A backup saves what is left of a file that was replaced.
+    if environment.access == .readOnly, !isBackup {
+      try environment.dataFileCheck.check(reader.transaction.pointer, during: operation, store: name)
+    }
     do {
       return try body(reader.transaction.pointer)
     } catch let error as LMDBError {

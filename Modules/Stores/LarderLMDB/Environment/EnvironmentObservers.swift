@@ -54,6 +54,15 @@ final class EnvironmentObservers: Sendable {
     for observers in removed { observers.close() }
   }
 
+  /// Ends the observations of all stores, because the files were moved, removed or replaced.
+  func endAll() {
+    let removed = state.withLock { state in
+      state.isPolling = false
+      return state.stores.removeAll()
+    }
+    for observers in removed { observers.close() }
+  }
+
   /// Records that this process is about to commit a transaction.
   ///
   /// Call it while the transaction holds LMDB's write lock. Balance it with ``report(_:hasWritten:)`` or

@@ -63,8 +63,9 @@ extension EnvironmentConfiguration {
     if let found, found.isEmptied {
       throw StoreError(
         .corrupted, during: .open, store: name,
-        message: "the data file is empty although it was in use; restore a backup, or remove the lock file "
-          + "\(FilePaths.split(found.lockFile).name) to create a new environment")
+        message: "the data file is \(found.identity == nil ? "missing" : "empty") although it was in use; end the "
+          + "programs that have it open, move the lock file \(FilePaths.split(found.lockFile).name) away too, then "
+          + "restore a backup or create a new environment")
     }
     var files = found
     if found?.hasData != true {
@@ -74,6 +75,7 @@ extension EnvironmentConfiguration {
       files = try create(found)
     }
     guard let files else { throw movedWhileOpening() }
+    if access == .readOnly { copyUp(files.dataFile) }
     try checkData(of: files)
     let lock = try prepareLock(of: files)
     var flags = access == .readWrite ? 0 : MDB_RDONLY
@@ -92,6 +94,18 @@ extension EnvironmentConfiguration {
     // Before the lock file is created and anything is written.
     try files.synchronizeFolders(store: name)
     return try findFiles()
+  }
+
+  /// Copies a data file of a lower layer to the upper one, if it is on an overlay file system, as in most containers.
+  ///
+  /// The first process that opens a file for writing has it copied. A process that has opened it for reading before keeps
+  /// the old file, but shares the lock file, and would read the old file with the transaction numbers of the new one.
+  ///
+  /// If the file must not be written, `SharedEnvironment` notices such numbers.
+  private func copyUp(_ path: String) {
+    // Opening a file of another file system for writing changes nothing.
+    let descriptor = openFile(path, O_RDWR | O_CLOEXEC)
+    if descriptor >= 0 { close(descriptor) }
   }
 
   /// Throws an error if LMDB cannot open the data file safely, because LMDB trusts its content.
@@ -225,6 +239,11 @@ extension EnvironmentConfiguration {
       message: "the files were moved, removed or replaced while they were being opened; try again",
       isRetryable: true)
   }
+}
+
+// Inside the type, the plain name refers to its own method.
+private func openFile(_ path: String, _ flags: Int32) -> Int32 {
+  open(path, flags)
 }
 
 /// The limits of the system for the memory map.

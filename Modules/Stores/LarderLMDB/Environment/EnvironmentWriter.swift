@@ -19,9 +19,14 @@ actor EnvironmentWriter {
     case disk(LMDBError)
     /// A file was moved, removed or replaced.
     case files(OpenedFiles.Mismatch)
+    /// An older state was written over the data file.
+    case exchanged
   }
 
   private var obstacle: Obstacle?
+
+  /// The highest number that the latest transaction had when a transaction of this process began or ended.
+  private var latestSeen = 0
 
   /// The number of the latest transaction known to be durable.
   private(set) var durableTransaction = 0
@@ -95,6 +100,7 @@ actor EnvironmentWriter {
     do {
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
+      try checkContent(before: identifier, of: handle, for: operation)
       result = try body(transaction, &changes)
       try checkFiles(of: handle, for: operation)
     } catch {
@@ -107,7 +113,10 @@ actor EnvironmentWriter {
     observers.willCommit(identifier)
     // The transaction ends whether the commit succeeds or fails.
     let code = mdb_txn_commit(transaction)
-    if code == MDB_SUCCESS { return (result, identifier) }
+    if code == MDB_SUCCESS {
+      if changes.hasWritten { latestSeen = identifier }
+      return (result, identifier)
+    }
     observers.didNotCommit()
     if code == MDB_MAP_FULL { return nil }
     throw commitError(LMDBError(code: code), of: identifier, for: handle, during: operation)
@@ -213,6 +222,21 @@ actor EnvironmentWriter {
     try checkHealth(of: handle, for: operation)
   }
 
+  /// Throws an error, now and from now on, if an older state was written over the data file, as by a restore in place.
+  ///
+  /// The numbers of transactions never decrease. The data file has the number of the latest one, and the lock file has it
+  /// too unless it was exchanged as well.
+  ///
+  /// - Parameter identifier: The number of a write transaction that has just begun. The write lock must be held.
+  private func checkContent(
+    before identifier: Int, of handle: EnvironmentHandle, for operation: StoreOperation
+  ) throws {
+    let latest = handle.environment.lastTransaction
+    if latest < identifier - 1 || latest < latestSeen { obstacle = .exchanged }
+    latestSeen = max(latestSeen, latest)
+    try checkHealth(of: handle, for: operation)
+  }
+
   /// Throws an error if writing has stopped.
   private func checkHealth(of handle: EnvironmentHandle, for operation: StoreOperation) throws {
     switch obstacle {
@@ -222,6 +246,11 @@ actor EnvironmentWriter {
         .conflict, during: operation, store: handle.name,
         message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment "
           + "was open, so writing has stopped; close all stores of the environment and open it again")
+    case .exchanged?:
+      throw StoreError(
+        .conflict, during: operation, store: handle.name,
+        message: "another program has written an older state over the data file while the environment was open, so "
+          + "writing has stopped; close all stores of the environment and open it again")
     case .disk(let error)?:
       throw StoreError(
         .ioFailed, during: operation, store: handle.name,

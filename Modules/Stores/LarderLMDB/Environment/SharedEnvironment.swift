@@ -39,6 +39,9 @@ final class SharedEnvironment: Sendable {
   /// The files that must be at their paths whenever something is written.
   let openedFiles: OpenedFiles
 
+  /// The check of readers that the data file is still the one that others write.
+  let dataFileCheck: DataFileCheck
+
   /// The named databases that the stores of this process have open.
   private let databases = Locked<[StoreKey: OpenedDatabase]>([:])
 
@@ -64,6 +67,7 @@ final class SharedEnvironment: Sendable {
     openedFiles.note(opened.identity, at: opened.files.dataFile, as: .data)
     if let lock = opened.lockIdentity { openedFiles.note(lock, at: opened.files.lockFile, as: .lock) }
     self.openedFiles = openedFiles
+    dataFileCheck = DataFileCheck(opened)
     var slotCount: UInt32 = 0
     mdb_env_get_maxreaders(opened.pointer.pointer, &slotCount)
     readers = ReaderPool(environment: opened.pointer, slotCount: Int(slotCount))
@@ -144,6 +148,11 @@ final class SharedEnvironment: Sendable {
   /// - Returns: Whether a store of the environment is still observed.
   func reportOtherCommits() -> Bool {
     do {
+      guard try openedFiles.firstMismatch(in: POSIXFileSystem()) == nil else {
+        // Nothing is committed to these files any more.
+        observers.endAll()
+        return false
+      }
       return observers.reportOthers(upTo: try latestSnapshot())
     } catch {
       // No reader slot is free, the memory map is too small while a writer holds the lock, or the environment was

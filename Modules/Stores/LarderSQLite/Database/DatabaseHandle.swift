@@ -80,6 +80,7 @@ final class DatabaseHandle: Sendable {
   func read<Result>(for operation: StoreOperation, _ body: (SQLiteConnection) throws -> Result) throws -> Result {
     try begin(operation)
     defer { end() }
+    try database.checkNotReplaced(during: operation, store: name)
     do {
       let connection = try database.readers.take { try database.file.connect(writes: false, waits: true, store: name) }
       defer { database.readers.giveBack(connection) }

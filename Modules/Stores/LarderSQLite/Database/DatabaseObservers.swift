@@ -39,6 +39,12 @@ final class DatabaseObservers: Sendable {
     for observers in removed { observers.close() }
   }
 
+  /// Ends the observations of all stores, because the file was moved, removed or replaced.
+  func endAll() {
+    let removed = state.withLock { $0.stores.removeAll() }
+    for observers in removed { observers.close() }
+  }
+
   /// Reports a commit of this process.
   ///
   /// - Parameters:

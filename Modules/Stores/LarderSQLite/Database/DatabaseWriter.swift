@@ -300,6 +300,11 @@ actor DatabaseWriter {
   func reportOthers(in database: SharedDatabase) {
     guard !isClosed else { return }
     do {
+      guard try POSIXFileSystem().identity(at: database.file.path) == database.file.identity else {
+        // Nothing is committed to this file any more.
+        database.observers.endAll()
+        return
+      }
       guard try noteOthers(on: connection ?? connect(to: database, store: database.file.path)) else { return }
     } catch {
       // The next poll asks again.

@@ -20,6 +20,9 @@ final class SharedDatabase: SharedFile {
   let writer = DatabaseWriter()
   let observers = DatabaseObservers()
 
+  /// The check of readers, which would read an old file forever after another one has taken its place.
+  private let watch: ReplacedFileWatch
+
   /// The types with which the stores of this process have the tables open, by the identifiers of the tables.
   private let claims = Locked<[[UInt8]: TypeClaim]>([:])
 
@@ -39,6 +42,7 @@ final class SharedDatabase: SharedFile {
   ///   - store: The name of the store in errors.
   /// - Throws: ``StoreError``; `LockIsTaken`; the error of the closure that prepares connections.
   init(_ file: DatabaseFile, store: String) throws {
+    watch = ReplacedFileWatch(file.identity, at: file.path)
     guard sqlite3_threadsafe() != 0, sqlite3_libversion_number() >= SharedDatabase.oldestLibrary else {
       throw StoreError(
         .unsupported, during: .open, store: store,
@@ -89,6 +93,26 @@ final class SharedDatabase: SharedFile {
     default:
       return "the database cannot be opened"
     }
+  }
+
+  /// Throws an error if the database is open for reading only and its file was replaced.
+  ///
+  /// A program that writes notices it with its next write, and can still read and save what it has.
+  ///
+  /// - Throws: ``StoreError``: `conflict`; `ioFailed`.
+  @inline(__always)
+  func checkNotReplaced(during operation: StoreOperation, store: String) throws {
+    guard access == .readOnly else { return }
+    do throws(FileError) {
+      guard try watch.isReplaced() else { return }
+    } catch {
+      throw StoreError(
+        error, during: operation, store: store, message: "the file of the database could not be checked")
+    }
+    throw StoreError(
+      .conflict, during: operation, store: store,
+      message: "\(file.path) was replaced while the database was open; close all stores of the database and open it "
+        + "again")
   }
 
   /// Closes all connections, after the last user has ended its operations.
