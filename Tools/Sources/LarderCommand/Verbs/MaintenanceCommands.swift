@@ -31,7 +31,7 @@ struct BackupCommand: AsyncParsableCommand {
     abstract: "Back up a store, as it is at one moment, to a new path.",
     discussion: """
       The backup is a store of the same kind, and is complete and durable when the verb ends. It includes all other stores \
-      in the same file or folder. The path must not exist. Processes that share the store, as with lmdb:, can continue to \
+      in the same file or folder, and the compression dictionaries beside it. The path must not exist. Processes that share the store, as with lmdb:, can continue to \
       use it in the meantime.
 
       With --keep, the path is a folder of backups, which are named after their time in UTC, such as 20261121T063000Z. If \
@@ -71,9 +71,10 @@ struct RestoreCommand: AsyncParsableCommand {
     commandName: "restore",
     abstract: "Check a backup, and restore it to a new path.",
     discussion: """
-      The path must not exist: stop the programs that use the damaged store, and move it away first. A damaged backup is not \
-      restored: the findings are printed as by verify, and the verb exits with 2. To check encrypted values, it needs their \
-      keys.
+      The path must not exist: stop the programs that use the damaged store, and move it away first, with all files that \
+      belong to it, such as users.sqlite-wal and users.json.journal. If one of them is left, nothing is restored, because \
+      the restored store would take it up. A damaged backup is not restored: the findings are printed as by verify, and the \
+      verb exits with 2. To check encrypted values, it needs their keys.
 
         larder restore json:users-2026-11-21.json users.json
         larder restore lmdb:/var/backups/shop/20261121T063000Z shop
@@ -90,17 +91,17 @@ struct RestoreCommand: AsyncParsableCommand {
   func run() async throws {
     let report = try await StoreSession.run(backup.target, access: access.storeAccess) { backup, output in
       try backup.checkNotLocked()
-      let report = try await backup.present.verify()
-      for finding in report.findings {
-        try output.writeLine { EntryLine.append(finding, to: &$0) }
+      do {
+        return try await backup.present.restore(to: path)
+      } catch let error as StoreError {
+        guard let damage = error.underlying as? DamagedBackupError else { throw error }
+        for finding in damage.report.findings {
+          try output.writeLine { EntryLine.append(finding, to: &$0) }
+        }
+        throw CommandFailure(
+          .damaged, "the backup has the findings above and was not restored",
+          advice: "Restore another one, or copy what is readable with `larder salvage`.")
       }
-      if report.findings.isEmpty { try await backup.present.backup(to: path) }
-      return report
-    }
-    guard report.findings.isEmpty else {
-      throw CommandFailure(
-        .damaged, "the backup is damaged and was not restored",
-        advice: "Restore another one, or copy what is readable with `larder salvage`.")
     }
     Diagnostics.writeLine("restored \(EntryCount.text(report.entryCount))")
   }

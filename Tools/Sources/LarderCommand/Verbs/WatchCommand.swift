@@ -18,7 +18,8 @@ struct WatchCommand: AsyncParsableCommand {
       program. A range of more than \(RangeWatch.maximumCount) entries is not compared: a commit then prints a line \
       {"from":...,"upTo":...,"change":"range changed"}, in which a missing bound is null.
 
-      Ends when the reader of its output has gone, and with Ctrl-C or SIGTERM, with the exit code of the signal.
+      Ends when the reader of its output has gone, and with Ctrl-C or SIGTERM, with the exit code of the signal. Ends with an \
+      error if the files of the store are moved, removed or replaced.
 
         larder watch lmdb:users
         larder watch lmdb:shop#orders --prefix 2026-11- --initial
@@ -89,8 +90,11 @@ struct WatchCommand: AsyncParsableCommand {
       guard (try? Descriptor.standardOutput.waitUntilReaderIsGone()) != nil else { return }
       wake.finish()
     }
+    let hasEnded = Locked(false)
     let observing = observation.observe(range) { event in
-      if case .closed = event { wake.finish() } else { wake.yield() }
+      guard case .closed = event else { return _ = wake.yield() }
+      hasEnded.withLock { $0 = true }
+      wake.finish()
     }
     defer { observing.cancel() }
 
@@ -103,7 +107,13 @@ struct WatchCommand: AsyncParsableCommand {
       try await watch.read()
       timer = Self.timer(waking: wake, at: watch.nextExpiry)
     }
-    return arrived.withLock { $0 }
+    let signal = arrived.withLock { $0 }
+    guard signal == nil, hasEnded.withLock({ $0 }) else { return signal }
+    throw StoreError(
+      .conflict, during: .observe, store: observation.information.name,
+      message:
+        "the files of the store were moved, removed or replaced while it was watched; watch the store again once "
+        + "it is in place")
   }
 
   /// Returns a task that wakes the watch at the moment at which an entry expires, or `nil` if none does.
