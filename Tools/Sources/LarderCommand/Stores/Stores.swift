@@ -184,6 +184,14 @@ enum Stores {
     }
   }
 
+  /// Returns the absolute path of a store's file or folder, without symbolic links.
+  ///
+  /// - Parameter url: The URL of the store.
+  /// - Throws: `StoreError` if the text is not a URL, or the path is ambiguous.
+  static func absolutePath(of url: String) throws -> String {
+    URL(filePath: try path(of: try StoreURL(url))).resolvingSymlinksInPath().path
+  }
+
   /// Returns whether two stores are in the same LMDB environment or SQLite database, which a process can open with one
   /// access only.
   static func shareFiles(_ one: String, _ other: String) throws -> Bool {
@@ -191,8 +199,7 @@ enum Stores {
     guard urls[0].scheme == urls[1].scheme,
       [LMDBStoreProvider().scheme, SQLiteStoreProvider().scheme].contains(urls[0].scheme)
     else { return false }
-    let paths = try urls.map { URL(filePath: try path(of: $0)).resolvingSymlinksInPath().path }
-    return paths[0] == paths[1]
+    return try absolutePath(of: one) == absolutePath(of: other)
   }
 
   /// Returns whether two URLs name one store in an LMDB environment, an SQLite database or a PostgreSQL database.

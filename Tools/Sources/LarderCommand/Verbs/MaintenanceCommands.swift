@@ -34,20 +34,22 @@ struct BackupCommand: AsyncParsableCommand {
       in the same file or folder, and the compression dictionaries beside it. The path must not exist. Processes that share the store, as with lmdb:, can continue to \
       use it in the meantime.
 
-      With --keep, the path is a folder of backups, which are named after their time in UTC, such as 20261121T063000Z. If \
-      there are more of them than the given number, the oldest ones are removed. Other names in the folder are left alone. \
-      For regular backups, call it from cron or a timer of systemd.
+      With --keep, the path is a folder of backups. Their names consist of the name of the store, a digest of its path, a \
+      number and the time in UTC, such as users.json-5f2b8c01d3aa-000017-20261121T063000Z. If there are more backups of \
+      this store than the given number, those with the lowest numbers are removed. The new backup, the backups of other \
+      stores and other names in the folder are left alone. For regular backups, call it from cron or a timer of systemd.
 
         larder backup json:users.json users-2026-11-21.json
         larder backup lmdb:shop shop-backup --compact
-        larder backup lmdb:shop /var/backups/shop --keep 14
+        larder backup lmdb:shop /var/backups --keep 14
       """)
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
   @Argument(help: "The path of the backup.", completion: .file()) var path: String
   @Flag(name: .customLong("compact"), help: "Omit the free space of the store.") var isCompacting = false
-  @Option(help: ArgumentHelp("Back up into the folder, and keep only the latest of its backups.", valueName: "count"))
+  @Option(
+    help: ArgumentHelp("Back up into the folder, and keep only the latest backups of the store.", valueName: "count"))
   var keep: Int?
 
   func validate() throws {
@@ -56,12 +58,63 @@ struct BackupCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = keep == nil ? path : BackupPath.new(in: path)
+    guard let keep else { return try await backUp(to: path) }
+    let folder = BackupFolder(path: path, rotation: BackupRotation(ofStoreAt: try Stores.absolutePath(of: store.url)))
+    let name = try folder.newName()
+    try await backUp(to: "\(path)/\(name)")
+    // Only after a backup that is complete.
+    try folder.removeSurplus(after: name, keeping: keep)
+  }
+
+  private func backUp(to path: String) async throws {
     try await StoreSession.run(store.target, access: access.storeAccess) { store, _ in
       try await store.present.backup(to: path, compacting: isCompacting)
     }
-    // Only after a backup that is complete.
-    if let keep { try BackupPath.removeOldest(in: self.path, keeping: keep) }
+  }
+}
+
+/// A folder of backups on disk.
+private struct BackupFolder {
+  let path: String
+  let rotation: BackupRotation
+
+  /// Returns the name of the next backup.
+  ///
+  /// - Throws: ``CommandFailure`` if the folder cannot be read.
+  func newName() throws -> String { rotation.newName(beside: try names(), at: .now) }
+
+  /// Removes the surplus backups after a new one, and reports those whose store is unknown.
+  ///
+  /// - Throws: ``CommandFailure`` if the folder cannot be read or a backup cannot be removed.
+  func removeSurplus(after name: String, keeping count: Int) throws {
+    let names = try names()
+    for older in rotation.surplus(among: names, after: name, keeping: count) {
+      do {
+        try FileManager.default.removeItem(atPath: "\(path)/\(older)")
+      } catch CocoaError.fileNoSuchFile {
+        // Another call has removed it.
+      } catch {
+        throw CommandFailure(
+          .inputOutput,
+          "the backup \(path)/\(name) is complete, but an older one cannot be removed: \(error.localizedDescription)",
+          advice: "Remove \(older) yourself.")
+      }
+    }
+    let foreign = BackupRotation.namesWithoutStore(among: names)
+    guard let first = foreign.first else { return }
+    Diagnostics.writeLine(
+      "larder: \(path) has \(foreign.count == 1 ? "1 backup" : "\(foreign.count) backups") whose name does not say "
+        + "which store it is of, such as \(first). --keep never removes them; remove those that you no longer need.")
+  }
+
+  private func names() throws -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: path)
+    } catch {
+      throw CommandFailure(
+        .inputOutput, "the folder of the backups cannot be read: \(error.localizedDescription)",
+        advice: "With --keep, give an existing folder.")
+    }
   }
 }
 
@@ -77,7 +130,7 @@ struct RestoreCommand: AsyncParsableCommand {
       verb exits with 2. To check encrypted values, it needs their keys.
 
         larder restore json:users-2026-11-21.json users.json
-        larder restore lmdb:/var/backups/shop/20261121T063000Z shop
+        larder restore lmdb:/var/backups/shop-0c84d1b7a925-000017-20261121T063000Z shop
       """)
 
   @OptionGroup var backup: StoreArgument
@@ -109,8 +162,6 @@ struct RestoreCommand: AsyncParsableCommand {
 
 /// The paths of backups.
 private enum BackupPath {
-  private static var style: Date.ISO8601FormatStyle { .init(dateSeparator: .omitted, timeSeparator: .omitted) }
-
   /// Refuses an empty path, and a URL, which as a path would name a file that the user did not mean.
   ///
   /// - Throws: `ValidationError`.
@@ -120,18 +171,6 @@ private enum BackupPath {
       return
     }
     throw ValidationError("the backup needs a path, not a URL; omit \(scheme):, or write './\(path)'")
-  }
-
-  /// Returns the path of a backup that is made now.
-  static func new(in folder: String) -> String { "\(folder)/\(Date.now.formatted(style))" }
-
-  /// Removes the oldest backups of a folder.
-  ///
-  /// - Throws: The errors of the file system.
-  static func removeOldest(in folder: String, keeping count: Int) throws {
-    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
-      .filter { $0.wholeMatch(of: /\d{8}T\d{6}Z/) != nil }.sorted()
-    for name in names.dropLast(count) { try FileManager.default.removeItem(atPath: "\(folder)/\(name)") }
   }
 }
 

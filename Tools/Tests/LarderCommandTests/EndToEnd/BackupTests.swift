@@ -39,26 +39,85 @@ import Testing
     #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
   }
 
+  /// Returns the names in the folder of the backups that have a prefix.
+  private func backups(of prefix: String = "") throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.file("backups")).filter { $0.hasPrefix(prefix) }.sorted()
+  }
+
+  private func createBackupFolder(with names: [String] = []) throws -> String {
+    let path = folder.file("backups")
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    for name in names { try Data("old".utf8).write(to: URL(filePath: "\(path)/\(name)")) }
+    return path
+  }
+
   @Test(arguments: StoreKind.allCases) func theOldestBackupsAreRemoved(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
-    #expect(try await Tool.larder("import", store, input: lines(0..<3)).status == 0)
-    let backups = folder.file("backups")
-    try FileManager.default.createDirectory(atPath: backups, withIntermediateDirectories: false)
-    for name in ["20200101T000000Z", "20210101T000000Z", "20220101T000000Z", "20200101T000000Z.note", "mine"] {
-      try Data("old".utf8).write(to: URL(filePath: "\(backups)/\(name)"))
+    let path = try createBackupFolder(with: ["mine"])
+    for round in 0..<3 {
+      #expect(try await Tool.larder("import", store, input: lines(0..<(round + 3))).status == 0)
+      #expect(try await Tool.larder("backup", store, path, "--keep", "2") == .done())
     }
-    #expect(try await Tool.larder("backup", store, backups, "--keep", "2") == .done())
-    let names = try FileManager.default.contentsOfDirectory(atPath: backups).sorted()
-    #expect(names.count == 4 && Set(names).isSuperset(of: ["20220101T000000Z", "20200101T000000Z.note", "mine"]))
-    let new = try #require(names.first { $0.hasPrefix("20") && !$0.hasPrefix("202001") && !$0.hasPrefix("2022") })
-    let restored = folder.file("restored")
-    let run = try await Tool.larder("restore", "\(kind.rawValue):\(backups)/\(new)", restored)
-    #expect(run.status == 0 && run.errors == "restored 3 entries\n")
-    #expect(try await Tool.larder("export", "\(kind.rawValue):\(restored)") == .done(lines(0..<3)))
-    #expect(try await Tool.larder("backup", store, backups, "--keep", "0").status == 64)
+    let names = try backups(of: kind.fileName())
+    #expect(names.count == 2 && names[0].contains("-000002-") && names[1].contains("-000003-"), "\(names)")
+    for (name, count) in zip(names, [4, 5]) {
+      let restored = folder.file("restored\(count)")
+      let run = try await Tool.larder("restore", "\(kind.rawValue):\(path)/\(name)", restored)
+      #expect(run.status == 0 && run.errors == "restored \(count) entries\n", "\(run)")
+      #expect(try await Tool.larder("export", "\(kind.rawValue):\(restored)") == .done(lines(0..<count)))
+    }
+    #expect(try await Tool.larder("backup", store, path, "--keep", "0").status == 64)
     // A backup that fails removes nothing.
-    #expect(try await Tool.larder("backup", "json:\(folder.file("none"))", backups, "--keep", "1").status == 66)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: backups).count == 4)
+    #expect(try await Tool.larder("backup", "json:\(folder.file("none"))", path, "--keep", "1").status == 66)
+    #expect(try await Tool.larder("backup", store, folder.file("none"), "--keep", "1").failed(74, "existing folder"))
+    #expect(try backups() == (names + ["mine"]).sorted())
+  }
+
+  /// A clock that was ahead once has left a backup with a later time.
+  @Test(arguments: StoreKind.allCases) func theNewBackupStaysWhateverTheClockSaid(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("set", store, "ada", "\"old\"") == .done())
+    let path = try createBackupFolder()
+    #expect(try await Tool.larder("backup", store, path, "--keep", "1") == .done())
+    let made = try #require(backups().first)
+    let ahead = made.replacing(/-\d{8}T\d{6}Z$/, with: "-20991231T235959Z")
+    try FileManager.default.moveItem(atPath: "\(path)/\(made)", toPath: "\(path)/\(ahead)")
+    #expect(try await Tool.larder("set", store, "ada", "\"new\"") == .done())
+    #expect(try await Tool.larder("backup", store, path, "--keep", "1") == .done())
+    let left = try backups()
+    #expect(left.count == 1 && left != [ahead], "\(left)")
+    #expect(try await Tool.larder("get", "\(kind.rawValue):\(path)/\(left[0])", "ada") == .done("\"new\"\n"))
+  }
+
+  @Test func storesInOneFolderKeepTheirBackups() async throws {
+    let path = try createBackupFolder()
+    let stores = ["json:\(folder.file("users.json"))", "json:\(folder.file("orders.json"))"]
+    for store in stores { #expect(try await Tool.larder("set", store, "k", "1") == .done()) }
+    for _ in 0..<2 {
+      for store in stores { #expect(try await Tool.larder("backup", store, path, "--keep", "1") == .done()) }
+    }
+    #expect(try backups().count == 2)
+    #expect(try backups(of: "users.json-").count == 1)
+    #expect(try backups(of: "orders.json-").count == 1)
+    // The stores of an environment are backed up together.
+    let shop = "lmdb:\(folder.file("shop"))"
+    for name in ["customers", "orders"] {
+      #expect(try await Tool.larder("set", "\(shop)#\(name)", "k", "1") == .done())
+      #expect(try await Tool.larder("backup", "\(shop)#\(name)", path, "--keep", "1") == .done())
+    }
+    #expect(try backups(of: "shop-").count == 1)
+  }
+
+  @Test func backupsThatNameNoStoreAreLeftAndReported() async throws {
+    let old = ["20200101T000000Z", "20210101T000000Z", "20991231T235959Z"]
+    let path = try createBackupFolder(with: old + ["20200101T000000Z.note"])
+    let store = StoreKind.json.url(in: folder)
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    let run = try await Tool.larder("backup", store, path, "--keep", "1")
+    #expect(run.status == 0 && run.errors.contains("3 backups whose name does not say which store"), "\(run)")
+    #expect(run.errors.contains("such as 20200101T000000Z"))
+    #expect(Set(try backups()).isSuperset(of: old))
+    #expect(try backups().count == 5)
   }
 
   @Test func aDamagedBackupIsNotRestored() async throws {

@@ -1,0 +1,83 @@
+import Foundation
+import LarderTesting
+import Testing
+
+@testable import LarderCommand
+
+@Suite struct BackupRotationTests {
+  private let users = BackupRotation(ofStoreAt: "/srv/users.json")
+  private let now = Date(timeIntervalSince1970: 1_795_000_000)
+
+  /// Makes a backup at a time, and returns what is then in the folder.
+  private func backUp(
+    _ rotation: BackupRotation, into names: [String], at date: Date, keeping count: Int
+  ) -> (new: String, names: [String]) {
+    let new = rotation.newName(beside: names, at: date)
+    let surplus = rotation.surplus(among: names + [new], after: new, keeping: count)
+    return (new, (names + [new]).filter { !surplus.contains($0) })
+  }
+
+  @Test func theNameHasTheStoreTheNumberAndTheTime() {
+    let name = users.newName(beside: [], at: now)
+    #expect(name.wholeMatch(of: /users\.json-[0-9a-f]{12}-000001-20261118T110640Z/) != nil, "\(name)")
+    #expect(users.newName(beside: [name], at: now).contains("-000002-"))
+    let million = name.replacing("000001", with: "1000000")
+    #expect(users.newName(beside: [name, million], at: now).contains("-1000001-"))
+    let long = BackupRotation(ofStoreAt: "/srv/" + String(repeating: "é", count: 127))
+    #expect(long.newName(beside: [], at: now).utf8.count < 200)
+  }
+
+  /// Whatever the clock says, the new backup stays, and so do the latest ones before it.
+  @Test func theClockDoesNotMatter() {
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "theClockDoesNotMatter")
+    print("LARDER_SEED=\(SeededGenerator.seedOfProcess)")
+    for count in 1...4 {
+      var (made, names): ([String], [String]) = ([], [])
+      for _ in 0..<20 {
+        let wrong = now.addingTimeInterval(.random(in: -1e9...2e9, using: &generator))
+        let (new, left) = backUp(users, into: names.shuffled(using: &generator), at: wrong, keeping: count)
+        made.append(new)
+        names = left
+        #expect(Set(names) == Set(made.suffix(count)))
+      }
+    }
+  }
+
+  @Test func otherStoresAndOtherNamesStay() {
+    let orders = BackupRotation(ofStoreAt: "/srv/orders.json")
+    let namesake = BackupRotation(ofStoreAt: "/srv/old/users.json")
+    var names = ["20260101T000000Z", "20991231T235959Z", "notes", "users.json-000001-20260101T000000Z"]
+    let others = names
+    var last: Set<String> = []
+    for round in 0..<3 {
+      last = []
+      for rotation in [users, orders, namesake] {
+        let (new, left) = backUp(rotation, into: names, at: now.addingTimeInterval(Double(round)), keeping: 1)
+        names = left
+        last.insert(new)
+      }
+    }
+    #expect(Set(names) == last.union(others))
+    #expect(BackupRotation.namesWithoutStore(among: names) == ["20260101T000000Z", "20991231T235959Z"])
+  }
+
+  @Test func backupsOfTheSameTimeDoNotRemoveEachOther() {
+    let first = users.newName(beside: [], at: now)
+    let second = users.newName(beside: [], at: now.addingTimeInterval(1))
+    #expect(users.surplus(among: [first, second], after: first, keeping: 1) == [])
+    #expect(users.surplus(among: [first, second], after: second, keeping: 1) == [])
+    let third = users.newName(beside: [first, second], at: now)
+    // A slow backup that ends late removes none that is newer.
+    #expect(users.surplus(among: [first, second, third], after: first, keeping: 1) == [])
+    #expect(Set(users.surplus(among: [first, second, third], after: third, keeping: 1)) == [first, second])
+  }
+
+  @Test func theRemainsOfKilledBackupsAreRemovedAfterALaterOne() {
+    let first = users.newName(beside: [], at: now)
+    let killed = "\(users.newName(beside: [first], at: now)).larder-7E8F"
+    let new = users.newName(beside: [first, killed], at: now)
+    #expect(new.contains("-000003-"))
+    let running = "\(users.newName(beside: [first, killed, new], at: now)).larder-1234"
+    #expect(users.surplus(among: [first, killed, new, running], after: new, keeping: 5) == [killed])
+  }
+}
