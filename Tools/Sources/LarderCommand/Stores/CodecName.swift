@@ -89,6 +89,15 @@ struct CodecName: Equatable, CustomStringConvertible {
     return name
   }
 
+  /// Returns the name of the codec inside of the outer transforms.
+  ///
+  /// - Parameter count: The number of transforms that remain, counted from the innermost one.
+  func withTransforms(upTo count: Int) -> CodecName {
+    var name = self
+    name.transforms = Array(transforms.prefix(count))
+    return name
+  }
+
   /// The name of the same codec without deadlines.
   var withoutDeadlines: CodecName {
     var name = self

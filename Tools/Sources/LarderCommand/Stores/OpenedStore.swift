@@ -20,54 +20,30 @@ struct OpenedStore {
 
   private let codec: any Codec<JSONText>
 
-  /// Whether the values are encrypted, and the caller gave no keys.
-  private let isLocked: Bool
+  /// The failure of an operation that needs the values, if they are encrypted and the caller gave no keys.
+  private let missingKeys: CommandFailure?
 
   /// Opens a store as what it is: with the codec that it was written with, and with deadlines if its values have them.
   ///
   /// - Parameters:
-  ///   - target: The store. Its meter measures all later operations.
-  ///   - options: The options for opening the store.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. If it is given, a new store is
-  ///     created for values that expire, and an existing store of other values is refused.
-  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown, a layout is given for a store without a table, the values do not expire but must, the store has another
-  ///   codec, or it is to be written with other keys than its values; the errors of opening the store.
-  init(
-    _ target: StoreTarget, options: StoreOptions, timeToLive: TimeToLive? = nil, codecName: String? = nil
-  ) async throws {
-    let url = try StoreURL(target.url)
-    let provider = try Stores.provider(for: url, layout: target.layout)
-    let keys = try await target.encryption?.valueKeys()
-    var newName = CodecName(codecName ?? provider.codecName)
-    if keys != nil, options.createsIfMissing { newName = newName.withEncryption }
-    let untyped = try await provider.open(
-      url, options: options, newCodecName: "\(timeToLive == nil ? newName : newName.withDeadlines)")
-    let name = CodecName(untyped.codecName)
-    try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
-    guard timeToLive == nil || name.isExpiring else {
-      throw CommandFailure.plainValues(
-        in: url.description, advice: "Give a new store, or omit --ttl; the store was left unchanged.")
-    }
-    guard codecName == nil || name.withoutDeadlines == newName.withoutDeadlines else {
-      throw CommandFailure(
-        .badData, "\(url) was written with the codec \(name), not with \(newName); it was left unchanged",
-        advice: "To convert the values, give --codec \(name).")
-    }
-    let codecs = try await Stores.codecs(for: name, of: url, with: keys)
-    codec = codecs.codec(named: untyped.codecName)
-    isLocked = name.isEncrypted && keys == nil
-    if let codec = codecs.expiringCodec(named: untyped.codecName) {
-      let typed = try await untyped.typed(codec: codec)
-      try await Stores.checkKeys(keys, fit: typed, options: options)
-      let stored = OpenedStore.metered(typed, by: target.meter)
+  ///   - found: The store. Its meter measures all later operations.
+  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`, for unlimited.
+  /// - Throws: ``StoreError`` if the store is to be written with other keys than its values; the errors of the store.
+  init(_ found: FoundStore, timeToLive: TimeToLive? = nil) async throws {
+    let codecs = found.codecs
+    codec = codecs.codec(named: "\(found.name)")
+    missingKeys = found.isLocked ? found.missingKeys : nil
+    if let codec = codecs.expiringCodec(named: "\(found.name)") {
+      let typed = try await found.untyped.typed(codec: codec)
+      try await Stores.checkKeys(codecs.keys, fit: typed, options: found.options)
+      let stored = OpenedStore.metered(typed, by: found.target.meter)
       let expiry = stored.expiring(timeToLive ?? .unlimited)
       (self.expiry, present) = (expiry, AnyDataStore(expiry))
     } else {
       expiry = nil
-      let typed = try await untyped.typed(codec: codec)
-      try await Stores.checkKeys(keys, fit: typed, options: options)
-      present = OpenedStore.metered(typed, by: target.meter)
+      let typed = try await found.untyped.typed(codec: codec)
+      try await Stores.checkKeys(codecs.keys, fit: typed, options: found.options)
+      present = OpenedStore.metered(typed, by: found.target.meter)
     }
   }
 
@@ -79,10 +55,7 @@ struct OpenedStore {
   ///
   /// - Throws: ``CommandFailure``.
   func checkNotLocked() throws {
-    guard isLocked else { return }
-    throw CommandFailure(
-      .notPermitted, "the values of \(present.information.name) are encrypted",
-      advice: "Give --key-ring and --purpose.")
+    if let missingKeys { throw missingKeys }
   }
 
   /// Returns the number of entries in a range, including expired ones.

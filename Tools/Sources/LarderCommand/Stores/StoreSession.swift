@@ -23,11 +23,39 @@ enum StoreSession {
   ) async throws -> Result {
     let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
     return try await use(target) {
-      try await OpenedStore(target, options: options, timeToLive: timeToLive, codecName: codecName)
+      try await OpenedStore(
+        FoundStore(target, options: options, expires: timeToLive != nil, codecName: codecName), timeToLive: timeToLive)
     } body: {
       try await body($0, $1)
     } close: {
       try await $0.present.close()
+    }
+  }
+
+  /// Opens a store in a form that depends on the store, calls a closure, and closes the store, also after an error.
+  ///
+  /// - Parameters:
+  ///   - target: The store.
+  ///   - createsIfMissing: Whether a missing store is created; defaults to `false`.
+  ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
+  ///   - expires: Whether the values must expire; defaults to `false`. See ``FoundStore``.
+  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
+  ///   - choose: Chooses the form.
+  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  /// - Returns: The result of `body`.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of `choose`.
+  static func runMovable<Result>(
+    _ target: StoreTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite, expires: Bool = false,
+    codecName: String? = nil, as choose: (FoundStore) async throws -> MovableStore,
+    _ body: (MovableStore, ByteOutput) async throws -> Result
+  ) async throws -> Result {
+    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    return try await use(target) {
+      try await choose(FoundStore(target, options: options, expires: expires, codecName: codecName))
+    } body: {
+      try await body($0, $1)
+    } close: {
+      try await $0.close()
     }
   }
 

@@ -68,6 +68,30 @@ struct ValueCodecs {
     return wrap(BytesCodec(name: inner), in: outer)
   }
 
+  /// A codec for the stored bytes of values, with or without deadlines.
+  enum StoredCodec {
+    case plain(any Codec<[UInt8]>)
+    case expiring(any Codec<Expiring<[UInt8]>>)
+  }
+
+  /// Returns the codec that decodes no more of a value than its deadline, so that the rest can be moved as it is stored.
+  ///
+  /// Transforms outside of an encryption are decoded, too. A deadline inside of one is part of the bytes.
+  ///
+  /// - Parameter name: The name that the store recorded.
+  /// - Returns: The codec, and the name of the codec that encoded the bytes.
+  func storedCodec(of name: CodecName) -> (codec: StoredCodec, bytesName: CodecName) {
+    let transforms = name.transforms
+    let sealed = transforms.lastIndex(of: .encryption).map { $0 + 1 }
+    let expiry = transforms[(sealed ?? 0)...].firstIndex(of: .expiry)
+    let bytesName = name.withTransforms(upTo: expiry ?? sealed ?? transforms.endIndex)
+    let bytes = BytesCodec(name: "\(bytesName)", format: codec(named: "\(bytesName)").format)
+    let outer = transforms[bytesName.transforms.count...]
+    guard expiry != nil else { return (.plain(wrap(bytes, in: outer)), bytesName) }
+    // The deadline is directly around the bytes.
+    return (.expiring(wrap(Self.expiring(bytes), in: outer.dropFirst())), bytesName)
+  }
+
   private func plainCodec(_ name: CodecName) -> any Codec<JSONText> {
     let codec: any Codec<JSONText> =
       switch name.base {
@@ -95,7 +119,7 @@ struct ValueCodecs {
     }
   }
 
-  private static func expiring(_ base: some Codec<JSONText>) -> any Codec<Expiring<JSONText>> {
+  private static func expiring<Value>(_ base: some Codec<Value>) -> any Codec<Expiring<Value>> {
     base.expiring()
   }
 
@@ -185,7 +209,8 @@ struct LockedCodec<Value: Sendable>: Codec {
 /// A codec for the bytes of values, which claims the name of another codec.
 struct BytesCodec: Codec {
   let name: String
-  var format: CodecFormat { .binary }
+  /// The format of the other codec; defaults to ``CodecFormat/binary``.
+  var format = CodecFormat.binary
 
   func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
     bytes += value

@@ -15,8 +15,8 @@ struct CopyCommand: AsyncParsableCommand {
 
       With --key-ring, a new destination is encrypted, so you can encrypt a store by copying it.
 
-      The destination stores values with the codec of the source. To convert them, name another codec, json or cbor, with \
-      --codec.
+      The destination stores values with the codec of the source, and they are copied as they are stored. To convert them, \
+      name another codec, json or cbor, with --codec. Encrypted values are copied without --key-ring, too, and not examined.
 
         larder copy json:users.json json:backup.json
         larder copy json:users.json lmdb:users --codec cbor
@@ -54,19 +54,46 @@ struct CopyCommand: AsyncParsableCommand {
     guard try StoreURL(source) != StoreURL(destination) else {
       throw CommandFailure(.usage, "\(source) cannot be copied to itself", advice: "Give another destination.")
     }
+    do {
+      try await copy(canMoveBytes: true)
+    } catch is StoreCopy.NeedsConversion {
+      try await copy(canMoveBytes: false)
+    }
+  }
+
+  /// Copies the entries.
+  ///
+  /// - Parameter canMoveBytes: Whether values may be moved as they are stored.
+  /// - Throws: ``StoreCopy/NeedsConversion``, with nothing copied, if they cannot be moved like that; other errors.
+  private func copy(canMoveBytes: Bool) async throws {
     let keys = try range.range()
     let start = ContinuousClock.now
     var copy = StoreCopy(batchSize: batchSize)
-    // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
     let sourceTarget = opening.target(source)
     let destinationTarget = opening.target(destination, sharingKeysOf: sourceTarget, layout: table.layout)
-    try await StoreSession.run(sourceTarget, access: try sourceAccess()) { source, _ in
+    var isLocked = false
+    try await StoreSession.runMovable(sourceTarget, access: try sourceAccess()) { found in
+      isLocked = found.isLocked
+      if canMoveBytes, keepsStoredValues(of: found) { return .stored(try await StoredStore(found)) }
+      if found.isLocked { throw found.missingKeys }
+      return .json(try await OpenedStore(found))
+    } _: { source, _ in
+      // Both before the destination is created. A copy that fails at once leaves no empty store.
+      if case .stored(let source) = source, try await !source.hasDictionaries(at: destination) {
+        throw isLocked ? source.missingDictionaries : StoreCopy.NeedsConversion()
+      }
+      try await source.checkFirst(
+        in: keys, limit: batchSize, encodableBy: codec.map { ValueCodecs().codec(named: $0) })
       do {
-        let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
-        try await StoreSession.run(
-          destinationTarget, createsIfMissing: true, timeToLive: timeToLive,
-          codecName: codec ?? source.codecName
-        ) { destination, _ in
+        // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
+        try await StoreSession.runMovable(
+          destinationTarget, createsIfMissing: true, expires: source.expires, codecName: codec ?? source.codecName
+        ) { found in
+          guard case .stored(let source) = source else { return .json(try await OpenedStore(found)) }
+          let destination = try await StoredStore(found)
+          guard source.fits(destination) else { throw StoreCopy.NeedsConversion() }
+          return .stored(destination)
+        } _: { destination, _ in
           // Only the bar needs the count, which can cost as much as reading.
           var display = ProgressDisplay(total: nil, since: start)
           if display != nil { display = ProgressDisplay(total: try await source.storedCount(in: keys), since: start) }
@@ -79,7 +106,16 @@ struct CopyCommand: AsyncParsableCommand {
         throw CommandFailure(error, hint: "A store cannot be copied to itself under another name either.")
       }
     }
-    Diagnostics.writeLine(copy.summary(elapsed: ContinuousClock.now - start))
+    let summary = copy.summary(elapsed: ContinuousClock.now - start)
+    Diagnostics.writeLine(summary + MovableStore.remark(isLocked: isLocked))
+  }
+
+  /// Returns whether the values of a store are copied as they are stored.
+  ///
+  /// With the key ring, they are encrypted with its primary key. JSON is compared and checked as text.
+  private func keepsStoredValues(of source: FoundStore) -> Bool {
+    source.codecs.keys == nil && source.codecs.codec(named: "\(source.name)").format != .json
+      && codec.map { CodecName($0) == source.name.withoutDeadlines } ?? true
   }
 
   /// Returns the access for the source.
@@ -94,6 +130,9 @@ struct CopyCommand: AsyncParsableCommand {
 ///
 /// Values that are already equal are not written again, so that a second copy completes an interrupted one.
 struct StoreCopy {
+  /// An error that says that values cannot be moved as they are stored, because the destination stores them differently.
+  struct NeedsConversion: Error {}
+
   private let batchSize: Int
 
   /// The progress of the copy.
@@ -111,31 +150,67 @@ struct StoreCopy {
   /// - Parameters:
   ///   - range: The keys to copy.
   ///   - source: The store to copy from.
-  ///   - destination: The store to copy to, whose values must expire if those of the source do. Its other keys stay.
+  ///   - destination: The store to copy to, in the same form, whose values must expire if those of the source do. Its other
+  ///     keys stay.
   ///   - batchWasCopied: Called with the number of entries so far, after each batch.
-  /// - Throws: ``CommandFailure`` if only the values of the source expire; the errors of the stores. The batches before an
-  ///   error are copied.
+  /// - Throws: ``CommandFailure`` if only the values of the source expire; ``NeedsConversion`` if the forms differ; the
+  ///   errors of the stores. The batches before an error are copied.
   mutating func run(
-    in range: KeyRange, from source: OpenedStore, to destination: OpenedStore, batchWasCopied: (_ count: Int) -> Void
+    in range: KeyRange, from source: MovableStore, to destination: MovableStore,
+    batchWasCopied: (_ count: Int) -> Void
+  ) async throws {
+    switch (source, destination) {
+    case (.json(let source), .json(let destination)):
+      if let expiring = source.expiry?.base {
+        try await copyPresent(range, from: expiring, to: try destination.expiring().base, batchWasCopied)
+      } else if let expiring = destination.expiry?.base {
+        try await copyPlain(range, from: source.present, to: expiring, batchWasCopied)
+      } else {
+        try await copy(range, from: source.present, to: destination.present, batchWasCopied) { $0 }
+      }
+    case (.stored(let source), .stored(let destination)):
+      switch (source.entries, destination.entries) {
+      case (.plain(let source), .plain(let destination)):
+        try await copy(range, from: source, to: destination, batchWasCopied) { $0 }
+      case (.plain(let source), .expiring(let destination)):
+        try await copyPlain(range, from: source, to: destination, batchWasCopied)
+      case (.expiring(let source), .expiring(let destination)):
+        try await copyPresent(range, from: source, to: destination, batchWasCopied)
+      case (.expiring, .plain): throw NeedsConversion()
+      }
+    default: throw NeedsConversion()
+    }
+  }
+
+  /// Copies entries that have not expired.
+  private mutating func copyPresent<Value: Equatable>(
+    _ range: KeyRange, from source: some DataStore<Expiring<Value>>, to destination: some DataStore<Expiring<Value>>,
+    _ batchWasCopied: (Int) -> Void
+  ) async throws {
+    let now = Date.now
+    try await copy(range, from: source, to: destination, batchWasCopied) { value in
+      value.deadline.map { now < $0.date } ?? true ? value : nil
+    }
+  }
+
+  /// Copies entries that do not expire to a store of values that can.
+  private mutating func copyPlain<Value: Equatable>(
+    _ range: KeyRange, from source: some DataStore<Value>, to destination: some DataStore<Expiring<Value>>,
+    _ batchWasCopied: (Int) -> Void
+  ) async throws {
+    try await copy(range, from: source, to: destination, batchWasCopied) { Expiring($0) }
+  }
+
+  private mutating func copy<Value, Other: Equatable>(
+    _ range: KeyRange, from source: some DataStore<Value>, to destination: some DataStore<Other>,
+    _ batchWasCopied: (Int) -> Void, converting convert: (Value) -> Other?
   ) async throws {
     func note(_ progress: CopyProgress) {
       self.progress = progress
       batchWasCopied(progress.copiedCount + progress.equalCount)
     }
-    if let source = source.expiry {
-      let now = Date.now
-      try await source.base.copy(
-        to: try destination.expiring().base, in: range, batchSize: batchSize, progress: note
-      ) { value in
-        value.deadline.map { now < $0.date } ?? true ? value : nil
-      }
-    } else if let destination = destination.expiry {
-      try await source.present.copy(to: destination.base, in: range, batchSize: batchSize, progress: note) {
-        Expiring($0)
-      }
-    } else {
-      try await source.present.copy(to: destination.present, in: range, batchSize: batchSize, progress: note)
-    }
+    try await source.copy(
+      to: destination, in: range, batchSize: batchSize, progress: note, converting: convert)
   }
 
   /// Returns a summary in one line.

@@ -10,7 +10,8 @@ struct SalvageCommand: AsyncParsableCommand {
     discussion: """
       The damaged store is opened read-only and stays unchanged. Prints a line {"key":...,"message":...} for each key \
       that cannot be read, and {"from":...,"upTo":...,"message":...} for a range of unknown keys, which excludes its \
-      end; a missing bound is null. Exits with 2 if there are such lines. The new store must have no entries.
+      end; a missing bound is null. Exits with 2 if there are such lines. The new store must have no entries. Without \
+      --key-ring, encrypted values are copied as they are stored.
 
         larder salvage json:users.json json:rescued.json
         larder salvage compressed:users.gz compressed:rescued.gz
@@ -32,28 +33,33 @@ struct SalvageCommand: AsyncParsableCommand {
     var salvage = StoreSalvage()
     let sourceTarget = opening.target(source)
     let newTarget = opening.target(target, sharingKeysOf: sourceTarget, layout: table.layout)
-    try await StoreSession.run(sourceTarget, access: access.storeAccess) { source, output in
-      try source.checkNotLocked()
-      let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
-      try await StoreSession.run(
-        newTarget, createsIfMissing: true, timeToLive: timeToLive, codecName: source.codecName
-      ) { target, _ in
+    var isLocked = false
+    try await StoreSession.runMovable(sourceTarget, access: access.storeAccess) { found in
+      isLocked = found.isLocked
+      return try await MovableStore(decodingIfPossible: found)
+    } _: { source, output in
+      if case .stored(let source) = source, try await !source.hasDictionaries(at: target) {
+        throw source.missingDictionaries
+      }
+      try await StoreSession.runMovable(
+        newTarget, createsIfMissing: true, expires: source.expires, codecName: source.codecName
+      ) { found in
+        guard case .stored(let source) = source else { return .json(try await OpenedStore(found)) }
+        let target = try await StoredStore(found)
+        guard source.fits(target) else { throw found.missingKeys }
+        return .stored(target)
+      } _: { target, _ in
         guard try await target.storedCount(in: .all) == 0 else {
           throw CommandFailure(
             .usage, "\(self.target) already has entries",
             advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
         }
-        func report(_ keys: KeyRange, _ error: StoreError) throws {
+        try await salvage.run(from: source, to: target) { keys, error in
           try output.writeLine { EntryLine.append(keys, message: error.fullMessage, to: &$0) }
-        }
-        if let source = source.expiry {
-          try await salvage.run(from: source.base, to: try target.expiring().base, report: report)
-        } else {
-          try await salvage.run(from: source.present, to: target.present, report: report)
         }
       }
     }
-    Diagnostics.writeLine(salvage.summary)
+    Diagnostics.writeLine(salvage.summary + MovableStore.remark(isLocked: isLocked))
     if salvage.unreadable > 0 { throw ExitStatus.damaged }
   }
 }
@@ -71,6 +77,36 @@ struct StoreSalvage {
 
   /// The number of keys and ranges that could not be read.
   private(set) var unreadable = 0
+
+  /// Copies all readable entries.
+  ///
+  /// - Parameters:
+  ///   - source: The damaged store.
+  ///   - destination: The store to copy to, in the same form.
+  ///   - report: Receives each key that cannot be read, or a range if the keys are unknown, and the error.
+  /// - Throws: ``CommandFailure`` if only the values of one store expire; the errors of
+  ///   ``run(from:to:report:)-(DataStore<Value>,_,_)``.
+  mutating func run(
+    from source: MovableStore, to destination: MovableStore, report: (KeyRange, StoreError) throws -> Void
+  ) async throws {
+    switch (source, destination) {
+    case (.json(let source), .json(let destination)):
+      if let source = source.expiry {
+        try await run(from: source.base, to: try destination.expiring().base, report: report)
+      } else {
+        try await run(from: source.present, to: destination.present, report: report)
+      }
+    case (.stored(let source), .stored(let destination)):
+      switch (source.entries, destination.entries) {
+      case (.plain(let source), .plain(let destination)):
+        try await run(from: source, to: destination, report: report)
+      case (.expiring(let source), .expiring(let destination)):
+        try await run(from: source, to: destination, report: report)
+      default: throw StoreCopy.NeedsConversion()
+      }
+    default: throw StoreCopy.NeedsConversion()
+    }
+  }
 
   /// Copies all readable entries.
   ///

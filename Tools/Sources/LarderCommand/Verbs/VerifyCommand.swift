@@ -9,7 +9,7 @@ struct VerifyCommand: AsyncParsableCommand {
     discussion: """
       Prints a line {"key":...,"place":...,"message":...} for each finding, which is a damaged entry or an encrypted \
       one whose key is not available. An unknown key is null. Exits with 2 if there is any. The remains of a crash are \
-      recovered, and are not damage.
+      recovered, and are not damage. Without --key-ring, encrypted values are not examined.
 
         larder verify json:users.json
       """)
@@ -20,10 +20,13 @@ struct VerifyCommand: AsyncParsableCommand {
   func run() async throws {
     var report = VerificationReport(entryCount: 0)
     var isOpened = true
+    var isLocked = false
     do {
-      try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
-        try store.checkNotLocked()
-        report = try await store.present.verify()
+      try await StoreSession.runMovable(store.target, access: access.storeAccess) { found in
+        isLocked = found.isLocked
+        return try await MovableStore(decodingIfPossible: found)
+      } _: { store, output in
+        report = try await store.verify()
         try print(report.findings, to: output)
       }
     } catch let error as StoreError where error.code == .corrupted && error.operation == .open {
@@ -34,7 +37,10 @@ struct VerifyCommand: AsyncParsableCommand {
       try print(report.findings, to: output)
       try output.flush()
     }
-    Diagnostics.writeLine(isOpened ? VerifyCommand.summary(of: report) : VerifyCommand.summaryOfUnopened)
+    Diagnostics.writeLine(
+      isOpened
+        ? VerifyCommand.summary(of: report) + MovableStore.remark(isLocked: isLocked)
+        : VerifyCommand.summaryOfUnopened)
     if !report.findings.isEmpty { throw ExitStatus.damaged }
   }
 

@@ -87,6 +87,70 @@ import Testing
     try await again.close()
   }
 
+  /// A value that the tool would encode differently stays as the program has written it.
+  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  func storedBytesAreNotDecoded(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+    let source = sourceKind.url("source", in: folder)
+    let destination = destinationKind.url("destination", in: folder)
+    // The number 1 in two bytes, and bytes that are no CBOR.
+    let values: [StoreKey: [UInt8]] = ["long": [0x18, 0x01], "other": [0xFF, 0x00]]
+    for name in ["cbor", "cbor+versioned", "mine", "json+crc32c"] {
+      let program = try await Stores.registry.open(source, codec: BytesCodec(name: name))
+      for (key, value) in values { try await program.setValue(value, forKey: key) }
+      try await program.close()
+      let run = try await Tool.larder("copy", source, destination)
+      #expect(run.status == 0 && run.errors.hasPrefix("copied 2 entries"), "\(run)")
+      #expect(try await Tool.larder("copy", source, destination).errors.contains("2 were already equal"))
+      let copy = try await Stores.registry.open(destination, codec: BytesCodec(name: name))
+      for (key, value) in values { #expect(try await copy.value(forKey: key) == value, "\(name)") }
+      try await copy.close()
+      for kind in [(sourceKind, "source"), (destinationKind, "destination")] {
+        for file in try folder.names() where file.hasPrefix(kind.0.fileName(kind.1)) {
+          try FileManager.default.removeItem(atPath: folder.file(file))
+        }
+      }
+    }
+  }
+
+  @Test func deadlinesAreKeptWithStoredBytes() async throws {
+    let (source, copy) = ("lmdb:\(folder.file("s"))", "sqlite:\(folder.file("c"))")
+    #expect(try await Tool.larder("set", source, "stays", "[1.5]", "--ttl", "1h") == .done())
+    #expect(try await Tool.larder("set", source, "ends", "2", "--ttl", "1ms") == .done())
+    #expect(try await Tool.larder("copy", source, copy).errors.hasPrefix("copied 1 entry"))
+    #expect(try await Tool.larder("list", copy) == .done("{\"key\":\"stays\",\"value\":[1.5]}\n"))
+    #expect(try await Tool.larder("stat", copy).output.contains("cbor+expiring\n"))
+    // A plain source fits a destination whose values expire, also where the bytes differ.
+    let (plain, expiring) = ("lmdb:\(folder.file("p"))", "lmdb:\(folder.file("e"))")
+    #expect(try await Tool.larder("set", plain, "k", "1") == .done())
+    #expect(try await Tool.larder("copy", plain, source).errors.hasPrefix("copied 1 entry"))
+    #expect(try await Tool.larder("get", source, "k") == .done("1\n"))
+    for (url, name) in [(plain, "cbor+crc32c"), (expiring, "cbor+expiring+crc32c")] {
+      let program = try await Stores.registry.open(
+        "\(url)#checked", codec: ValueCodecs().codec(named: name))
+      try await program.setValue(try JSONText("[\"a\"]"), forKey: url == plain ? "a" : "b")
+      try await program.close()
+    }
+    #expect(try await Tool.larder("copy", "\(plain)#checked", "\(expiring)#checked").status == 0)
+    #expect(try await Tool.larder("get", "\(expiring)#checked", "a") == .done("[\"a\"]\n"))
+    #expect(try await Tool.larder("verify", "\(expiring)#checked").errors == "2 entries, no damage\n")
+  }
+
+  @Test(arguments: StoreKind.allCases) func aCopyThatFailsAtOnceCreatesNothing(kind: StoreKind) async throws {
+    let source = StoreKind.lmdb.url("source", in: folder)
+    let program = try await Stores.registry.open(source, codec: BytesCodec(name: "cbor"))
+    try await program.setValue([0x01], forKey: "good")
+    try await program.setValue([0xFF], forKey: "zbad")
+    try await program.close()
+    let run = try await Tool.larder("copy", source, kind.url("destination", in: folder), "--codec", "json")
+    #expect(run.status == 65, "\(run)")
+    // JSON allows a name to repeat, and CBOR does not.
+    let text = StoreKind.json.url("text", in: folder)
+    #expect(try await Tool.larder("set", text, "k", #"{"a":1,"a":2}"#) == .done())
+    let encoding = try await Tool.larder("copy", text, kind.url("destination", in: folder), "--codec", "cbor")
+    #expect(encoding.failed(65, "could not be encoded with the codec cbor"), "\(encoding)")
+    #expect(try folder.names().filter { $0.hasPrefix("destination") } == [])
+  }
+
   @Test func anotherCodecMustBeNamed() async throws {
     let (json, lmdb) = ("json:\(folder.file("s.json"))", "lmdb:\(folder.file("s.lmdb"))")
     #expect(try await Tool.larder("set", lmdb, "k", "1") == .done())
