@@ -89,7 +89,7 @@ package struct StoreCatalog: Sendable {
     // Triggers have names of their own.
     return try connection.rows("SELECT name FROM main.sqlite_schema WHERE type <> 'trigger'")
       .map { $0[0] }
-      .filter { StoreTable.folded($0) == folded }
+      .filter { $0 == name || StoreTable.folded($0) == folded }
   }
 
   /// Returns a table if it has the form of a store's, or `nil`.
