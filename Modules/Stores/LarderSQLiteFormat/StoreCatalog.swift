@@ -113,7 +113,7 @@ package struct StoreCatalog: Sendable {
   /// too.
   private func hasConflictClause(_ name: String, on connection: some SQLConnection) throws -> Bool {
     try !connection.rows(
-      "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1 AND sql LIKE '%conflict%' "
+      "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1 AND instr(lower(sql), 'conflict') > 0 "
         + "AND EXISTS (SELECT 1 FROM pragma_index_list(?1, 'main') WHERE origin = 'u')", name
     ).isEmpty
   }
