@@ -1,5 +1,7 @@
+import Foundation
 import Larder
 import LarderBatching
+import LarderJSON
 import LarderLMDB
 import LarderTesting
 import TestSupport
@@ -15,6 +17,36 @@ import Testing
 
   struct Position: Codable, Equatable {
     var latitude: Double
+  }
+
+  /// The next object writes the changes that closing could not write until its limit.
+  @Test func unwrittenChangesAreSavedAndRestored() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let base = MemoryStore<Position>().faulty()
+    base.schedule(.suspension(), on: .apply, probability: 1)
+    let shutdownTime = Duration.milliseconds(1)
+    do {
+      let positions = base.writeBehind()
+      let rescue = try await JSONFileStore<UnwrittenChange<Position>>(path: folder + "/unwritten.json")
+      try await positions.restoreChanges(from: rescue)
+      try await positions.setValue(Position(latitude: 59.9), forKey: "vehicle:7")
+      try await positions.removeValue(forKey: "vehicle:8")
+      let saved = try await positions.close(within: shutdownTime, savingTo: rescue)
+      #expect(saved == 2)
+      try await rescue.close()
+    }
+    let text = try String(contentsOfFile: folder + "/unwritten.json", encoding: .utf8)
+    #expect(text.contains(#"{"set":{"latitude":59.9}}"#) && text.contains(#"{"removed":true}"#))
+    let memory = MemoryStore<Position>()
+    let positions = memory.writeBehind()
+    let rescue = try await JSONFileStore<UnwrittenChange<Position>>(path: folder + "/unwritten.json")
+    try await positions.restoreChanges(from: rescue)
+    #expect(try memory.value(forKey: "vehicle:7") == Position(latitude: 59.9))
+    #expect(try rescue.count(in: .all) == 0)
+    try await rescue.close()
+    try await positions.close()
+    try location.remove()
   }
 
   @Test func callersShareACommit() async throws {
@@ -54,7 +86,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Decorators/LarderBatching/LarderBatching.docc/Batching.md")
-    #expect(guide.pieces.count == 4)
+    #expect(guide.pieces.count == 6)
     #expect(try guide.piecesMissing() == [])
   }
 }

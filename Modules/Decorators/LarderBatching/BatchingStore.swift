@@ -211,7 +211,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// - Returns: The errors of the batches that failed, by their index in the group.
   private func commit(_ group: [Caller]) async -> [Int: any Error] {
     // A caller that fails together with others can try again. A full disk need not be rediscovered for each of them.
-    let commit = await GroupCommit(count: group.count, singleFailureLimit: 3) { part in
+    let commit = await GroupCommit(count: group.count, singleFailureLimit: { _ in 3 }) { part in
       do {
         let batch = part.count == 1 ? group[part.lowerBound].batch : joined(group[part])
         try await run(for: group[part].map(\.context)) { try await base.apply(batch) }

@@ -10,7 +10,8 @@ struct GroupCommit {
   /// The parts that failed, in order, each with its error.
   private(set) var failures: [(part: Range<Int>, error: any Error)] = []
 
-  private let singleFailureLimit: Int
+  private let singleFailureLimit: (_ isRetryable: Bool) -> Int
+  private let isolatesRetryableErrors: Bool
   private var parts: [Range<Int>]  // The next one is the last.
   private var singleFailureCount = 0
 
@@ -18,12 +19,18 @@ struct GroupCommit {
   ///
   /// - Parameters:
   ///   - count: The number of calls in the group.
-  ///   - singleFailureLimit: The number of calls in a row that must fail alone before an unclear error is assumed to
-  ///     concern every call. With `Int.max`, which costs up to two commits per call, a good call never fails together
-  ///     with others because of such an error.
+  ///   - singleFailureLimit: A closure that returns the number of calls in a row that must fail alone before an unclear
+  ///     error is assumed to concern every call, given whether a retry may mend the error. With `Int.max`, which costs
+  ///     up to two commits per call, a good call never fails together with others because of such an error.
+  ///   - isolatesRetryableErrors: Whether an error that a retry may mend, and that concerns every call, is unclear
+  ///     instead, because it has lasted so long that a single call may cause it. Defaults to `false`.
   ///   - commit: A closure that commits some of the calls together and returns the error if that fails.
-  init(count: Int, singleFailureLimit: Int, commit: (Range<Int>) async -> (any Error)?) async {
+  init(
+    count: Int, singleFailureLimit: @escaping (_ isRetryable: Bool) -> Int, isolatesRetryableErrors: Bool = false,
+    commit: (Range<Int>) async -> (any Error)?
+  ) async {
     self.singleFailureLimit = singleFailureLimit
+    self.isolatesRetryableErrors = isolatesRetryableErrors
     parts = count > 0 ? [0..<count] : []
     while let part = parts.popLast() {
       if let error = await commit(part) {
@@ -36,8 +43,12 @@ struct GroupCommit {
 
   private mutating func handle(_ error: any Error, of part: Range<Int>) {
     let storeError = error as? StoreError
-    let concern = storeError?.concern ?? .everyone
-    if part.count > 1, concern == .oneChange || (concern == .unclear && singleFailureCount < singleFailureLimit) {
+    let isRetryable = storeError?.isRetryable ?? false
+    var concern = storeError?.concern ?? .everyone
+    if concern == .everyone && isRetryable && isolatesRetryableErrors { concern = .unclear }
+    let isSplit =
+      concern == .oneChange || concern == .unclear && singleFailureCount < singleFailureLimit(isRetryable)
+    if part.count > 1, isSplit {
       let middle = part.lowerBound + part.count / 2
       parts.append(middle..<part.upperBound)
       parts.append(part.lowerBound..<middle)

@@ -29,6 +29,11 @@ struct WaitQueue<Element: Sendable>: Sendable {
     head < waiters.count ? waiters[head].element : nil
   }
 
+  /// The waiters with their numbers, the first one first.
+  var numbered: [(number: UInt64, element: Element)] {
+    waiters[head...].compactMap { waiter in waiter.element.map { (waiter.number, $0) } }
+  }
+
   /// Adds a waiter at the end.
   ///
   /// - Returns: The number of the waiter.

@@ -11,7 +11,7 @@ import Testing
     count: Int, bad: Set<Int>, _ code: StoreError.Code = .encodingFailed, singleFailureLimit: Int = 3
   ) async -> (tried: [Range<Int>], done: [Range<Int>], failed: [Int]) {
     var (tried, done): ([Range<Int>], [Range<Int>]) = ([], [])
-    let commit = await GroupCommit(count: count, singleFailureLimit: singleFailureLimit) { part in
+    let commit = await GroupCommit(count: count, singleFailureLimit: { _ in singleFailureLimit }) { part in
       tried.append(part)
       if !bad.isDisjoint(with: part) { return StoreError(code, during: .apply, message: "a call is bad") }
       done.append(part)

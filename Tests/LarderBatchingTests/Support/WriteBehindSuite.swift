@@ -13,7 +13,7 @@ extension WriteBehindSuite {
   var picky: PickyStore<Int> { base.base }
 
   func store(
-    bounds: BatchBounds<Int> = BatchBounds(), retries: WriteBehindRetryPolicy = WriteBehindRetryPolicy(attempts: 0)
+    bounds: BatchBounds<Int> = BatchBounds(), retries: WriteBehindRetryPolicy = WriteBehindRetryPolicy()
   ) -> WriteBehindStore<FaultyStore<PickyStore<Int>>> {
     base.writeBehind(bounds: bounds, maximumAge: .seconds(1), retries: retries, clock: clock)
   }

@@ -9,38 +9,6 @@ import Testing
   let clock = ManualClock()
   let base = PickyStore<Int>().faulty()
 
-  @Test func retryableErrorsAreRetried() async throws {
-    let store = store(
-      retries: WriteBehindRetryPolicy(attempts: 3, firstDelay: .milliseconds(10), maximumDelay: .milliseconds(15)))
-    picky.refuse { _, _ in StoreError(.full, during: .apply, message: "there is no room", isRetryable: true) }
-    try await store.setValue(1, forKey: "a")
-    let flushing = Task { try await store.flush() }
-    for (attempt, delay) in [10, 15].enumerated() {
-      try await clock.waitForSleepers(1)
-      await waitUntil { picky.attempts == attempt + 1 }
-      clock.advance(by: .milliseconds(delay - 1))
-      #expect(clock.sleeperCount == 1)
-      clock.advance(by: .milliseconds(1))
-    }
-    try await clock.waitForSleepers(1)
-    #expect(try await store.value(forKey: "a") == 1)
-    picky.refuse(nil)
-    clock.advance(by: .milliseconds(15))
-    try await flushing.value
-    #expect(picky.attempts == 4)
-    #expect(try contents() == ["a": 1])
-    // A write that never succeeds is abandoned after the last attempt.
-    picky.refuse { _, _ in StoreError(.full, during: .apply, message: "there is no room", isRetryable: true) }
-    try await store.setValue(2, forKey: "a")
-    let failing = Task { try await store.flush() }
-    for _ in 0..<3 {
-      try await clock.waitForSleepers(1)
-      clock.advance(by: .milliseconds(15))
-    }
-    await expectStoreError(.full) { try await failing.value }
-    #expect(picky.attempts == 8)
-  }
-
   @Test func onlyFailedWritesAreAbandonedAndReportedUntilTaken() async throws {
     let told = Locked<[ChangeBatch<Int>]>([])
     let store = base.writeBehind(maximumAge: .seconds(1), clock: clock) { failure in
@@ -90,7 +58,7 @@ import Testing
         }
         return nil
       }
-      let store = picky.writeBehind(maximumAge: .seconds(1), retries: WriteBehindRetryPolicy(attempts: 0), clock: clock)
+      let store = picky.writeBehind(maximumAge: .seconds(1), clock: clock)
       let isBad = { (number: Int) in mask >> number & 1 == 1 }
       for number in 0..<7 { try await store.setValue(isBad(number) ? -1 : 1, forKey: StoreKey(integer: number)) }
       await expectStoreError(code) { try await store.flush() }
@@ -121,9 +89,9 @@ import Testing
   }
 
   @Test func aFailedSyncIsNotRetried() async throws {
-    let store = store(retries: WriteBehindRetryPolicy())
+    let store = store()
     picky.refuse { _, _ in
-      StoreError(.ioFailed, during: .apply, key: "a", message: "the sync failed", isRetryable: true, outcome: .unknown)
+      StoreError(.ioFailed, during: .apply, key: "a", message: "the sync failed", outcome: .unknown)
     }
     try await store.setValue(1, forKey: "a")
     try await store.setValue(1, forKey: "b")
@@ -176,7 +144,7 @@ import Testing
       plan.schedule(.yields(upTo: 2), probability: 1)
       let store = picky.faulty(plan: plan).writeBehind(
         bounds: BatchBounds(changes: 24), maximumAge: .microseconds(10),
-        retries: WriteBehindRetryPolicy(attempts: 1000, firstDelay: .zero))
+        retries: WriteBehindRetryPolicy(maximumDelay: .milliseconds(1), readRetries: .max))
       try await withThrowingDiscardingTaskGroup { group in
         for task in 0..<4 {
           group.addTask {

@@ -9,28 +9,13 @@ import Larder
 struct WriteBehindQueueRun: HistoryRun {
   typealias Queue = WriteBehindQueue<Int, Int>
 
-  /// An event that may happen next.
-  enum Step: Hashable {
-    case write(String)
-    case turn
-    case drain
-    case close
-    case leave(Int)
-    case endTurn
-    case ask
-    /// The flush ends. Its first batch fails if `fails` is true.
-    case finish(fails: Bool)
-    case takeFailures
-    case wait
-  }
-
   /// A caller's outcome, in a form that can be compared.
-  private enum Outcome: Hashable { case turn, done, cancelled, full }
+  private enum Outcome: Hashable { case turn, done, cancelled, full, closed, down }
   private enum Flusher { case none, asks, waits, writes }
 
   private struct Write {
     let caller: Int
-    let keys: String
+    var keys: String
   }
 
   private enum Request {
@@ -45,14 +30,11 @@ struct WriteBehindQueueRun: HistoryRun {
     }
   }
 
-  static let closing = Step.close
-
-  private static let limit = 4
-  private static let maximumAge = 2
-
   private var queue = Queue(
-    limit: BatchSize(changes: limit, bytes: .max), maximumAge: .seconds(maximumAge)
-  ) { StoreError(.full, during: .apply, message: "", underlying: $0) }
+    limit: BatchSize(changes: limit, bytes: .max), maximumAge: .seconds(maximumAge),
+    retries: WriteBehindRetryPolicy(
+      firstDelay: .seconds(1), maximumDelay: .seconds(1), readRetries: WriteBehindQueueRun.readRetries),
+    errors: WriteBehindErrors(store: "", closed: StoreError(.closed, during: .apply, message: "")))
   /// The queue's numbers of the callers that wait.
   private var numbers: [UInt64?] = []
   private var told: [Int: Outcome] = [:]
@@ -61,13 +43,21 @@ struct WriteBehindQueueRun: HistoryRun {
   private var now = 0
   private var isClosed = false
   private var line: [Request] = []
-  private var drains: [(caller: Int, accepted: Int?)] = []
+  private var drains: [(caller: Int, accepted: Int?, isPatient: Bool)] = []
   private var pending: [Write] = []
   private var pendingSince = 0
   private var inFlight: [Write] = []
+  private var retained: [Write] = []
+  private var leftovers: [Write] = []
+  private var (isRetrying, isBaseDown, isAbandoned) = (false, false, false)
+  private var retryTime = 0
+  private var failedAttempts = 0
   private var failedSize = 0
   private var acceptedCount = 0
-  private var writtenCount = 0
+  /// The number of accepted writes that were tried.
+  private var triedCount = 0
+  /// The number of accepted writes that were tried or are in flight.
+  private var flushedCount = 0
   private var runningTurn: Int?
   private var flusher = Flusher.none
   private var due: [Int: Outcome] = [:]
@@ -75,8 +65,11 @@ struct WriteBehindQueueRun: HistoryRun {
 
   /// Every event that may happen now.
   var possibleSteps: [Step] {
-    var steps: [Step] = [.write("a"), .write("b"), .write("ab"), .turn, .drain, .wait]
+    var steps: [Step] = [
+      .write("a"), .write("b"), .write("ab"), .turn, .drain(isPatient: true), .drain(isPatient: false), .wait,
+    ]
     if !isClosed { steps.append(.close) }
+    if isClosed && !isAbandoned { steps.append(.abandon) }
     if failedSize > 0 { steps.append(.takeFailures) }
     for caller in numbers.indices where numbers[caller] != nil && !draining.contains(caller) {
       if told[caller] != .cancelled { steps.append(.leave(caller)) }
@@ -85,7 +78,7 @@ struct WriteBehindQueueRun: HistoryRun {
     switch flusher {
     case .none: break
     case .asks, .waits: steps.append(.ask)
-    case .writes: steps += [.finish(fails: false), .finish(fails: true)]
+    case .writes: steps += Ending.allCases.map { .finish($0) }
     }
     return steps
   }
@@ -100,28 +93,32 @@ struct WriteBehindQueueRun: HistoryRun {
       let batch = ChangeBatch(keys.map { Change.set(StoreKey("\($0)"), write.caller) })
       try arrive(.write(write), .write(SizedBatch(batch, bounds: BatchBounds())))
     case .turn: try arrive(.turn(numbers.count), .turn)
-    case .drain:
+    case .drain(let isPatient):
       let caller = numbers.count
-      let isOver = writtenCount == acceptedCount
-      if !isClosed && !isOver { drains.append((caller, acceptedCount)) }
+      let outcome = outcome(accepted: acceptedCount, isPatient: isPatient)
+      if !isClosed && outcome == nil { drains.append((caller, acceptedCount, isPatient)) }
       settle()
-      let (arrival, consequences) = queue.drain(caller, at: time)
+      let (arrival, consequences) = queue.drain(.all, isPatient: isPatient, caller, at: time)
       numbers.append(nil)
       switch arrival {
       case .refused: try expect(isClosed, "a drain is refused")
-      case .begins: try expect(!isClosed && isOver, "a drain waits for work that does not exist")
+      case .begins: try expect(!isClosed && outcome == .done, "a drain begins")
+      case .fails: try expect(!isClosed && outcome == .down, "a drain fails")
       case .waits(let number):
-        try expect(!isClosed && !isOver, "a drain has no pending work")
+        try expect(!isClosed && outcome == nil, "a drain waits")
         numbers[caller] = number
         draining.insert(caller)
-      case .fails: throw Violation(message: "a drain fails")
       }
       try check(consequences)
+    case .abandon:
+      isAbandoned = true
+      settle()
+      try check(queue.abandon(at: time))
     case .close:
       let caller = numbers.count
       isClosed = true
       let isQuiet = isQuiet
-      if !isQuiet { drains.append((caller, nil)) }
+      if !isQuiet { drains.append((caller, nil, true)) }
       settle()
       let ((arrival, isFirst), consequences) = queue.close(caller, at: time)
       numbers.append(nil)
@@ -146,7 +143,7 @@ struct WriteBehindQueueRun: HistoryRun {
       settle()
       try check(queue.endTurn(at: time))
     case .ask: try ask(at: time)
-    case .finish(let fails): try finish(fails: fails, at: time)
+    case .finish(let ending): try finish(ending, at: time)
     case .takeFailures:
       let size = failedSize
       failedSize = 0
@@ -168,7 +165,7 @@ struct WriteBehindQueueRun: HistoryRun {
         now += WriteBehindQueueRun.maximumAge
         try carryOut(.ask)
       } else if flusher == .writes {
-        try carryOut(.finish(fails: false))
+        try carryOut(.finish(.success))
       } else {
         break
       }
@@ -177,6 +174,8 @@ struct WriteBehindQueueRun: HistoryRun {
       try expect(told[caller] != nil, "\(caller) received no outcome")
     }
     try expect(queue.isIdle, "the queue is not idle at the end")
+    let expected = leftovers.map { batch(of: $0) }
+    try expect(queue.takeLeftovers().map(\.batch) == expected, "the leftovers are not \(expected)")
   }
 
   // MARK: The model
@@ -184,27 +183,49 @@ struct WriteBehindQueueRun: HistoryRun {
   /// The callers that wait for a drain.
   private var draining: Set<Int> = []
 
-  private var isDrained: Bool { pending.isEmpty && inFlight.isEmpty }
+  private var isDrained: Bool { pending.isEmpty && inFlight.isEmpty && retained.isEmpty }
+  private var isPatienceOver: Bool { failedAttempts > WriteBehindQueueRun.readRetries }
+
+  private func batch(of write: Write) -> ChangeBatch<Int> {
+    ChangeBatch(write.keys.map { Change.set(StoreKey("\($0)"), write.caller) })
+  }
+
+  /// Returns the outcome of a drain, or `nil` if it waits.
+  private func outcome(accepted: Int?, isPatient: Bool) -> Outcome? {
+    guard let accepted else { return isQuiet ? .done : nil }
+    if isAbandoned && inFlight.isEmpty { return .closed }
+    let isStuck = !retained.isEmpty || isRetrying
+    if accepted <= triedCount && !isStuck { return .done }
+    return !isPatient && isPatienceOver && (isStuck || isBaseDown) ? .down : nil
+  }
   private var isQuiet: Bool { isDrained && runningTurn == nil && line.isEmpty }
 
   /// Returns the number of changes in some writes.
   private static func size(_ writes: [Write]) -> Int { writes.reduce(0) { $0 + $1.keys.count } }
 
   private var isFlushWanted: Bool {
-    !pending.isEmpty
+    !pending.isEmpty && !isBaseDown
       && (isClosed || !line.isEmpty || !drains.isEmpty
         || WriteBehindQueueRun.size(pending) >= WriteBehindQueueRun.limit / 2)
   }
 
   private mutating func settle() {
+    if isAbandoned {
+      for request in line { due[request.caller] = .closed }
+      line = []
+      if inFlight.isEmpty {
+        leftovers += retained + pending
+        (retained, pending, isBaseDown) = ([], [], false)
+      }
+    }
     serving: while runningTurn == nil, let first = line.first {
       switch first {
       case .turn(let caller):
-        guard isDrained else { break serving }
-        runningTurn = caller
-        due[caller] = .turn
+        guard isDrained || isPatienceOver else { break serving }
+        if isDrained { runningTurn = caller }
+        due[caller] = isDrained ? .turn : .down
       case .write(let write):
-        let used = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight) + failedSize
+        let used = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight + retained) + failedSize
         if used + write.keys.count <= WriteBehindQueueRun.limit {
           if pending.isEmpty { pendingSince = now }
           pending.append(write)
@@ -218,14 +239,13 @@ struct WriteBehindQueueRun: HistoryRun {
       }
       line.removeFirst()
     }
-    let (writtenCount, isQuiet) = (writtenCount, isQuiet)
-    let isOver = { (accepted: Int?) in accepted.map { $0 <= writtenCount } ?? isQuiet }
-    for drain in drains where isOver(drain.accepted) { due[drain.caller] = .done }
-    drains.removeAll { isOver($0.accepted) }
+    let outcomes = drains.map { outcome(accepted: $0.accepted, isPatient: $0.isPatient) }
+    for (drain, outcome) in zip(drains, outcomes) { if let outcome { due[drain.caller] = outcome } }
+    drains = zip(drains, outcomes).filter { $1 == nil }.map(\.0)
     if flusher == .none, !pending.isEmpty {
       flusher = .asks
       flusherCall = .start
-    } else if flusher == .waits, isFlushWanted {
+    } else if flusher == .waits, isFlushWanted || isDrained {
       flusher = .asks
       flusherCall = .wake
     }
@@ -243,7 +263,9 @@ struct WriteBehindQueueRun: HistoryRun {
       let outcome = due.removeValue(forKey: caller)
       try expect(outcome == .turn || outcome == .done, "\(caller) starts immediately")
       told[caller] = outcome
-    case .fails: try expect(due.removeValue(forKey: caller) == .full, "\(caller) fails")
+    case .fails:
+      let outcome = due.removeValue(forKey: caller)
+      try expect(outcome == .full || outcome == .down, "\(caller) fails")
     case .waits(let number):
       try expect(due[caller] == nil, "\(caller) waits without a reason")
       numbers[caller] = number
@@ -253,42 +275,80 @@ struct WriteBehindQueueRun: HistoryRun {
 
   private mutating func ask(at time: Duration) throws {
     let isDue = now - pendingSince >= WriteBehindQueueRun.maximumAge
+    let isRetryDue = !retained.isEmpty && now >= retryTime
+    let isPendingDue = !pending.isEmpty && !isBaseDown && (isFlushWanted || isDue)
     switch queue.nextFlusherStep(at: time) {
     case .end:
-      try expect(pending.isEmpty, "the flusher ends with pending changes")
+      try expect(pending.isEmpty && retained.isEmpty, "the flusher ends with pending changes")
       flusher = .none
     case .wait(let duration):
-      try expect(!pending.isEmpty && !isFlushWanted && !isDue, "the flusher waits")
-      try expect(
-        duration == .seconds(WriteBehindQueueRun.maximumAge - now + pendingSince), "the flusher waits \(duration)")
+      try expect(!isPendingDue && !isRetryDue, "the flusher waits")
+      let times = [
+        pending.isEmpty || isBaseDown ? nil : WriteBehindQueueRun.maximumAge - now + pendingSince,
+        retained.isEmpty ? nil : retryTime - now,
+      ]
+      try expect(duration == times.compactMap { $0 }.min().map { .seconds($0) }, "the flusher waits \(duration)")
       flusher = .waits
-    case .flush(let batches):
-      try expect(!pending.isEmpty && (isFlushWanted || isDue), "a flush before its time")
+    case .flush(let batches, let others, let isolatesErrors):
+      try expect(isPendingDue || isRetryDue, "a flush before its time")
       try expect(runningTurn == nil && inFlight.isEmpty, "a flush at the wrong time")
-      (inFlight, pending) = (pending, [])
-      flusher = .writes
-      let expected = inFlight.map { write in
-        ChangeBatch(write.keys.map { Change.set(StoreKey("\($0)"), write.caller) })
+      try expect(isolatesErrors == isPatienceOver, "the flush isolates errors: \(isolatesErrors)")
+      isRetrying = isRetryDue
+      if isRetryDue { (inFlight, retained) = (retained, []) }
+      if !isRetryDue || isBaseDown {
+        inFlight += pending
+        pending = []
+        flushedCount = acceptedCount
       }
-      try expect(batches.map(\.batch) == expected, "\(batches) are flushed")
+      flusher = .writes
+      try expect(batches.map(\.batch) == inFlight.map { batch(of: $0) }, "\(batches) are flushed")
+      try expect(others.map(\.batch) == retained.map { batch(of: $0) }, "\(others) are retained")
     }
   }
 
-  private mutating func finish(fails: Bool, at time: Duration) throws {
-    var failures: [WriteBehindFailure<Int>] = []
-    if fails, let first = inFlight.first {
-      failures = [
-        WriteBehindFailure(
-          changes: [], error: StoreError(.encodingFailed, during: .apply, message: ""),
-          size: BatchSize(changes: first.keys.count))
-      ]
-      failedSize += first.keys.count
+  private mutating func finish(_ ending: Ending, at time: Duration) throws {
+    var result = Queue.FlushResult()
+    let error = StoreError(.locked, during: .apply, message: "", isRetryable: true)
+    let flown = inFlight
+    let isNewAttempt = isRetrying || retained.isEmpty
+    (inFlight, isRetrying, isBaseDown) = ([], false, false)
+    triedCount = flushedCount
+    switch ending {
+    case .success: retained = WriteBehindQueueRun.rest(of: retained, after: flown[...])
+    case .failure:
+      retained = WriteBehindQueueRun.rest(of: retained, after: flown.dropFirst())
+      result.failures = [WriteBehindFailure([sized(flown[0])], error: error)]
+      failedSize += flown[0].keys.count
+    case .oneRetry:
+      retained = WriteBehindQueueRun.rest(of: retained + [flown[0]], after: flown.dropFirst())
+      result.error = error
+    case .outage:
+      retained += flown
+      result.error = error
+      isBaseDown = true
     }
-    writtenCount += inFlight.count
-    inFlight = []
+    for write in retained { result.retained.add(sized(write)) }
+    result.isBaseDown = isBaseDown
+    if retained.isEmpty {
+      failedAttempts = 0
+    } else if result.error != nil, isNewAttempt {
+      failedAttempts += 1
+      retryTime = now + 1
+    }
     flusher = .asks
     settle()
-    try check(queue.finishFlush(failures: failures, at: time))
+    try check(queue.finishFlush(result, at: time))
+  }
+
+  private func sized(_ write: Write) -> SizedBatch<Int> { SizedBatch(batch(of: write), bounds: BatchBounds()) }
+
+  /// Returns writes without the keys of later ones that were written.
+  private static func rest(of writes: [Write], after written: ArraySlice<Write>) -> [Write] {
+    let keys = Set(written.flatMap(\.keys))
+    return writes.compactMap { write in
+      let rest = write.keys.filter { !keys.contains($0) }
+      return rest.isEmpty ? nil : Write(caller: write.caller, keys: rest)
+    }
   }
 
   // MARK: Checks
@@ -297,7 +357,13 @@ struct WriteBehindQueueRun: HistoryRun {
     switch outcome {
     case .turn: .turn
     case .finished(nil): .done
-    case .finished(let error?): error is CancellationError ? .cancelled : .full
+    case .finished(let error?):
+      switch (error as? StoreError)?.code {
+      case .full: .full
+      case .closed: .closed
+      case .locked: .down
+      default: .cancelled
+      }
     }
   }
 
@@ -316,12 +382,14 @@ struct WriteBehindQueueRun: HistoryRun {
 
   private func checkContents() throws {
     for key in "ab" {
-      let expected = (pending.last { $0.keys.contains(key) } ?? inFlight.last { $0.keys.contains(key) })?.caller
+      let expected =
+        (pending.last { $0.keys.contains(key) } ?? inFlight.last { $0.keys.contains(key) }
+        ?? retained.last { $0.keys.contains(key) })?.caller
       var found: Int?
       if case .set(let value)? = queue[StoreKey("\(key)")] { found = value }
       try expect(found == expected, "\(key) is \(String(describing: found))")
     }
-    let size = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight)
+    let size = WriteBehindQueueRun.size(pending + inFlight + retained)
     let statistics = queue.statistics(at: .seconds(now))
     try expect(statistics.pendingChanges == size, "\(statistics.pendingChanges) changes are pending")
     try expect(size + failedSize <= WriteBehindQueueRun.limit, "\(size) changes are above the limit")

@@ -153,7 +153,7 @@ import Testing
   @Test func valuesThatWriteBehindGivesUpAreForgotten() async throws {
     let faulty = base.faulty()
     let clock = ManualClock()
-    let later = faulty.writeBehind(maximumAge: .seconds(1), retries: WriteBehindRetryPolicy(attempts: 0), clock: clock)
+    let later = faulty.writeBehind(maximumAge: .seconds(1), clock: clock)
     let store = later.cached()
     try await base.setValue(1, forKey: "a")
     faulty.schedule(.error(.invalidArgument), on: .apply)

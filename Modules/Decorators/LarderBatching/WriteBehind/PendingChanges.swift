@@ -5,11 +5,30 @@ struct SizedBatch<Value: Sendable>: Sendable {
   let batch: ChangeBatch<Value>
   let size: BatchSize
 
+  /// The time at which the batch was accepted.
+  var acceptedAt = Duration.zero
+
   /// Measures a batch.
   init(_ batch: ChangeBatch<Value>, bounds: BatchBounds<Value>) {
     self.batch = batch
     size = bounds.size(of: batch)
   }
+
+  /// Returns the batch without the changes to some keys.
+  func without(_ keys: Set<StoreKey>, bounds: BatchBounds<Value>) -> Self {
+    let isKept = { (change: Change<Value>) in change.key.map { !keys.contains($0) } ?? true }
+    if batch.changes.allSatisfy(isKept) { return self }
+    var rest = SizedBatch(ChangeBatch(batch.changes.filter(isKept)), bounds: bounds)
+    rest.acceptedAt = acceptedAt
+    return rest
+  }
+}
+
+/// The scope of an operation, of which no pending change may be left before the base can answer it.
+enum ChangeScope: Sendable {
+  case all
+  case range(KeyRange)
+  case keys([StoreKey])
 }
 
 /// Batches that were accepted and not yet written, in the order of their arrival.
@@ -43,6 +62,15 @@ struct PendingChanges<Value: Sendable>: Sendable {
   /// The last change to a key, or `nil` if there is none.
   subscript(key: StoreKey) -> Content? { contents[key] }
 
+  /// Returns whether a change in a scope is among these changes.
+  func overlaps(_ scope: ChangeScope) -> Bool {
+    switch scope {
+    case .all: !isEmpty
+    case .range(let range): contents.count(in: range) > 0
+    case .keys(let keys): keys.contains { contents[$0] != nil }
+    }
+  }
+
   /// Adds a batch that contains no range removal.
   mutating func add(_ batch: SizedBatch<Value>) {
     // Empty batches take no room, so any number of them could accumulate.
@@ -57,6 +85,17 @@ struct PendingChanges<Value: Sendable>: Sendable {
       case .removeAll: break
       }
     }
+  }
+
+  /// Returns all changes and removes them.
+  mutating func take() -> Self {
+    defer { self = PendingChanges() }
+    return self
+  }
+
+  /// Adds batches that contain no range removals.
+  mutating func add(_ batches: some Sequence<SizedBatch<Value>>) {
+    for batch in batches { add(batch) }
   }
 
   /// Joins batches into one that has only the last change to each key.

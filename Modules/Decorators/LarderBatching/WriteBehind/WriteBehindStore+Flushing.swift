@@ -1,4 +1,4 @@
-public import Larder
+import Larder
 
 extension WriteBehindStore {
   /// Writes accepted changes until none are left.
@@ -8,12 +8,12 @@ extension WriteBehindStore {
       switch queue.withLock({ $0.nextFlusherStep(at: now) }) {
       case .end: return
       case .wait(let duration): await pause.wait(duration)
-      case .flush(let batches):
-        let failures = await write(batches)
-        for failure in failures { onFailure(failure) }
+      case .flush(let batches, let retained, let isolatesErrors):
+        let result = await write(batches, besides: retained, isolatesErrors: isolatesErrors)
+        for failure in result.failures { onFailure(failure) }
         let now = self.now
-        let consequences = queue.withLock { $0.finishFlush(failures: failures, at: now) }
-        for failure in failures { observers.report(failure.changes) }
+        let consequences = queue.withLock { $0.finishFlush(result, at: now) }
+        for failure in result.failures { observers.report(failure.changes) }
         carryOut(consequences)
       }
     }
@@ -21,49 +21,93 @@ extension WriteBehindStore {
 
   /// Writes batches, all together if that succeeds.
   ///
-  /// - Returns: The batches that had to be discarded.
-  private func write(_ batches: [SizedBatch<Value>]) async -> [WriteBehindFailure<Value>] {
-    var attempt = 0
-    // A batch that is discarded here is not tried again, so no batch is discarded together with others that may be
-    // good.
-    let commit = await GroupCommit(count: batches.count, singleFailureLimit: .max) { part in
-      await write(PendingChanges.joined(batches[part]), attempt: &attempt)
-    }
-    return commit.failures.map { part, error in
-      // Every accepted change is reported, including those that a later change replaced.
-      WriteBehindFailure(
-        changes: ChangeBatch(batches[part].flatMap { $0.batch.changes }), error: storeError(error),
-        size: batches[part].reduce(into: BatchSize()) { $0 += $1.size })
-    }
-  }
-
-  /// Writes changes together, and retries errors that may be transient.
-  ///
   /// - Parameters:
-  ///   - changes: The changes.
-  ///   - attempt: The number of retries that this flush has made.
-  /// - Returns: The error if they could not be written.
-  private func write(_ changes: ChangeBatch<Value>, attempt: inout Int) async -> StoreError? {
-    while true {
+  ///   - batches: The batches.
+  ///   - retained: The older batches that are not tried.
+  ///   - isolatesErrors: Whether to find the batches that cause an error that may concern all of them.
+  private func write(
+    _ batches: [SizedBatch<Value>], besides retained: [SizedBatch<Value>], isolatesErrors: Bool
+  ) async -> Queue.FlushResult {
+    // A batch that is given up here is not tried again, so no batch is given up together with others that may be good.
+    // After an error that a retry may mend, all of them are tried again, and a few attempts are enough for now.
+    let commit = await GroupCommit(
+      count: batches.count, singleFailureLimit: { $0 ? 3 : .max }, isolatesRetryableErrors: isolatesErrors
+    ) { part in
       do {
-        try await base.apply(changes)
+        try await base.apply(PendingChanges.joined(batches[part]))
         return nil
       } catch {
-        let error = storeError(error)
-        guard error.isRetryable, error.outcome == .nothingChanged, let delay = retries.delay(before: attempt) else {
-          return error
-        }
-        attempt += 1
-        await FlushPause(clock: clock).wait(delay)
+        return storeError(error)
       }
     }
+    var result = Queue.FlushResult()
+    var retries: [Range<Int>] = []
+    var writtenCount = batches.count
+    let now = self.now
+    for (part, failure) in commit.failures {
+      writtenCount -= part.count
+      let error = storeError(failure)
+      guard error.isRetryable else {
+        // Every accepted change is reported, including those that a later change replaced.
+        result.failures.append(WriteBehindFailure(batches[part], error: error))
+        continue
+      }
+      let old = batches[part].prefix { isTooOld($0, at: now) }
+      if !old.isEmpty { result.failures.append(WriteBehindFailure(old, error: error)) }
+      guard old.count < part.count else { continue }
+      retries.append(part.lowerBound + old.count..<part.upperBound)
+      if result.error == nil { result.error = error }
+    }
+    result.isBaseDown = writtenCount == 0 && result.error.map { $0.concern != .oneChange } ?? false
+    result.retained = changes(
+      retained, retries: retries, of: batches, failures: commit.failures.map { $0.part })
+    return result
+  }
+
+  private func isTooOld(_ batch: SizedBatch<Value>, at now: Duration) -> Bool {
+    retries.maximumAge.map { now - batch.acceptedAt >= $0 } ?? false
+  }
+
+  /// Returns the changes that must be tried again, without those that a later batch replaced in the base.
+  ///
+  /// - Parameters:
+  ///   - retained: The older batches that were not tried.
+  ///   - retries: The failed parts that must be tried again.
+  ///   - batches: The batches that were tried.
+  ///   - failures: All failed parts.
+  private func changes(
+    _ retained: [SizedBatch<Value>], retries: [Range<Int>], of batches: [SizedBatch<Value>], failures: [Range<Int>]
+  ) -> PendingChanges<Value> {
+    var kept: [SizedBatch<Value>] = []
+    var written: Set<StoreKey> = []
+    // From the newest batch to the oldest one. The failed parts are in order.
+    var (failures, retries) = (failures, retries)
+    for index in batches.indices.reversed() where !(retained.isEmpty && retries.isEmpty) {
+      if let last = failures.last, last.lowerBound > index { failures.removeLast() }
+      if let last = retries.last, last.lowerBound > index { retries.removeLast() }
+      if retries.last?.contains(index) ?? false {
+        kept.append(batches[index].without(written, bounds: bounds))
+      } else if !(failures.last?.contains(index) ?? false) {
+        written.formUnion(batches[index].batch.changes.compactMap(\.key))
+      }
+    }
+    kept += retained.reversed().map { $0.without(written, bounds: bounds) }
+    var changes = PendingChanges<Value>()
+    changes.add(kept.reversed())
+    return changes
   }
 
   private func storeError(_ error: any Error) -> StoreError {
-    error as? StoreError
-      ?? StoreError(
-        .ioFailed, during: .flush, store: base.information.name, message: "the changes could not be written",
-        underlying: error, outcome: .unknown)
+    if let error = error as? StoreError { return error }
+    if error is CancellationError {
+      // Only closing cancels the flusher, when it has reached its limit.
+      return StoreError(
+        .timedOut, during: .flush, store: base.information.name, message: "the write was canceled", underlying: error,
+        isRetryable: true)
+    }
+    return StoreError(
+      .ioFailed, during: .flush, store: base.information.name, message: "the changes could not be written",
+      underlying: error, outcome: .unknown)
   }
 }
 
@@ -117,82 +161,4 @@ final class FlushPause: Sendable {
     }
     sleep?.cancel()
   }
-}
-
-/// The number and the delays of a ``WriteBehindStore``'s retries of failed writes.
-///
-/// Only an error that is both `isRetryable` and `nothingChanged` is retried.
-public struct WriteBehindRetryPolicy: Sendable, Hashable {
-  /// The maximum number of retries, or 0 for none.
-  public let attempts: Int
-
-  /// The delay before the first retry.
-  ///
-  /// Each further delay is twice as long.
-  public let firstDelay: Duration
-
-  /// The maximum delay.
-  public let maximumDelay: Duration
-
-  /// Creates a policy.
-  ///
-  /// - Parameters:
-  ///   - attempts: The maximum number of retries, or 0 for none. Defaults to 8.
-  ///   - firstDelay: The delay before the first retry. Each further delay is twice as long. Defaults to 10
-  ///     milliseconds.
-  ///   - maximumDelay: The maximum delay. Defaults to one second.
-  public init(
-    attempts: Int = 8, firstDelay: Duration = .milliseconds(10), maximumDelay: Duration = .seconds(1)
-  ) {
-    self.attempts = max(0, attempts)
-    self.firstDelay = max(.zero, firstDelay)
-    self.maximumDelay = max(.zero, maximumDelay)
-  }
-
-  /// Returns the delay before a retry, or `nil` if there are no more retries.
-  ///
-  /// - Parameter attempt: The index of the retry, from 0.
-  func delay(before attempt: Int) -> Duration? {
-    guard attempt < attempts else { return nil }
-    var delay = min(firstDelay, maximumDelay)
-    // Doubling step by step avoids the overflow of a large power of two. After 96 doublings, any delay has reached its
-    // maximum.
-    for _ in 0..<min(attempt, 96) where delay < maximumDelay {
-      delay = delay > maximumDelay / 2 ? maximumDelay : delay * 2
-    }
-    return delay
-  }
-}
-
-/// Changes that a ``WriteBehindStore`` had accepted and could not write, with the error.
-public struct WriteBehindFailure<Value: Sendable>: Sendable {
-  /// The changes in the order in which they were accepted, including those that a later change replaces.
-  ///
-  /// All of them failed together.
-  public let changes: ChangeBatch<Value>
-
-  /// The error of the write.
-  public let error: StoreError
-
-  /// The size of the changes.
-  let size: BatchSize
-}
-
-/// The statistics of the changes that a ``WriteBehindStore`` has accepted and not yet written, which a crash would
-/// lose.
-public struct WriteBehindStatistics: Sendable, Hashable {
-  /// The number of changes that are pending or being written.
-  public let pendingChanges: Int
-
-  /// The number of bytes of their keys and values, or 0 if the bounds do not count bytes.
-  public let pendingBytes: Int
-
-  /// The age of the oldest pending change, or `nil` if none is pending.
-  public let oldestAge: Duration?
-
-  /// The number of callers that wait for room or for exclusive access to the base.
-  public let waitingCallers: Int
-
-  /// The number of failed changes that were not yet taken.
-  public let failedChanges: Int
 }

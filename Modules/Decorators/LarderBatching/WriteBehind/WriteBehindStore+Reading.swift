@@ -13,14 +13,14 @@ extension WriteBehindStore {
     try base.information.check(keys, for: .values)
     let contents = try withOpenQueue(for: .values) { queue in keys.map { queue[$0] } }
     if contents.allSatisfy({ $0 != nil }) { return contents.map { $0?.value } }
-    if contents.contains(where: { $0 != nil }) { try await waitForFlush(during: .values) }
+    if contents.contains(where: { $0 != nil }) { try await flush(.keys(keys), for: .values) }
     return try await base.values(forKeys: keys)
   }
 
   /// Returns the first entries of a range in one snapshot; see `DataStore.entries(in:limit:order:)`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try base.information.check(limit: limit, for: .entries)
-    try await flush(range, for: .entries)
+    try await flush(.range(range), for: .entries)
     return try await base.entries(in: range, limit: limit, order: order)
   }
 
@@ -33,22 +33,25 @@ extension WriteBehindStore {
       if limit == 0 { return [] }
       return if case .set = content { [key] } else { [] }
     }
-    try await flush(range, for: .keys)
+    try await flush(.range(range), for: .keys)
     return try await base.keys(in: range, limit: limit, order: order)
   }
 
   /// Returns the number of entries in a range; see `DataStore.count(in:)`.
   public func count(in range: KeyRange) async throws -> Int {
-    try await flush(range, for: .count)
+    try await flush(.range(range), for: .count)
     return try await base.count(in: range)
   }
 
-  /// Waits until the changes in a range that were accepted before are written.
+  /// Waits until the changes in a scope that were accepted before are written.
   ///
-  /// The base then has all of them. Flushes write batches in the order in which they were accepted, so a snapshot of
-  /// the base also is a snapshot of this store at some moment since the call.
-  private func flush(_ range: KeyRange, for operation: StoreOperation) async throws {
-    if try withOpenQueue(for: operation, { !$0.isWritten(in: range) }) { try await waitForFlush(during: operation) }
+  /// The base then has all of them. Flushes write batches in the order in which they were accepted, except for those
+  /// that must be retried, so a snapshot of the scope in the base also is a snapshot of this store at some moment since
+  /// the call.
+  func flush(_ scope: ChangeScope, for operation: StoreOperation) async throws {
+    if try withOpenQueue(for: operation, { !$0.isWritten(in: scope) }) {
+      try await waitForFlush(of: scope, during: operation)
+    }
   }
 
   /// Calls a closure with the queue, unless the store is closed.

@@ -22,17 +22,24 @@ public import Larder
 /// larger than the bounds are written directly to the base after all earlier writes. When they return, they are as
 /// durable as the base makes them.
 ///
-/// **Failures.** Transient errors are retried as specified by ``WriteBehindRetryPolicy``. A batch that fails because of one of its
-/// changes is discarded alone. The batches before and after it are written, even if they change the same keys. For that
-/// reason, every accepted batch is kept until it is written. A full disk, or an error with an unknown code, may concern
-/// one batch or all of them, so every batch is tried, if necessary alone. After any other error, such as a failed sync,
-/// nothing is retried, and the rest of that flush is discarded. Reads no longer show discarded changes. They are kept,
-/// with their error, until you call ``takeFailures()``, and the failure handler receives them. ``flush()``,
-/// ``synchronize()`` and ``close()`` throw the first such error as long as it is kept. Failures count toward the
-/// bounds. If they leave no room, writes are refused with `full`.
+/// **Outages.** Changes whose error is `isRetryable` stay pending and readable, and are retried without a limit, with
+/// the delays of ``WriteBehindRetryPolicy``. Writes are accepted until the bounds are reached, and then wait, as they do
+/// for a slow base. If the error concerns only some of the changes, the others are written. After
+/// ``WriteBehindRetryPolicy/readRetries`` retries, operations that need the base throw its error, and ``flush()``
+/// continues to wait. You can cancel both.
 ///
-/// **Closing** writes everything. A store that is released without being closed stays alive until its accepted changes
-/// are written.
+/// **Failures.** A change is given up only after an error that a retry cannot mend, or at the age that the policy sets.
+/// A batch that fails because of one of its changes is given up alone. The batches before and after it are written, even
+/// if they change the same keys. For that reason, every accepted batch is kept until it is written. After an error that
+/// concerns every change, such as a failed sync, the rest of that flush is given up. Reads no longer show these changes.
+/// They are kept, with their error, until you call ``takeFailures()``, and the failure handler receives them.
+/// ``flush()``, ``synchronize()`` and ``close()`` throw the first such error as long as it is kept. Failures count
+/// toward the bounds. If they leave no room, writes are refused with `full`.
+///
+/// **Closing** writes everything, and waits without a limit unless the policy has a
+/// ``WriteBehindRetryPolicy/closingTime``. ``close(within:savingTo:)`` saves what it could not write in another store,
+/// and ``restoreChanges(from:)`` writes it later. A store that is released without being closed stays alive until its
+/// accepted changes are written.
 public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// The type of the values in the base.
   public typealias Value = Base.Value
@@ -51,12 +58,14 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   let pause: FlushPause
   let queue: Locked<Queue>
 
-  /// The observers of accepted changes, which reads show from then on, and of discarded ones, after which reads show the
+  /// The observers of accepted changes, which reads show from then on, and of those given up, after which reads show the
   /// entries of the base again.
   let observers = StoreObservers()
 
-  private let bounds: BatchBounds<Value>
+  let bounds: BatchBounds<Value>
+  let errors: WriteBehindErrors
   private let elapsed: ElapsedTime
+  let flusher = Locked<Task<Void, Never>?>(nil)
 
   /// Creates a store that delays writes to another one.
   ///
@@ -64,9 +73,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///   - base: The store to decorate.
   ///   - bounds: The maximum size of the pending writes. Defaults to 10,000 changes.
   ///   - maximumAge: The time that changes wait before they are written. Defaults to 100 milliseconds.
-  ///   - retries: The policy for errors that may be transient. Defaults to eight retries.
+  ///   - retries: The delays and limits of retries. Defaults to retries without a limit, at most a second apart.
   ///   - clock: The clock that measures time. Defaults to a `ContinuousClock`.
-  ///   - onFailure: A closure that receives discarded changes, one failure after another, before any caller that waits
+  ///   - onFailure: A closure that receives changes that are given up, one failure after another, before any caller that waits
   ///     for a flush is resumed. It must not wait for this store. Defaults to a no-op.
   public init(
     _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
@@ -81,14 +90,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     self.onFailure = onFailure
     elapsed = ElapsedTime(by: clock)
     pause = FlushPause(clock: clock)
-    let name = base.information.name
-    queue = Locked(
-      Queue(limit: bounds.limit, maximumAge: maximumAge) { first in
-        StoreError(
-          .full, during: .apply, store: name,
-          message: "failed changes fill the bounds; call takeFailures() to handle them and free the space",
-          underlying: first)
-      })
+    let errors = WriteBehindErrors(
+      store: base.information.name, closed: base.information.closedError(for: .apply))
+    self.errors = errors
+    queue = Locked(Queue(limit: bounds.limit, maximumAge: maximumAge, retries: retries, errors: errors))
   }
 
   /// The information of the base, with the durability `accepted` unless the base is volatile.
@@ -107,13 +112,18 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return queue.withLock { $0.statistics(at: now) }
   }
 
+  /// The error with which pending changes failed last and are being retried, or `nil` if there are none.
+  ///
+  /// ``WriteBehindStatistics/failedAttempts`` is the number of times that they have failed in a row.
+  public var retriedError: StoreError? { queue.withLock { $0.retriedError } }
+
   /// Whether no work is in progress and nothing is pending.
   var isIdle: Bool { queue.withLock { $0.isIdle } }
 
   /// Whether closing has begun.
   var isClosed: Bool { queue.withLock { $0.isClosed } }
 
-  /// Returns the discarded changes and frees their space for new writes.
+  /// Returns the changes that were given up and frees their space for new writes.
   ///
   /// It is up to you to write them again, unless they are out of date, or to store them elsewhere. You may call this
   /// method on a closed store.
@@ -155,23 +165,14 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 
   /// Writes all accepted changes and ensures that they are durable.
   ///
-  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``; the errors of the base.
+  /// During an outage of the base, the method waits.
+  ///
+  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``; the errors of the base;
+  ///   `CancellationError` if the task is cancelled, after which the changes stay pending.
   public func synchronize() async throws {
-    try await waitForFlush(during: .synchronize)
+    try await waitForFlush(isPatient: true, during: .synchronize)
     try await base.synchronize()
     try throwFirstError()
-  }
-
-  /// Writes all accepted changes and closes the base.
-  ///
-  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``, which you can still call;
-  ///   the errors of the base. The store is closed even if this method throws.
-  public func close() async throws {
-    let call = PendingCall()
-    let (arrival, isFirst) = change { $0.close(call, at: $1) }
-    if case .waits = arrival { _ = await call.wait() }
-    try await base.close()
-    if isFirst { try throwFirstError() }
   }
 
   // MARK: Waiting
@@ -205,29 +206,37 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     if case .finished(let error?) = result { throw error }
   }
 
-  /// Waits until everything accepted before is written or discarded, and throws if the store is closed.
-  func waitForFlush(during operation: StoreOperation) async throws {
-    guard await drain() else { throw base.information.closedError(for: operation) }
-  }
-
-  /// Waits until everything accepted before is written or discarded.
+  /// Waits until everything accepted before in a scope is written or given up.
   ///
-  /// - Returns: Whether the store is open.
-  @discardableResult
-  func drain() async -> Bool {
+  /// - Parameters:
+  ///   - scope: The scope. Defaults to `all`.
+  ///   - isPatient: Whether to wait as long as the base is down, rather than throw its error after some retries.
+  ///     Defaults to `false`.
+  ///   - operation: The operation that waits.
+  /// - Throws: `StoreError` with `closed`, or the error of the changes; `CancellationError` if the task is cancelled.
+  func waitForFlush(
+    of scope: ChangeScope = .all, isPatient: Bool = false, during operation: StoreOperation
+  ) async throws {
     let call = PendingCall()
-    switch change({ $0.drain(call, at: $1) }) {
-    case .waits: _ = await call.wait()
-    case .refused: return false
-    case .begins, .fails: break
+    let number: UInt64
+    switch change({ $0.drain(scope, isPatient: isPatient, call, at: $1) }) {
+    case .begins: return
+    case .refused: throw base.information.closedError(for: operation)
+    case .fails(let error): throw error
+    case .waits(let assigned): number = assigned
     }
-    return true
+    let result = await withTaskCancellationHandler {
+      await call.wait()
+    } onCancel: {
+      queue.withLock { $0.leaveDrain(number) }?.end(.finished(CancellationError()))
+    }
+    if case .finished(let error?) = result { throw error }
   }
 
   /// Changes the queue, and carries out what follows.
   ///
   /// - Parameter body: A closure that changes the queue at the given time.
-  private func change<Result: Sendable>(
+  func change<Result: Sendable>(
     _ body: (inout Queue, _ now: Duration) -> (Result, Queue.Consequences)
   ) -> Result {
     // Read outside the lock, because the clock is the user's.
@@ -240,7 +249,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   func carryOut(_ consequences: Queue.Consequences) {
     switch consequences.flusher {
     case .none: break
-    case .start: Task.detached { await self.flushChanges() }
+    case .start: flusher.withLock { $0 = Task.detached { await self.flushChanges() } }
     case .wake: pause.end()
     }
     for resumption in consequences.resumptions { resumption.caller.end(resumption.outcome) }
@@ -259,9 +268,9 @@ extension DataStore {
   /// - Parameters:
   ///   - bounds: The maximum size of the pending writes. Defaults to 10,000 changes.
   ///   - maximumAge: The time that changes wait before they are written. Defaults to 100 milliseconds.
-  ///   - retries: The policy for errors that may be transient. Defaults to eight retries.
+  ///   - retries: The delays and limits of retries. Defaults to retries without a limit, at most a second apart.
   ///   - clock: The clock that measures time. Defaults to a `ContinuousClock`.
-  ///   - onFailure: A closure that receives discarded changes. Defaults to a no-op.
+  ///   - onFailure: A closure that receives changes that are given up. Defaults to a no-op.
   public func writeBehind(
     bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
     retries: WriteBehindRetryPolicy = WriteBehindRetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
@@ -280,9 +289,12 @@ extension WriteBehindStore: CustomStringConvertible {
 extension WriteBehindStore: FlushableStore {
   /// Waits until all accepted changes have been written to the base; see `FlushableStore`.
   ///
-  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``, or with `closed`.
+  /// During an outage of the base, the method waits.
+  ///
+  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``, or with `closed`;
+  ///   `CancellationError` if the task is cancelled, after which the changes stay pending.
   public func flush() async throws {
-    try await waitForFlush(during: .flush)
+    try await waitForFlush(isPatient: true, during: .flush)
     try throwFirstError()
   }
 }
@@ -300,11 +312,12 @@ extension WriteBehindStore: StoreDecorator {
     case .apply, .touch:
       return try await inTurn(during: operation, body)
     case .value, .remainingTime:
-      if let key, try withOpenQueue(for: operation, { $0[key] }) != nil { try await waitForFlush(during: operation) }
+      if let key { try await flush(.keys([key]), for: operation) }
     case .purgeExpired:
       break
     default:
-      await drain()
+      // The base itself refuses the operation if it is closed.
+      if !isClosed { try await waitForFlush(during: operation) }
     }
     return try await body()
   }
@@ -314,14 +327,13 @@ extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {
   /// Returns the time until the first of some entries expires, after all pending changes to them; see `ExpirableStore`.
   public func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
     // The base may not have an entry yet whose insertion is pending.
-    let isPending = try withOpenQueue(for: .remainingTime) { queue in keys.contains { queue[$0] != nil } }
-    if isPending { try await waitForFlush(during: .remainingTime) }
+    try await flush(.keys(keys), for: .remainingTime)
     return try await base.timeUntilExpiry(ofAny: keys)
   }
 }
 
 extension WriteBehindStore: ObservableStore where Base: ObservableStore {
-  /// Observes the changes that are accepted, the commits of the base, and the changes that are discarded; see
+  /// Observes the changes that are accepted, the commits of the base, and the changes that are given up; see
   /// `ObservableStore`.
   ///
   /// An accepted change is therefore reported again when it reaches the base.
