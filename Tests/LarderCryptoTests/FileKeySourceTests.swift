@@ -82,9 +82,56 @@ import Testing
 
   @Test func aLeftoverOfACrashIsRemoved() async throws {
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
-    try Data("k".utf8).write(to: URL(filePath: path + ".larder-tmp-0123456789abcdef"))
+    let leftover = URL(filePath: path + ".larder-tmp-0123456789abcdef")
+    try Data("k".utf8).write(to: leftover)
     try await ring.rotate()
     #expect(try folder.names == ["keys.json", "keys.json.lock"])
+    // Opening is enough, because the next change may be a year away. While another process changes the ring, the file
+    // may be its own.
+    try Data("k".utf8).write(to: leftover)
+    let lock = try #require(try FileLock.acquire(path + ".lock", in: POSIXFileSystem()))
+    _ = try await KeyRing.open(in: .file(path))
+    #expect(try folder.names.count == 3)
+    try lock.release()
+    _ = try await KeyRing.open(in: .file(path))
+    #expect(try folder.names == ["keys.json", "keys.json.lock"])
+  }
+
+  @Test func hardLinksAreRefused() async throws {
+    let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
+    let link = folder.path("link.json")
+    try FileManager.default.linkItem(atPath: path, toPath: link)
+    for place in [path, link] {
+      let error = await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .file(place)) }
+      #expect(error?.message.contains("2 hard links") == true)
+    }
+    await expectKeyRingError(.notPermitted) { try await ring.rotate() }
+    #expect(ring.keys.count == 1)
+    try FileManager.default.removeItem(atPath: link)
+    try await ring.rotate()
+  }
+
+  /// Platforms mount secrets that others can read.
+  @Test(arguments: [0o400, 0o440, 0o444, 0o644]) func mountedSecretsAreRead(permissions: Int) async throws {
+    try write(SampleRing.text(SampleRing.first), permissions: permissions)
+    let ring = try await KeyRing.open(in: .mountedSecret(path))
+    #expect(ring.primary.description == SampleRing.first.id)
+    await expectKeyRingError(.readOnly) { try await ring.rotate() }
+    if permissions & 0o077 != 0 {
+      let error = await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .file(path)) }
+      #expect(error?.message.contains("mounted secret") == true)
+    }
+    // Kubernetes mounts links to files that it exchanges.
+    let link = folder.path("link")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+    #expect(try await KeyRing.open(in: .mountedSecret(link)).primary == ring.primary)
+  }
+
+  @Test func secretsThatOthersCanWriteAreRefused() async throws {
+    try write(SampleRing.text(SampleRing.first), permissions: 0o666)
+    await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .mountedSecret(path)) }
+    await expectKeyRingError(.notFound) { try await KeyRing.open(in: .mountedSecret(folder.path("missing"))) }
+    await expectKeyRingError(.corrupted) { try await KeyRing.open(in: .mountedSecret(folder.path)) }
   }
 
   /// Two rings lock each other out like two processes, because a lock belongs to the opened file.

@@ -19,7 +19,8 @@ import Testing
     try await ring.promote(ring.keys[1].id)
     #expect(
       source.text
-        == "{\"keys\":[\(SampleRing.first.json),\(SampleRing.second.json)],\"primary\":\"\(SampleRing.second.id)\"}\n")
+        == "{\"keys\":[\(SampleRing.first.json),\(SampleRing.second.json)],\"primary\":\"\(SampleRing.second.id)\",\"generation\":1}\n"
+    )
     #expect(SampleRing.first.id == "5aa8cf3d1bc03fca")
     #expect(KeyRing.KeyID("5aa8cf3d1bc03fca")?.bytes == [0x5A, 0xA8, 0xCF, 0x3D, 0x1B, 0xC0, 0x3F, 0xCA])
     for text in ["", "5AA8CF3D1BC03FCA", "+aa8cf3d1bc03fca", "5aa8cf3d1bc03fc", "5aa8cf3d1bc03fca0"] {
@@ -75,6 +76,8 @@ import Testing
       ("a fraction", text.replacing("1767225600", with: "1767225600.5")),
       ("a member twice", text.replacing("{\"kty\"", with: "{\"kty\":\"oct\",\"kty\"")),
       ("a key that is a string", "{\"keys\":[\"a\"],\"primary\":\"\(first.id)\"}"),
+      ("a generation that is text", text.replacing("\"primary\"", with: "\"generation\":\"1\",\"primary\"")),
+      ("a negative generation", text.replacing("\"primary\"", with: "\"generation\":-1,\"primary\"")),
       ("too long", text + String(repeating: " ", count: 1 << 20)),
     ] {
       let error = await expectKeyRingError(.corrupted) { try await KeyRing.open(in: MemoryKeySource(damaged)) }

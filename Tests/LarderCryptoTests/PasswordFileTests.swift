@@ -78,6 +78,48 @@ struct PasswordFileTests {
     #expect(!String(decoding: try bytes(), as: UTF8.self).contains(PasswordFileTests.marked))
   }
 
+  /// The profile OpaqueString of RFC 8265: one password, however it is typed.
+  @Test func aPasswordIsPreparedBeforeUse() async throws {
+    let (composed, decomposed) = ("caf\u{E9} \u{1E69}", "cafe\u{301}\u{3000}s\u{307}\u{323}")
+    for (writing, reading) in [(composed, decomposed), (decomposed, composed)] {
+      try write(iterations: 1000, try Password(writing))
+      #expect(try await source(Password(reading)).load() == PasswordFileTests.content)
+      let line = Array(reading.utf8) + Array("\r\n".utf8)
+      #expect(try await source(Password(fileContent: line)).load() == PasswordFileTests.content)
+    }
+    await expectKeyRingError(.wrongPassword) { try await source(Password("cafe s")).load() }
+    // Letters that only look alike, and other cases, are other passwords.
+    try write(iterations: 1000, try Password("\u{FB01}sh"))
+    await expectKeyRingError(.wrongPassword) { try await source(Password("fish")).load() }
+    await expectKeyRingError(.wrongPassword) { try await source(Password("\u{FB01}SH")).load() }
+  }
+
+  /// A file that was written with the bytes as they were typed.
+  @Test func aFileWithAnUnpreparedPasswordOpens() async throws {
+    let decomposed = "cafe\u{301}"
+    for bytes in [Array(decomposed.utf8), Array(decomposed.utf8) + [0x0D]] {
+      try write(iterations: 1000, try Password(bytes: bytes))
+      #expect(try await source(Password(fileContent: bytes + [0x0A])).load() == PasswordFileTests.content)
+    }
+    try write(iterations: 1000, try Password(bytes: Array(decomposed.utf8)))
+    let typed = source(try Password(decomposed))
+    #expect(try await typed.load() == PasswordFileTests.content)
+    // Saving prepares the password.
+    try await typed.save(PasswordFileTests.content, replacing: PasswordFileTests.content)
+    #expect(try await source(Password("caf\u{E9}")).load() == PasswordFileTests.content)
+  }
+
+  @Test func thePasswordOfAFileHasNoLineEnding() throws {
+    for (content, password) in [("a", "a"), ("a\n", "a"), ("a\r\n", "a"), ("a\r", "a\r"), (" a \n\n", " a \n")] {
+      let read = try Password(fileContent: Array(content.utf8))
+      #expect(read.withUnsafeBytes { Array($0) } == Array(password.utf8), "\(content.debugDescription)")
+    }
+    #expect(try Password(fileContent: [0xFF, 0x0A]).withUnsafeBytes { Array($0) } == [0xFF])
+    for content in ["", "\n", "\r\n"] {
+      #expect(throws: KeyRingError.self) { try Password(fileContent: Array(content.utf8)) }
+    }
+  }
+
   @Test func everySaveHasANewSaltAndANewKey() async throws {
     try await source().save(PasswordFileTests.content, replacing: nil)
     let (oldHeader, oldBytes) = (try header(), try bytes())

@@ -31,6 +31,13 @@ public struct EnvironmentKeySource: KeySource {
 
 /// Requires the trait `Crypto` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct MountedSecretKeySource: KeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public init(path: String) {}
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
 public struct PasswordFileKeySource: KeySource {
   init() {}
 }
@@ -67,6 +74,12 @@ extension KeySource where Self == SystemdCredentialKeySource {
   public static func systemdCredential(_ name: String) -> SystemdCredentialKeySource {
     SystemdCredentialKeySource(name: name)
   }
+}
+
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+extension KeySource where Self == MountedSecretKeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func mountedSecret(_ path: String) -> MountedSecretKeySource { MountedSecretKeySource(path: path) }
 }
 
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")

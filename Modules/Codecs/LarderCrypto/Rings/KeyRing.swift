@@ -25,6 +25,13 @@ import Synchronization
 /// ``refresh()``. Then use two steps: call ``addKey()``, let every process call ``refresh()`` or restart, and then call
 /// ``promote(_:)``.
 ///
+/// ## Restored and exchanged rings
+///
+/// A ring at rest that lacks keys of this ring replaces it only if another process has removed them, which the number of
+/// its generation shows. An older copy, for example from a backup, and another ring are refused with `changed`. The ring
+/// keeps its keys, reads and writes continue, and ``save()`` or ``save(to:)`` saves the keys, of which this process may have
+/// the only copy.
+///
 /// Reading a value never loads the ring again, because a codec cannot wait. If a read throws `keyUnavailable`, call
 /// ``refresh()`` and read again.
 ///
@@ -80,7 +87,8 @@ public final class KeyRing: Sendable {
             "the key source has no key ring; if values were encrypted with one, restore it from a copy, and for a "
             + "first start pass createsIfMissing: true")
       }
-      let document = RingDocument(newKey(at: now()))
+      let key = newKey(at: now())
+      let document = RingDocument([key], primary: key.id, generation: 1)
       do {
         try await source.save(document.bytes(), replacing: nil)
         return KeyRing(document, source: source, now: now)
@@ -124,7 +132,8 @@ public final class KeyRing: Sendable {
   /// Adds a new key, which decrypts values but does not encrypt new ones yet.
   ///
   /// - Returns: The identifier of the new key.
-  /// - Throws: ``KeyRingError``: `changed` if other processes keep changing the ring; `full` if the ring at rest would
+  /// - Throws: ``KeyRingError``: `changed` if the source has an older copy or another ring, or other processes keep
+  ///   changing the ring; `full` if the ring at rest would
   ///   exceed 1 MiB; `readOnly`; the errors of the source. Then the ring is as before, and after `ioFailed` the source
   ///   may have the new key.
   @discardableResult
@@ -132,6 +141,29 @@ public final class KeyRing: Sendable {
     let key = KeyRing.newKey(at: now())
     try await change { $0.keys.append(RingDocument.Key(ringKey: key)) }
     return key.id
+  }
+
+  /// Adds the keys of another ring that this ring does not have, for example those of a backup.
+  ///
+  /// They decrypt values and do not encrypt new ones.
+  ///
+  /// ```swift
+  /// let backup = try await KeyRing.open(in: .passwordFile("recovery.jwe", password: password))
+  /// try await ring.addKeys(from: backup)
+  /// ```
+  ///
+  /// - Parameter other: The ring with the keys.
+  /// - Returns: The identifiers of the added keys, which may be none.
+  /// - Throws: The errors of ``addKey()``.
+  @discardableResult
+  public func addKeys(from other: KeyRing) async throws -> [KeyID] {
+    let keys = other.snapshot.keys.map { RingKey($0.key, created: $0.created) }
+    let added = Locked<[KeyID]>([])
+    try await change { document in
+      let ids = document.add(missing: keys)
+      added.withLock { $0 = ids }
+    }
+    return added.withLock { $0 }
   }
 
   /// Promotes a key of the ring to the primary key, which encrypts new values.
@@ -171,13 +203,19 @@ public final class KeyRing: Sendable {
   ///
   /// - Parameter id: The identifier of the key, which must not be the primary one.
   /// - Throws: ``KeyRingError``: `invalidArgument` if the ring at rest does not have the key, or if it is the primary
-  ///   one; the errors of ``addKey()``.
+  ///   one there or of this ring; the errors of ``addKey()``.
   public func remove(_ id: KeyID) async throws {
-    try await change { document in
+    try await change { [self] document in
       try KeyRing.check(document, has: id)
       guard document.primary != id else {
         throw KeyRingError(
           .invalidArgument, message: "the key \(id) is the primary key; call rotate() or promote(_:) first")
+      }
+      guard primary != id else {
+        throw KeyRingError(
+          .invalidArgument,
+          message: "this process still encrypts values with the key \(id); call refresh(), and then encrypt the values "
+            + "of every store anew")
       }
       document.keys.removeAll { $0.ringKey.id == id }
     }
@@ -187,16 +225,76 @@ public final class KeyRing: Sendable {
   ///
   /// The call waits for the changes of the ring that have started, and for the source, even if its task is cancelled.
   ///
-  /// - Throws: ``KeyRingError``: `notFound` if the source has no ring any more; `corrupted`; the errors of the source.
-  ///   Then the ring keeps the keys that it has.
+  /// - Throws: ``KeyRingError``: `changed` if the source has an older copy or another ring; `notFound` if it has no ring
+  ///   any more; `corrupted`; the errors of the source. Then the ring keeps the keys that it has.
   public func refresh() async throws {
     try await inSequence { ring in
-      try await ring.use(RingDocument(ring.load()))
+      let document = try await RingDocument(ring.load())
+      try ring.snapshot.checkReplacement(document)
+      ring.use(document)
     }
   }
 
+  // MARK: Saving
+
+  /// Saves the keys of this ring in its source again, for example after an older copy was restored there.
+  ///
+  /// Keys that only the source has are kept. The primary key of this ring becomes the primary one.
+  ///
+  /// - Throws: ``KeyRingError``: `changed` if the source has another ring, with which this one has no key in common, or
+  ///   other processes keep changing it; `full`; `readOnly`; the errors of the source.
+  public func save() async throws {
+    try await inSequence { ring in
+      ring.use(try await ring.save(to: ring.source, of: ring.snapshot))
+    }
+  }
+
+  /// Saves the keys of this ring in another place, for example as a recovery copy under a password.
+  ///
+  /// ```swift
+  /// try await ring.save(to: .passwordFile("recovery.jwe", password: password))
+  /// ```
+  ///
+  /// If there is a copy of the ring already, keys that only the copy has are kept. This ring stays with its own source.
+  ///
+  /// - Parameter other: The place for the keys.
+  /// - Throws: The errors of ``save()``.
+  public func save(to other: some KeySource) async throws {
+    try await inSequence { ring in
+      _ = try await ring.save(to: other, of: ring.snapshot)
+    }
+  }
+
+  /// Saves keys in a source, and returns the ring that the source then has.
+  private func save(to source: any KeySource, of snapshot: RingSnapshot) async throws -> RingDocument {
+    for _ in 0..<KeyRing.maximumAttempts {
+      let previous = try await source.load()
+      var document: RingDocument
+      if let previous {
+        document = try RingDocument(previous)
+        guard snapshot.keys.contains(where: { document.has($0.id) }) else {
+          throw KeyRingError(
+            .changed, message: "the key source has another key ring, which is kept; save the keys in another place")
+        }
+        document.add(missing: snapshot.keys)
+        document.primary = snapshot.primary.id
+        document.generation = max(document.generation, snapshot.generation)
+      } else {
+        document = RingDocument(snapshot.keys, primary: snapshot.primary.id, generation: snapshot.generation)
+      }
+      document.countGeneration()
+      do {
+        try await source.save(document.bytes(), replacing: previous)
+        return document
+      } catch KeyRingError.Code.changed {
+        continue
+      }
+    }
+    throw KeyRing.changedTooOften()
+  }
+
   private static func check(_ document: RingDocument, has id: KeyID) throws(KeyRingError) {
-    guard document.keys.contains(where: { $0.ringKey.id == id }) else {
+    guard document.has(id) else {
       throw KeyRingError(.invalidArgument, message: "the key ring does not have the key \(id)")
     }
   }
@@ -217,7 +315,9 @@ public final class KeyRing: Sendable {
       for _ in 0..<KeyRing.maximumAttempts {
         let previous = try await ring.load()
         var document = try RingDocument(previous)
+        try ring.snapshot.checkReplacement(document)
         try body(&document)
+        document.countGeneration()
         do {
           try await ring.source.save(document.bytes(), replacing: previous)
           return ring.use(document)
@@ -231,7 +331,9 @@ public final class KeyRing: Sendable {
 
   private func load() async throws -> [UInt8] {
     guard let content = try await source.load() else {
-      throw KeyRingError(.notFound, message: "the key source does not have the key ring any more")
+      throw KeyRingError(
+        .notFound,
+        message: "the key source does not have the key ring any more; call save() or save(to:) to save the keys")
     }
     return content
   }
@@ -267,7 +369,7 @@ public final class KeyRing: Sendable {
     }
     // A document always has its primary key.
     let primary = keys.first { $0.id == document.primary } ?? keys[0]
-    return RingSnapshot(keys: keys, primary: primary)
+    return RingSnapshot(keys: keys, primary: primary, generation: document.generation)
   }
 }
 

@@ -2,7 +2,8 @@
 import Crypto
 import Larder
 
-/// A key ring at rest: a JWK Set (RFC 7517, section 5) of keys of the type `oct`, with the additional member `primary`.
+/// A key ring at rest: a JWK Set (RFC 7517, section 5) of keys of the type `oct`, with the additional members `primary`
+/// and `generation`.
 ///
 /// Members that it does not know are kept. Its text contains the keys, so it must never appear in an error.
 struct RingDocument: Sendable {
@@ -22,12 +23,23 @@ struct RingDocument: Sendable {
   /// The key that encrypts new values.
   var primary: KeyRing.KeyID
 
+  /// The number of times that the ring was saved, which distinguishes an older copy from one with fewer keys.
+  ///
+  /// It is 0 in a ring of another program.
+  var generation: UInt64
+
   private var otherMembers: [JSONText.Member] = []
 
-  /// Creates a ring with one key.
-  init(_ key: RingKey) {
-    keys = [Key(ringKey: key)]
-    primary = key.id
+  /// Creates a ring.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, oldest first, with the primary one.
+  ///   - primary: The key that encrypts new values.
+  ///   - generation: The number of times that it was saved. Defaults to 0.
+  init(_ keys: [RingKey], primary: KeyRing.KeyID, generation: UInt64 = 0) {
+    self.keys = keys.map { Key(ringKey: $0) }
+    self.primary = primary
+    self.generation = generation
   }
 
   /// Reads a ring.
@@ -40,6 +52,10 @@ struct RingDocument: Sendable {
     var members = try RingDocument.members(of: RingDocument.parsing(bytes), "the ring")
     let elements = try RingDocument.take("keys", from: &members, "the ring") { try $0.elements() }
     primary = try RingDocument.keyID("primary", from: &members, "the ring")
+    generation = 0
+    if members.contains(where: { $0.name == "generation" }) {
+      generation = try RingDocument.take("generation", from: &members, "the ring") { UInt64($0.description) }
+    }
     otherMembers = members
     keys = []
     for (index, element) in elements.enumerated() {
@@ -68,7 +84,7 @@ struct RingDocument: Sendable {
       RingDocument.append(key.otherMembers, to: &bytes)
       bytes.append(UInt8(ascii: "}"))
     }
-    bytes.append(contentsOf: "],\"primary\":\"\(primary)\"".utf8)
+    bytes.append(contentsOf: "],\"primary\":\"\(primary)\",\"generation\":\(generation)".utf8)
     RingDocument.append(otherMembers, to: &bytes)
     bytes.append(contentsOf: "}\n".utf8)
     guard bytes.count <= RingDocument.maximumSize else {
@@ -86,6 +102,30 @@ struct RingDocument: Sendable {
       bytes.append(UInt8(ascii: ":"))
       bytes.append(contentsOf: member.value.bytes)
     }
+  }
+
+  /// Counts a change.
+  mutating func countGeneration() {
+    // The number of a foreign file may be the largest one.
+    generation = generation == .max ? .max : generation + 1
+  }
+
+  // MARK: Keys
+
+  /// Returns whether the ring has a key.
+  func has(_ id: KeyRing.KeyID) -> Bool { keys.contains { $0.ringKey.id == id } }
+
+  /// Adds the keys that the ring does not have, before the first newer one.
+  ///
+  /// - Returns: The added keys.
+  @discardableResult
+  mutating func add(missing others: [RingKey]) -> [KeyRing.KeyID] {
+    let missing = others.filter { !has($0.id) }
+    for key in missing {
+      let index = keys.firstIndex { $0.ringKey.created > key.created } ?? keys.endIndex
+      keys.insert(Key(ringKey: key), at: index)
+    }
+    return missing.map(\.id)
   }
 
   // MARK: Reading

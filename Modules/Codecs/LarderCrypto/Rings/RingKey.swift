@@ -57,10 +57,33 @@ final class RingSnapshot: Sendable {
   let keys: [RingKey]
   /// The key that encrypts new values.
   let primary: RingKey
+  /// The number of times that the ring at rest had been saved.
+  let generation: UInt64
 
-  init(keys: [RingKey], primary: RingKey) {
+  init(keys: [RingKey], primary: RingKey, generation: UInt64) {
     self.keys = keys
     self.primary = primary
+    self.generation = generation
+  }
+
+  /// Checks that a ring at rest may replace this one.
+  ///
+  /// Keys may be missing in a newer generation that has the primary key of this ring: another process has removed them.
+  /// In any other ring, such as an older copy, they are missing by mistake.
+  ///
+  /// - Throws: ``KeyRingError`` with `changed`.
+  func checkReplacement(_ document: RingDocument) throws(KeyRingError) {
+    let lost = keys.filter { !document.has($0.id) }
+    guard !lost.isEmpty else { return }
+    guard document.generation <= generation || !document.has(primary.id) else { return }
+    let values = lost.reduce(0) { $0 + $1.sealCount.load(ordering: .relaxed) }
+    let isOther = lost.count == keys.count
+    throw KeyRingError(
+      .changed,
+      message: "the key source has \(isOther ? "another key ring" : "an older copy of the key ring"), without the key"
+        + "\(lost.count == 1 ? "" : "s") \(lost.map(\.id.description).joined(separator: ", ")), under which this "
+        + "process has encrypted \(values) values; the keys are kept in memory. Call "
+        + (isOther ? "" : "save() to put them back, or ") + "save(to:) to save them in another place")
   }
 
   /// Returns the key with an identifier, or `nil` if there is none.

@@ -16,7 +16,8 @@ import Glibc
 /// ```
 ///
 /// The file must be a regular file that belongs to the effective user of the process, and no other user may have any
-/// permission for it. New files have permissions 0600. A reader of the file can decrypt every value, so keep it
+/// permission for it. It must have a single hard link. For a file that a container mounts as a secret, which has other
+/// permissions, use ``MountedSecretKeySource``. New files have permissions 0600. A reader of the file can decrypt every value, so keep it
 /// out of the backups of the stores.
 ///
 /// The file is replaced as a whole and durably. A lock file beside it, with the suffix `.lock`, keeps the changes of
@@ -42,8 +43,10 @@ public struct FileKeySource: KeySource {
 
   /// Returns the content of the file, or `nil` if its folder exists and has no such file.
   ///
-  /// - Throws: ``KeyRingError``: `notPermitted` if the file is not a regular file, belongs to another user, or gives
-  ///   permissions to other users; `unavailable` if its folder does not exist; `corrupted` if the file has more than
+  /// Temporary files with keys, which a process that was killed during a change may have left, are removed.
+  ///
+  /// - Throws: ``KeyRingError``: `notPermitted` if the file is not a regular file, belongs to another user, has several
+  ///   hard links, or gives permissions to other users; `unavailable` if its folder does not exist; `corrupted` if the file has more than
   ///   1 MiB; `ioFailed`.
   public func load() async throws -> [UInt8]? {
     try await file.read { $0 }

@@ -49,7 +49,9 @@ struct KeyFile: Sendable {
   func read<Result: Sendable>(_ body: @escaping @Sendable ([UInt8]) throws -> Result) async throws -> Result? {
     try await executor.run {
       try reportingFileErrors(message: "the key file cannot be read") {
-        try content(at: fileSystem.canonicalPath(of: path)).map(body)
+        let path = try fileSystem.canonicalPath(of: path)
+        try removeLeftovers(of: path)
+        return try content(at: path).map(body)
       }
     }
   }
@@ -84,6 +86,25 @@ struct KeyFile: Sendable {
     return true
   }
 
+  /// Removes the temporary files that crashed processes left beside the file, because they contain keys.
+  ///
+  /// If another process has the lock, or the folder cannot be written, they stay until the next call.
+  private func removeLeftovers(of path: String) throws(FileError) {
+    let (folder, name) = FilePaths.split(path)
+    let prefix = Array((name + POSIXFileSystem.temporaryMark).utf8)
+    do {
+      // Without a leftover, a reader need not lock the file.
+      guard try fileSystem.contentsOfDirectory(at: folder).contains(where: { $0.utf8.starts(with: prefix) }),
+        let lock = try FileLock.acquire(path + ".lock", in: fileSystem)
+      else { return }
+      try fileSystem.removeStaleTemporaryFiles(of: path)
+      try lock.release()
+    } catch {
+      // The file itself may be readable, and reading it reports a missing folder.
+      guard [EACCES, EPERM, EROFS, ENOENT, ENOTDIR].contains(error.errorNumber) else { throw error }
+    }
+  }
+
   /// Returns the content of the file at a canonical path, or `nil` if there is none.
   private func content(at path: String) throws -> [UInt8]? {
     guard try fileSystem.attributes(at: path) != nil else { return nil }
@@ -94,12 +115,19 @@ struct KeyFile: Sendable {
       KeyRingError(.notPermitted, message: "the key file \(path) \(problem)")
     }
     guard attributes.kind == .file else { throw refusal("is not a regular file") }
+    let mounted = "if a container mounts it as a secret, use a mounted secret as the key source"
     guard attributes.owner.user == user else {
-      throw refusal("belongs to the user \(attributes.owner.user); it must belong to the user \(user) of this process")
+      throw refusal(
+        "belongs to the user \(attributes.owner.user); it must belong to the user \(user) of this process; \(mounted)")
     }
     guard attributes.permissions & 0o777 & ~0o600 == 0 else {
       let permissions = String(attributes.permissions & 0o777, radix: 8)
-      throw refusal("has the permissions 0\(permissions); run: chmod 600 \(path)")
+      throw refusal("has the permissions 0\(permissions); run: chmod 600 \(path), or, \(mounted)")
+    }
+    guard attributes.linkCount <= 1 else {
+      throw refusal(
+        "has \(attributes.linkCount) hard links; only files with one are supported, because a change would replace one "
+          + "of them; copy the file instead")
     }
     guard attributes.size <= Int64(RingDocument.maximumSize) else {
       throw KeyRingError(.corrupted, message: "the key file \(path) has more than \(RingDocument.maximumSize) bytes")

@@ -87,16 +87,7 @@ struct PasswordEnvelope {
   ///   count of iterations outside ``acceptedIterations``.
   static func open(_ bytes: [UInt8], with password: Password) throws -> [UInt8] {
     let envelope = try PasswordEnvelope(bytes)
-    let derived = try derivedKey(password, salt: envelope.salt, iterations: envelope.iterations)
-    let key: SymmetricKey
-    do {
-      key = try AES.KeyWrap.unwrap(envelope.wrappedKey, using: derived)
-    } catch {
-      throw KeyRingError(
-        .wrongPassword,
-        message: envelope.isChecked
-          ? "the password is wrong" : "the password is wrong, or the encrypted key is damaged", underlying: error)
-    }
+    let key = try envelope.key(with: password)
     do {
       let box = try AES.GCM.SealedBox(
         nonce: AES.GCM.Nonce(data: envelope.nonce), ciphertext: envelope.ciphertext, tag: envelope.tag)
@@ -104,6 +95,25 @@ struct PasswordEnvelope {
     } catch {
       throw damage("the content was changed; restore the file from a backup", error)
     }
+  }
+
+  /// Unwraps the key of the content, with the first form of the password that does.
+  ///
+  /// - Throws: ``KeyRingError`` with `wrongPassword`.
+  private func key(with password: Password) throws -> SymmetricKey {
+    var failure: (any Error)?
+    for form in password.variants {
+      let derived = try PasswordEnvelope.derivedKey(form, salt: salt, iterations: iterations)
+      do {
+        return try AES.KeyWrap.unwrap(wrappedKey, using: derived)
+      } catch {
+        failure = error
+      }
+    }
+    throw KeyRingError(
+      .wrongPassword,
+      message: isChecked ? "the password is wrong" : "the password is wrong, or the encrypted key is damaged",
+      underlying: failure)
   }
 
   /// The first part as it is in the file, which the tag authenticates.

@@ -16,8 +16,7 @@ import LarderFiles
 /// **Recovery.** A copy under another password, kept in another place, is the recovery key:
 ///
 /// ```swift
-/// let recovery = PasswordFileKeySource.passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword)
-/// if let keys = try await source.load() { try await recovery.save(keys, replacing: recovery.load()) }
+/// try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword))
 /// ```
 ///
 /// A copy has only the keys of that time. Copy again after each new key.

@@ -61,20 +61,11 @@ public struct SystemdCredentialKeySource: KeySource {
   }
 
   private func content(of path: String) throws -> [UInt8] {
-    let fileSystem = POSIXFileSystem()
-    guard let attributes = try fileSystem.attributes(at: path) else {
+    guard let content = try SecretFile.content(of: path, "the credential \(name)") else {
       throw KeyRingError(
         .notFound, message: "systemd has not passed the credential \(name); add LoadCredential=\(name):… to the service"
       )
     }
-    guard attributes.kind == .file, attributes.size <= Int64(RingDocument.maximumSize) else {
-      throw KeyRingError(
-        .corrupted,
-        message: "the credential \(name) is not a regular file of at most \(RingDocument.maximumSize) bytes")
-    }
-    let file = try fileSystem.open(path, .read)
-    let content = try file.readAll(from: 0, upTo: attributes.size)
-    try file.close()
     return content
   }
 
@@ -83,6 +74,83 @@ public struct SystemdCredentialKeySource: KeySource {
     throw KeyRingError(
       .readOnly,
       message: "a systemd credential cannot be changed by the service; change it where systemd loads it from")
+  }
+}
+
+/// A file that a container platform mounts as a secret, such as `/run/secrets/keys`.
+///
+/// ```swift
+/// let ring = try await KeyRing.open(in: .mountedSecret("/run/secrets/keys"))
+/// ```
+///
+/// Docker, Podman and Kubernetes mount secrets as files of root that the process, and often every user of the container,
+/// can read. Their owner and the permissions to read them are therefore not checked. A file that its group or other
+/// users can write is refused. The secret cannot be changed from within the container. After you have changed it, the
+/// platform may replace the file, and ``KeyRing/refresh()`` loads it.
+public struct MountedSecretKeySource: KeySource {
+  /// The path of the file.
+  public let path: String
+
+  /// Creates a source.
+  ///
+  /// - Parameter path: The path of the file.
+  public init(path: String) {
+    self.path = path
+  }
+
+  /// Returns the content of the file.
+  ///
+  /// - Throws: ``KeyRingError``: `notFound` if there is no such file; `notPermitted` if the process cannot read it, or its
+  ///   group or other users can write it; `corrupted` if it is not a regular file of at most 1 MiB; `ioFailed`.
+  public func load() async throws -> [UInt8]? {
+    try await DispatchQueueExecutor(label: "larder.keys").run {
+      do {
+        guard let content = try SecretFile.content(of: path, "the secret \(path)", refusesOtherWriters: true) else {
+          throw KeyRingError(.notFound, message: "there is no secret \(path); check how the container mounts it")
+        }
+        return content
+      } catch let error as FileError {
+        throw KeyRingError(error, message: "the secret \(path) cannot be read")
+      }
+    }
+  }
+
+  /// Always throws ``KeyRingError`` with `readOnly`.
+  public func save(_ content: [UInt8], replacing previous: [UInt8]?) async throws {
+    throw KeyRingError(
+      .readOnly, message: "the secret \(path) cannot be changed from within the container; change it in the platform")
+  }
+}
+
+/// A file with a key ring that something else keeps.
+private enum SecretFile {
+  /// Returns the content of a file, or `nil` if it is missing.
+  ///
+  /// - Parameters:
+  ///   - path: The path.
+  ///   - name: The name of the file for errors.
+  ///   - refusesOtherWriters: Whether a file that its group or other users can write is refused. Defaults to `false`.
+  static func content(of path: String, _ name: String, refusesOtherWriters: Bool = false) throws -> [UInt8]? {
+    let fileSystem = POSIXFileSystem()
+    guard let found = try fileSystem.attributes(at: path) else { return nil }
+    func check(_ attributes: FileAttributes) throws {
+      guard attributes.kind == .file, attributes.size <= Int64(RingDocument.maximumSize) else {
+        throw KeyRingError(
+          .corrupted, message: "\(name) is not a regular file of at most \(RingDocument.maximumSize) bytes")
+      }
+      guard !refusesOtherWriters || attributes.permissions & 0o022 == 0 else {
+        throw KeyRingError(.notPermitted, message: "\(name) can be written by other users; mount it read-only")
+      }
+    }
+    // Opening a pipe would wait.
+    try check(found)
+    let file = try fileSystem.open(path, .read)
+    // The attributes of the open file, which no other process can exchange.
+    let attributes = try file.attributes()
+    try check(attributes)
+    let content = try file.readAll(from: 0, upTo: attributes.size)
+    try file.close()
+    return content
   }
 }
 
@@ -137,6 +205,15 @@ extension KeySource where Self == SystemdCredentialKeySource {
   /// - Parameter name: The name of the credential.
   public static func systemdCredential(_ name: String) -> SystemdCredentialKeySource {
     SystemdCredentialKeySource(name: name)
+  }
+}
+
+extension KeySource where Self == MountedSecretKeySource {
+  /// A file that a container platform mounts as a secret; see ``MountedSecretKeySource``.
+  ///
+  /// - Parameter path: The path of the file.
+  public static func mountedSecret(_ path: String) -> MountedSecretKeySource {
+    MountedSecretKeySource(path: path)
   }
 }
 

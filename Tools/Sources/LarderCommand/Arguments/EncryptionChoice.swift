@@ -42,12 +42,13 @@ struct KeyRingLocation: ExpressibleByArgument, Sendable {
     case passwordFile = "password-file"
     case secretService = "secret-service"
     case systemdCredential = "systemd-credential"
+    case mountedSecret = "mounted-secret"
     case environment
 
     /// The form of the text after the colon.
     var form: String {
       switch self {
-      case .file, .passwordFile: "PATH"
+      case .file, .passwordFile, .mountedSecret: "PATH"
       case .secretService: "APPLICATION/NAME"
       case .systemdCredential, .environment: "NAME"
       }
@@ -106,20 +107,20 @@ struct KeyRingLocation: ExpressibleByArgument, Sendable {
       let names = place.split(separator: "/", maxSplits: 1).map(String.init)
       return .secretService(application: names[0], name: names[1])
     case .systemdCredential: return .systemdCredential(place)
+    case .mountedSecret: return .mountedSecret(place)
     case .environment: return .environment(place)
     }
   }
 
-  /// Reads a password from a file, without the newline at its end.
+  /// Reads a password from a file, without the line ending.
   private func readPassword(from path: String) throws -> Password {
-    var bytes: [UInt8]
+    let bytes: [UInt8]
     do {
       bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
     } catch {
       throw CommandFailure(.noInput, "cannot read the password from \(path): \(error.localizedDescription)")
     }
-    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-    return try Password(bytes: bytes)
+    return try Password(fileContent: bytes)
   }
 
   /// Asks for the password on the terminal, twice for a new one.

@@ -17,7 +17,8 @@ struct KeyRingCommand: AsyncParsableCommand {
         larder keyring list file:keys.json lmdb:users
       """,
     subcommands: [
-      KeyRingCreateCommand.self, KeyRingListCommand.self, KeyRingRotateCommand.self, KeyRingRemoveCommand.self,
+      KeyRingCreateCommand.self, KeyRingListCommand.self, KeyRingRotateCommand.self, KeyRingAddCommand.self,
+      KeyRingRemoveCommand.self,
     ])
 }
 
@@ -123,6 +124,30 @@ struct KeyRingRotateCommand: AsyncParsableCommand {
       id = add ? try await ring.addKey() : try await ring.rotate()
     }
     try KeyRingLine.write(["\(id)"])
+  }
+}
+
+/// `larder keyring add`.
+struct KeyRingAddCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Add the keys of another ring, such as a backup, and print the identifiers of the added keys.",
+    discussion: """
+      The added keys decrypt values and encrypt no new ones. The other ring stays as it is. Use it if a ring has lost a key \
+      that values still need, or for the values of a restored backup.
+
+        larder keyring add file:keys.json password-file:recovery.jwe
+      """)
+
+  @OptionGroup var argument: KeyRingArgument
+  @Argument(help: "The key ring with the keys to add.") var other: KeyRingLocation
+  @Option(help: ArgumentHelp("A file with the password of the other ring.", valueName: "path"))
+  var otherPasswordFile: String?
+
+  func run() async throws {
+    let ring = try await argument.open()
+    let added = try await ring.addKeys(from: try await other.open(passwordFile: otherPasswordFile))
+    try KeyRingLine.write(added.map { "\($0)" })
   }
 }
 
