@@ -60,6 +60,8 @@ struct CommandFailure: Error, Equatable {
     case .keyUnavailable: (.notPermitted, "Give the key ring of the values with --key-ring and --purpose.")
     case .locked: (.tryAgain, "Close the other program, or try again.")
     case .timedOut: (.tryAgain, "Try again.")
+    // Another program has changed the files, or the table, while the verb had them open.
+    case .conflict: (.tryAgain, nil)
     case .notPermitted: (.notPermitted, "Check the permissions of the file and of its folder.")
     case .full: (.inputOutput, "Free some space and try again.")
     case .ioFailed: (.inputOutput, "Check the disk and the path.")

@@ -1,4 +1,7 @@
 import Foundation
+import Larder
+import LarderCompression
+import LarderLMDB
 import Testing
 
 @Suite struct BackupTests {
@@ -131,6 +134,44 @@ import Testing
     #expect(run.status == 2 || run.status == 65, "\(run)")
     #expect(!FileManager.default.fileExists(atPath: folder.file("restored")))
     #expect(try await Tool.larder("restore", store, path).failed(64, " already"))
+  }
+
+  @Test(arguments: [(StoreKind.json, ".journal"), (.sqlite, "-wal"), (.sqlite, "-journal")])
+  func nothingIsRestoredBesideAFileOfTheDamagedStore(kind: StoreKind, suffix: String) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("import", store, input: lines(0..<3)).status == 0)
+    let restored = folder.file("restored")
+    let left = try folder.write("of a killed program", to: "restored" + suffix)
+    #expect(try await Tool.larder("restore", store, restored).failed(64, left))
+    #expect(try await Tool.larder("backup", store, restored).failed(64, left))
+    #expect(!FileManager.default.fileExists(atPath: restored))
+    #expect(try String(contentsOfFile: left, encoding: .utf8) == "of a killed program")
+    try FileManager.default.removeItem(atPath: left)
+    #expect(try await Tool.larder("restore", store, restored).status == 0)
+    #expect(try await Tool.larder("export", "\(kind.rawValue):\(restored)") == .done(lines(0..<3)))
+  }
+
+  @Test func aBackupHasTheDictionariesOfItsValues() async throws {
+    let path = folder.file("users")
+    // Values below 48 bytes are not compressed.
+    let values = (0..<200).map { ["name": "user number \($0)", "address": "1 Rue de Rivoli, 75001 Paris, France"] }
+    let dictionary = try CompressionDictionary.train(on: values, codec: .json([String: String].self))
+    let dictionaries = try await CompressionDictionaries.add(
+      dictionary, toFile: CompressionDictionaries.path(besideStoreAt: path))
+    let store = try await LMDBStore(
+      path: path, codec: .json([String: String].self).compressed(dictionaries: dictionaries))
+    for (number, value) in values.prefix(20).enumerated() { try await store.setValue(value, forKey: "\(number)") }
+    try await store.close()
+    #expect(try await Tool.larder("backup", "lmdb:\(path)", folder.file("copy")) == .done())
+    let run = try await Tool.larder("restore", "lmdb:\(folder.file("copy"))", folder.file("again"))
+    #expect(run.status == 0 && run.errors == "restored 20 entries\n")
+    #expect(try await Tool.larder("get", "lmdb:\(folder.file("again"))", "3").output.contains("number 3"))
+    // A backup of an earlier version has none.
+    try FileManager.default.removeItem(atPath: folder.file("copy.dictionaries"))
+    let failed = try await Tool.larder("restore", "lmdb:\(folder.file("copy"))", folder.file("third"))
+    #expect(
+      failed.status == 2 && failed.output.contains("is missing (\(folder.file("copy.dictionaries")))"), "\(failed)")
+    #expect(failed.errors.contains("was not restored") && !failed.errors.contains("is damaged"))
   }
 
   @Test func theBackupNeedsAPath() async throws {

@@ -78,6 +78,13 @@ import Testing
     /// - Returns: The end, with the lines that were not read.
     func end(_ signal: Int32) async throws -> ToolRun {
       send(signal)
+      return try await ending()
+    }
+
+    /// Waits for the end.
+    ///
+    /// - Returns: The end, with the lines that were not read.
+    func ending() async throws -> ToolRun {
       for await _ in ended {}
       try #require(!process.isRunning, "the watch does not end")
       var rest = ""
@@ -112,6 +119,20 @@ import Testing
     #expect(await watch.next() == #"{"key":"bob","change":"removed"}"#)
     #expect(await watch.next() == #"{"keyBytes":"80c0","change":"removed"}"#)
     #expect(try await watch.end(SIGTERM) == ToolRun(status: 143, output: "", errors: ""))
+  }
+
+  @Test(arguments: [StoreKind.lmdb, .sqlite]) func aStoreThatIsMadeAgainEndsTheWatch(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("set", store, "a", "1") == .done())
+    let watch = try Watch([store, "--initial"], folder)
+    #expect(await watch.next() == #"{"key":"a","change":"set","value":1}"#)
+    for suffix in ["", "-wal", "-shm"]
+    where FileManager.default.fileExists(atPath: folder.file(kind.fileName()) + suffix) {
+      try FileManager.default.removeItem(atPath: folder.file(kind.fileName()) + suffix)
+    }
+    #expect(try await Tool.larder("set", store, "b", "2") == .done())
+    let run = try await watch.ending()
+    #expect(run.failed(75, "replaced"), "\(run)")
   }
 
   @Test func aBatchHasALineForEachEntryInTheirOrder() async throws {
