@@ -29,6 +29,15 @@ import Testing
     func encode(to encoder: any Encoder) throws { throw CancellationError() }
   }
 
+  #if !((os(macOS) || targetEnvironment(macCatalyst)) && arch(x86_64))
+  @Test func everyHalfPrecisionNumberKeepsItsBits() throws {
+    let numbers = (0...UInt16.max).map { Float16(bitPattern: $0) }
+    let copies = try Coding.decoded([Float16].self, Coding.encoded(numbers))
+    #expect(copies.map(\.bitPattern) == numbers.map(\.bitPattern))
+    #expect(try Coding.hex(Coding.encoded(Float16.signalingNaN)) == "f97d00")
+  }
+  #endif
+
   @Test func valuesOfManyTypesRoundTrip() throws {
     try Coding.expectRoundTrip([Int8.min, -1, 0, 1, .max])
     try Coding.expectRoundTrip([Int16.min, -257, -256, -25, -24, 23, 24, 255, 256, .max])

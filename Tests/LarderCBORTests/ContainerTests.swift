@@ -25,6 +25,54 @@ import Testing
     return try Coding.hex(Coding.encoded(Holder(Scripted(script))))
   }
 
+  /// A field whose name is written and read with other bytes, which are canonically equivalent.
+  private struct Renamed: Codable, Equatable {
+    struct Name: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+      init(_ name: String) { stringValue = name }
+      init?(stringValue: String) { self.init(stringValue) }
+      init?(intValue: Int) { return nil }
+    }
+
+    var first, second: Int
+    var third: Int?
+
+    init(_ first: Int, _ second: Int) {
+      (self.first, self.second) = (first, second)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Name.self)
+      try container.encode(first, forKey: Name("caf\u{E9}"))
+      try container.encode(second, forKey: Name("a\u{323}\u{307}"))
+    }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Name.self)
+      second = try container.decode(Int.self, forKey: Name("a\u{307}\u{323}"))
+      first = try container.decode(Int.self, forKey: Name("cafe\u{301}"))
+      third = try container.decodeIfPresent(Int.self, forKey: Name("caf\u{E8}"))
+      #expect(container.contains(Name("cafe\u{301}")) && !container.contains(Name("\u{E9}")))
+    }
+  }
+
+  @Test func canonicallyEquivalentNamesAreOneField() throws {
+    let value = Renamed(1, 2)
+    #expect(try JSONDecoder().decode(Renamed.self, from: JSONEncoder().encode(value)) == value)
+    #expect(try Coding.decoded(Renamed.self, Coding.encoded(value)) == value)
+    // If a map has both forms, {"e\u{301}": 1, "\u{E9}": 2}, each is found by its bytes.
+    struct Both: Codable {
+      var values: [Int]
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Renamed.Name.self)
+        values = try ["\u{E9}", "e\u{301}"].map { try container.decode(Int.self, forKey: Renamed.Name($0)) }
+      }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    #expect(try Coding.decoded(Both.self, hex: "a26365cc810162c3a902").values == [2, 1])
+  }
+
   @Test func containersWrittenAlternately() throws {
     let script: @Sendable (any Encoder) throws -> Void = { encoder in
       var container = encoder.container(keyedBy: Key.self)

@@ -63,7 +63,11 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     reader.pointee.depth = level.pointee.depth + 1
     state.willList(handle)
     var text = key
-    return try text.withUTF8 { try reader.pointee.seek(UnsafeRawBufferPointer($0), &level.pointee.map) }
+    let value = try text.withUTF8 { try reader.pointee.seek(UnsafeRawBufferPointer($0), &level.pointee.map) }
+    guard value == nil, !key.utf8.allSatisfy({ $0 < 0x80 }) else { return value }
+    // To the coders of Foundation, composed and decomposed "é" are the same field, because they are the same `String`.
+    guard var equivalent = try level.pointee.map.keys(reader)?.first(where: { $0 == key }) else { return nil }
+    return try equivalent.withUTF8 { try reader.pointee.seek(UnsafeRawBufferPointer($0), &level.pointee.map) }
   }
 
   private func find(_ key: Key) throws -> UnsafeRawPointer? {

@@ -153,7 +153,8 @@ extension Float: CBORConvertible {
 extension Float16: CBORConvertible {
   /// Writes the number in 16 bits.
   public func write(to writer: inout CBORWriter) {
-    writer.putFloat(Float(self))
+    // Not as a `Float`, because that conversion changes a signaling NaN.
+    writer.putFloat(HalfPrecision(bitPattern: bitPattern))
   }
 
   /// Reads a floating-point number of any width, or an integer that a `Double` represents exactly, and rounds it to a
@@ -163,7 +164,11 @@ extension Float16: CBORConvertible {
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let number = try reader.readFloat(Float16.self)
-    self = Float16(number)
+    if let single = Float(keepingBitsOf: number), let half = HalfPrecision(keepingBitsOf: single) {
+      self.init(bitPattern: half.bitPattern)
+      return
+    }
+    self.init(number)
     if !isFinite, number.isFinite { throw reader.corrupted("the number does not fit in Float16", at: start) }
   }
 }

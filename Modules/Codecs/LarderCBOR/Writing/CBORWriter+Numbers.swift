@@ -42,14 +42,18 @@ extension CBORWriter {
   /// Writes a floating-point number in the shorter of the two forms that keeps every bit.
   @usableFromInline
   mutating func putFloat(_ value: Float) {
+    if let half = HalfPrecision(keepingBitsOf: value) { return putFloat(half) }
     reserve(5)
-    if let half = HalfPrecision(keepingBitsOf: value) {
-      putByte(0xF9)
-      put(bigEndian: half.bitPattern)
-    } else {
-      putByte(0xFA)
-      put(bigEndian: value.bitPattern)
-    }
+    putByte(0xFA)
+    put(bigEndian: value.bitPattern)
+    itemCount &+= 1
+  }
+
+  /// Writes a floating-point number in 16 bits.
+  mutating func putFloat(_ value: HalfPrecision) {
+    reserve(3)
+    putByte(0xF9)
+    put(bigEndian: value.bitPattern)
     itemCount &+= 1
   }
 }
