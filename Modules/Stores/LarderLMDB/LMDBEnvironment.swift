@@ -54,20 +54,29 @@ public final class LMDBEnvironment: Sendable {
   ///     must be writable unless the file system is mounted read-only. With `StoreAccess.immutable`, no lock is
   ///     taken, and you must ensure that nothing writes to the files.
   ///   - createsIfMissing: Whether to create the environment if it is missing. Defaults to `true`.
+  ///   - busyTimeout: The time, from 250 milliseconds, that a write or the opening of a store waits for other writers. It
+  ///     counts from the call. When it has passed, or the task is cancelled, the call throws and changes nothing. Defaults to
+  ///     `nil`, for no limit, in which case a cancelled write throws when its turn comes. See
+  ///     <doc:UsingLMDBStore#Several-processes> for the limits of this limit.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the environment open with a different
   ///   durability or access, or if a process with the same process id in another container has it open;
   ///   `unrecognizedFormat`, `versionMismatch`, `corrupted` or `unsupported` if LMDB cannot read the data file, which
   ///   is left unchanged; `unsupported` if the data file has several hard links; `conflict` if the files were replaced
   ///   while they were being opened; `notPermitted`; `full`; `ioFailed`.
   public convenience init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, busyTimeout: Duration? = nil
   ) async throws {
     try await self.init(
-      EnvironmentConfiguration(path: path, durability: durability, access: access, createsIfMissing: createsIfMissing))
+      EnvironmentConfiguration(
+        path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
+        busyTimeout: busyTimeout))
   }
 
   init(_ configuration: EnvironmentConfiguration) async throws {
-    handle = EnvironmentHandle(of: try await EnvironmentTable.take(configuration), name: configuration.name)
+    handle = EnvironmentHandle(
+      of: try await EnvironmentTable.take(configuration), name: configuration.name,
+      busyTimeout: configuration.busyTimeout)
   }
 
   // MARK: Transactions
@@ -96,13 +105,13 @@ public final class LMDBEnvironment: Sendable {
   ///   changed. It must not write except through its transaction.
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws, unchanged. `StoreError`: `closed`; `notPermitted` if the environment is
-  ///   read-only; `conflict` if its files were moved, removed or replaced; `full`; `ioFailed`, even if `body` caught
-  ///   the error of a failed change. `CancellationError` if the task was cancelled before the transaction began.
+  ///   read-only; `conflict` if its files were moved, removed or replaced; `timedOut` if other writers held the lock for
+  ///   longer than the environment's `busyTimeout`; `full`; `ioFailed`, even if `body` caught the error of a failed change. `CancellationError` if the task was cancelled before the transaction began.
   public func write<Result: Sendable>(
     _ body: @escaping @Sendable (inout LMDBTransaction) throws -> Result
   ) async throws -> Result {
     let handle = handle
-    return try await handle.environment.writer.write(for: handle, during: .write) { pointer, changes in
+    return try await handle.write(during: .write) { pointer, changes in
       var transaction = LMDBTransaction(pointer: pointer, handle: handle, recording: changes)
       let result: Result
       do {

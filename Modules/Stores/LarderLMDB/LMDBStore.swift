@@ -70,14 +70,14 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       await UntypedDatabase(
         in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
       codec: codec)
-    if let contents { try await handle.environment.writer.label(handle, named: name, contents: contents) }
+    if let contents { try await label(name, contents: contents) }
   }
 
   /// Opens a store together with its environment.
   ///
   /// - Parameters:
   ///   - path: The path of the environment, a folder or a data file; see
-  ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:)``.
+  ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``.
   ///   - name: The name of the store. Defaults to `default`.
   ///   - codec: The codec that encodes and decodes values.
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
@@ -97,7 +97,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       await UntypedDatabase(
         in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
       codec: codec)
-    if let contents { try await handle.environment.writer.label(handle, named: name, contents: contents) }
+    if let contents { try await label(name, contents: contents) }
   }
 
   /// Creates a store from its open database.
@@ -114,6 +114,12 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     databaseName = StoreKey(database.name)
     recordedCodec = RecordedCodec(codec, ofStore: databaseName)
     ownEnvironment = database.ownEnvironment
+  }
+
+  private func label(_ name: String, contents: String) async throws {
+    try await handle.withWriter(during: .open) { [handle] in
+      try await $0.label(handle, named: name, contents: contents, turn: $1)
+    }
   }
 
   // MARK: Reading
@@ -215,7 +221,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       } else {
         try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
-    try await handle.environment.writer.write(for: handle, during: .apply) { [identifier] transaction, record in
+    try await handle.write(during: .apply) { [self, identifier] transaction, record in
       let hasWritten = try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
       try recordCodecName(in: transaction, during: .apply, noting: &record)
       record.append(changes, in: identifier, hasWritten: hasWritten)
@@ -231,8 +237,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    return try await handle.environment.writer.write(for: handle, during: .update) {
-      [identifier] transaction, record in
+    return try await handle.write(during: .update) { [self, identifier] transaction, record in
       let database = try changeableDatabase(in: transaction, during: .update)
       let (result, changes) = try update(keys, in: database, body)
       // LMDB commits a transaction without changes without writing anything.

@@ -4,8 +4,15 @@ internal import LarderFiles
 
 /// A provider that opens ``LMDBStore``s for `StoreRegistry`, for URLs such as `lmdb:users` and `lmdb:shop#orders`.
 public struct LMDBStoreProvider: StoreProvider {
+  private let busyTimeout: Duration?
+
   /// Creates the provider.
-  public init() {}
+  ///
+  /// - Parameter busyTimeout: The time that a write or the opening of a store waits for other writers; see
+  ///   ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``. Defaults to `nil`, for no limit.
+  public init(busyTimeout: Duration? = nil) {
+    self.busyTimeout = busyTimeout
+  }
 
   /// The scheme `lmdb`.
   public var scheme: String { "lmdb" }
@@ -31,7 +38,7 @@ public struct LMDBStoreProvider: StoreProvider {
     let location = try LMDBStoreProvider.location(of: url)
     let environment = try await LMDBEnvironment(
       path: location.path, durability: options.durability, access: options.access,
-      createsIfMissing: options.createsIfMissing)
+      createsIfMissing: options.createsIfMissing, busyTimeout: busyTimeout)
     return try await UntypedDatabase(
       in: environment, isOwned: true, name: location.name, createsIfMissing: options.createsIfMissing,
       newCodecName: newCodecName)

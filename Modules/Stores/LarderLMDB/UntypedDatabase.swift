@@ -38,8 +38,10 @@ struct UntypedDatabase: UntypedStore {
     handle = EnvironmentHandle(
       of: environment.handle.environment, dependingOn: environment.handle, name: fullName)
     let recorded: String?
-    (identifier, recorded) = try await handle.environment.writer.openDatabase(
-      for: handle, named: name, createsIfMissing: createsIfMissing, newCodecName: newCodecName)
+    (identifier, recorded) = try await handle.withWriter(during: .open) { [handle] in
+      try await $0.openDatabase(
+        for: handle, named: name, createsIfMissing: createsIfMissing, newCodecName: newCodecName, turn: $1)
+    }
     codecName = recorded ?? newCodecName ?? UntypedDatabase.defaultCodecName
     ownEnvironment = isOwned ? environment : nil
     guard recorded == nil, newCodecName == nil else {

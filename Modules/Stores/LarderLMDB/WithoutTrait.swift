@@ -37,7 +37,7 @@ public struct LMDBEnvironment {
   /// A placeholder: needs the trait `LMDB`.
   public init(
     path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
-    createsIfMissing: Bool = true
+    createsIfMissing: Bool = true, busyTimeout: Duration? = nil
   ) async throws {}
 }
 
@@ -45,6 +45,6 @@ public struct LMDBEnvironment {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStoreProvider {
   /// A placeholder: needs the trait `LMDB`.
-  public init() {}
+  public init(busyTimeout: Duration? = nil) {}
 }
 #endif

@@ -13,6 +13,9 @@ final class EnvironmentHandle: Sendable {
   /// The information of the owner, which is a store or the environment itself.
   let information: StoreInformation
 
+  /// The time that a call waits for its turn to write, or `nil` for no limit.
+  let busyTimeout: Duration?
+
   /// The observers of the owner, if it is a store.
   private let observers = StoreObservers()
 
@@ -26,9 +29,14 @@ final class EnvironmentHandle: Sendable {
   ///   - environment: The environment, which the environment table has already counted for a root handle.
   ///   - root: The handle that the new one depends on, or `nil` for a root handle.
   ///   - name: The name of the owner in error messages.
-  init(of environment: SharedEnvironment, dependingOn root: EnvironmentHandle? = nil, name: String) {
+  ///   - busyTimeout: The time that a call waits for its turn to write. Defaults to that of `root`, or to no limit.
+  init(
+    of environment: SharedEnvironment, dependingOn root: EnvironmentHandle? = nil, name: String,
+    busyTimeout: Duration? = nil
+  ) {
     self.environment = environment
     self.root = root
+    self.busyTimeout = busyTimeout ?? root?.busyTimeout
     information = StoreInformation(
       name: name, durability: Durability(environment.durability), sharing: .betweenProcesses,
       access: environment.access, maximumValueSize: SharedEnvironment.maximumValueSize)

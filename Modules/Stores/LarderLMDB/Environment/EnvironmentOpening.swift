@@ -18,6 +18,8 @@ struct EnvironmentConfiguration: Sendable {
   var durability = FileDurability.synced
   var access = StoreAccess.readWrite
   var createsIfMissing = true
+  /// The time that a call waits for its turn to write, or `nil` for no limit.
+  var busyTimeout: Duration?
   /// The initial size of the memory map in bytes, if the system accepts it.
   ///
   /// Reserved address space costs nothing until it is used, and a large map never has to grow.

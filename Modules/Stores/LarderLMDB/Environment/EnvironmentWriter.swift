@@ -35,20 +35,28 @@ actor EnvironmentWriter {
 
   /// Runs a closure in a write transaction and commits it.
   ///
-  /// - Parameter body: The closure, which also records its changes. It runs again if the memory map has to be enlarged.
+  /// - Parameters:
+  ///   - handle: The handle of the caller.
+  ///   - operation: The operation, for errors.
+  ///   - turn: The turn of a call with a time limit. Defaults to `nil`, for no limit.
+  ///   - body: The closure, which also records its changes. It runs again if the memory map has to be enlarged.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
-  ///   changed, if the task is cancelled before `body` begins.
+  ///   changed, if the task is cancelled or the call is given up before `body` begins.
   func write<Result: Sendable>(
-    for handle: EnvironmentHandle, during operation: StoreOperation,
+    for handle: EnvironmentHandle, during operation: StoreOperation, turn: WriteTurn? = nil,
     _ body: @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
   ) throws -> Result {
     try handle.checkOpen(for: operation)
     try handle.information.checkWritable(for: operation)
     try Task.checkCancellation()
+    try turn?.check()
     var hasBegun = false
     return try commit(for: handle, during: operation) { transaction, changes in
       // The task may have been cancelled while another process held the write lock.
-      if !hasBegun { try Task.checkCancellation() }
+      if !hasBegun {
+        try Task.checkCancellation()
+        try turn?.begin()
+      }
       hasBegun = true
       return try body(transaction, &changes)
     }
@@ -278,9 +286,10 @@ actor EnvironmentWriter {
   /// - Returns: The database, and the name of the codec in the store's record, or `nil` if it has none.
   /// - Throws: ``StoreError``.
   func openDatabase(
-    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool, newCodecName: String?
+    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool, newCodecName: String?, turn: WriteTurn?
   ) throws -> (identifier: MDB_dbi, codecName: String?) {
     try handle.checkOpen(for: .open)
+    try turn?.check()
     let catalog = StoreCatalog(store: handle.name)
     let environment = handle.environment
     let mayCreate = createsIfMissing && environment.access == .readWrite
@@ -296,6 +305,7 @@ actor EnvironmentWriter {
       let identifier: MDB_dbi
       if codecName == nil, mayCreate, found == nil || newCodecName != nil {
         (identifier, codecName) = try commit(for: handle, during: .open) { transaction, changes in
+          try turn?.begin()
           let created = try catalog.create(
             name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: transaction)
           if created.isNew { changes.noteWrite() }
@@ -303,6 +313,7 @@ actor EnvironmentWriter {
         }
       } else {
         identifier = try environment.readOnce { try catalog.identifier(of: name, in: $0) }
+        try turn?.begin()
       }
       handle.retainDatabase(named: StoreKey(name), identifier)
       return (identifier, codecName)
@@ -314,8 +325,9 @@ actor EnvironmentWriter {
   /// Compares a label with the one in a store's record, and records it there if there is none and the store may write.
   ///
   /// - Throws: ``StoreError``, with `invalidArgument` if the label is invalid and `versionMismatch` if it is another one.
-  func label(_ handle: EnvironmentHandle, named name: String, contents: String) throws {
+  func label(_ handle: EnvironmentHandle, named name: String, contents: String, turn: WriteTurn?) throws {
     try handle.checkOpen(for: .open)
+    try turn?.check()
     let catalog = StoreCatalog(store: handle.name)
     let environment = handle.environment
     do {
@@ -323,6 +335,7 @@ actor EnvironmentWriter {
       let isRecorded = try catalog.check(contents, against: found?.record)
       guard !isRecorded, found?.record != nil, environment.access == .readWrite else { return }
       try commit(for: handle, during: .open) { transaction, changes in
+        try turn?.begin()
         if try catalog.record(contents, of: name, in: transaction) { changes.noteWrite() }
       }
     } catch let error as LMDBError {

@@ -1,0 +1,136 @@
+#if LMDB
+import CLMDB
+import Larder
+
+/// The wait of a call for its turn to write, which ends at a deadline.
+///
+/// LMDB's lock cannot be limited. The thread that waits for it keeps waiting after its call has been given up, and then
+/// finds that there is nothing to do.
+final class WriteTurn: Sendable {
+  private enum Phase {
+    case waiting
+    case begun
+    case givenUp
+  }
+
+  /// The shortest time after which a call is given up.
+  ///
+  /// LMDB does not say whether its lock is free, and to take a free lock needs some time, too.
+  static let shortestTimeout = Duration.milliseconds(250)
+
+  private let phase = Locked(Phase.waiting)
+
+  /// Notes that the call has the write lock and is about to run.
+  ///
+  /// - Throws: `CancellationError` if the call was given up, so that nothing may be changed.
+  func begin() throws {
+    let hasBegun = phase.withLock { phase in
+      if phase == .waiting { phase = .begun }
+      return phase == .begun
+    }
+    if !hasBegun { throw CancellationError() }
+  }
+
+  /// Throws `CancellationError` if the call was given up.
+  func check() throws {
+    if phase.withLock({ $0 == .givenUp }) { throw CancellationError() }
+  }
+
+  /// Gives the call up unless it has begun.
+  ///
+  /// - Returns: Whether the call was given up, now or before.
+  func giveUp() -> Bool {
+    phase.withLock { phase in
+      if phase == .waiting { phase = .givenUp }
+      return phase == .givenUp
+    }
+  }
+
+  /// Runs a call, and gives it up if it has not begun within a time.
+  ///
+  /// - Parameters:
+  ///   - timeout: The time from now on, raised to ``shortestTimeout``.
+  ///   - body: The call, which must call ``begin()`` once it has the write lock and before it changes anything.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error of `body`; ``TimedOut``, or `CancellationError` if the task is cancelled, before the call has begun.
+  ///   Nothing is changed then.
+  static func run<Result: Sendable>(
+    within timeout: Duration, _ body: @escaping @Sendable (WriteTurn) async throws -> Result
+  ) async throws -> Result {
+    let turn = WriteTurn()
+    let caller = Locked<CheckedContinuation<Result, any Error>?>(nil)
+    let answer = { @Sendable (result: Swift.Result<Result, any Error>) in
+      let continuation = caller.withLock { caller in
+        defer { caller = nil }
+        return caller
+      }
+      continuation?.resume(with: result)
+    }
+    let cancel = { @Sendable in
+      if turn.giveUp() { answer(.failure(CancellationError())) }
+    }
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        caller.withLock { $0 = continuation }
+        if Task.isCancelled { return cancel() }
+        let timer = Task {
+          try await Task.sleep(for: max(timeout, shortestTimeout))
+          if turn.giveUp() { answer(.failure(TimedOut())) }
+        }
+        Task {
+          do {
+            let result = try await body(turn)
+            answer(.success(result))
+          } catch {
+            answer(.failure(error))
+          }
+          timer.cancel()
+        }
+      }
+    } onCancel: {
+      cancel()
+    }
+  }
+
+  /// The error of a call that was given up because its time has passed.
+  struct TimedOut: Error {}
+}
+
+extension EnvironmentHandle {
+  /// Runs a call of the environment's writer, for at most ``busyTimeout`` until it has begun.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - body: The call. It receives the writer, and its turn if there is a limit.
+  /// - Throws: The error of `body`. ``StoreError`` with `timedOut`, or `CancellationError` if there is a limit and the task is
+  ///   cancelled, with nothing changed.
+  func withWriter<Result: Sendable>(
+    during operation: StoreOperation,
+    _ body: @escaping @Sendable (_ writer: EnvironmentWriter, _ turn: WriteTurn?) async throws -> Result
+  ) async throws -> Result {
+    let writer = environment.writer
+    guard let busyTimeout else { return try await body(writer, nil) }
+    do {
+      return try await WriteTurn.run(within: busyTimeout) { try await body(writer, $0) }
+    } catch is WriteTurn.TimedOut {
+      throw StoreError(
+        .timedOut, during: operation, store: name,
+        message: "another writer held the lock of the environment for longer than \(busyTimeout); try again",
+        isRetryable: true)
+    }
+  }
+
+  /// Runs a closure in a write transaction and commits it; see ``EnvironmentWriter/write(for:during:turn:_:)``.
+  func write<Result: Sendable>(
+    during operation: StoreOperation,
+    _ body: @escaping @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
+  ) async throws -> Result {
+    guard busyTimeout != nil else {
+      return try await environment.writer.write(for: self, during: operation, turn: nil, body)
+    }
+    return try await withWriter(during: operation) { writer, turn in
+      try await writer.write(for: self, during: operation, turn: turn, body)
+    }
+  }
+}
+#endif
