@@ -87,6 +87,19 @@ import Testing
     #expect(!index.isDamaged && index.find("a") == .missing)
   }
 
+  @Test func possiblyOlderEntriesAreFoundOnRequest() {
+    var index = CompressedFileIndex()
+    for key: StoreKey in ["a", "b", "c"] { index.apply(.set(key, location(1))) }
+    index.apply(.set("d", .lost(in: 2)))
+    index.loseAll(before: 5)
+    index.apply(.set("b", location(7)))
+    #expect(index.possiblyOlderCount == 2 && index.lostCount == 3)
+    index.findPossiblyOlder()
+    #expect(index.find("a") == .found(location(1)) && index.find("b") == .found(location(7)))
+    #expect(index.find("d") == .lost(block: 2) && index.find("x") == .missing && index.lostCount == 1)
+    #expect(index.gap(in: .all) == nil && index.possiblyOlderCount == 0)
+  }
+
   @Test func manyGapsTakeNoLongerThanOne() {
     var index = CompressedFileIndex()
     index.loseAll(before: 5)

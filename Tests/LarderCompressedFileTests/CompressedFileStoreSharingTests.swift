@@ -50,6 +50,10 @@ import Testing
     ).typed(codec: .json(Int.self))
     #expect(reader.information.access == .readOnly)
     try await reader.close()
+    await expectStoreError(.invalidArgument) {
+      try await CompressedFileStoreProvider(findsPossiblyOlder: true).open(
+        StoreURL("compressed:\(path)"), options: StoreOptions(), newCodecName: nil)
+    }
   }
 
   // MARK: Files of other programs

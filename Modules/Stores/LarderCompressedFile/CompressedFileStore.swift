@@ -327,60 +327,6 @@ extension CompressedFileStore: MaintainableStore {
   }
 }
 
-/// A provider that opens ``CompressedFileStore``s for `StoreRegistry`, from URLs such as `compressed:users.gz`.
-public struct CompressedFileStoreProvider: StoreProvider {
-  /// Creates the provider.
-  public init() {}
-
-  /// The URL scheme `compressed`.
-  public var scheme: String { "compressed" }
-
-  /// A description of the stores, in one line.
-  public var summary: String { "one compressed file at a path, which zcat reads" }
-
-  /// The default codec of new stores, `json`.
-  public var codecName: String { "json" }
-
-  /// Opens the store at the path of a URL.
-  ///
-  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``CompressedFileStore``.
-  public func open(
-    _ url: StoreURL, options: StoreOptions, newCodecName: String?
-  ) async throws -> some UntypedStore {
-    try await UntypedCompressedFile(
-      StoreFileConfiguration(url, options), cacheSize: CompressedFileStore<Never>.defaultCacheSize,
-      newCodecName: newCodecName ?? codecName)
-  }
-}
-
-/// An open compressed file whose type of values is not chosen yet.
-struct UntypedCompressedFile: UntypedStore {
-  let contents = SharedContent(CompressedFileContent())
-  let writer: FileWriter<CompressedFile>
-  let codecName: String
-  let owner = FileOwner()
-
-  /// Opens the file; see ``CompressedFileStore``.
-  init(_ configuration: StoreFileConfiguration, cacheSize: Int, newCodecName: String) async throws {
-    let contents = contents
-    let isAbandoned = { @Sendable [weak owner] in owner == nil }
-    writer = try await FileWriter(label: "Larder.CompressedFileStore", configuration, content: contents) {
-      try CompressedFile.open(
-        configuration, contents: contents, cacheSize: cacheSize, newCodecName: newCodecName, isAbandoned: isAbandoned)
-    }
-    codecName = await writer.file.codecName
-  }
-
-  func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
-    AnyDataStore(try CompressedFileStore(self, codec: codec))
-  }
-}
-
-/// An object that exists while a store uses a file.
-///
-/// When it is deallocated, a running compaction is useless and stops.
-final class FileOwner: Sendable {}
-
 /// An error that reports a block of a compressed file whose bytes are not those that were written.
 ///
 /// ``CompressedFileStore`` throws it as the `StoreError.underlying` error of a `StoreError`.
@@ -393,6 +339,12 @@ public struct DamagedBlockError: UnreadableKeysError, Hashable {
   /// Keys and entries before `KeyRange.lowerBound` and from `KeyRange.upperBound` on are readable, unless another
   /// block is damaged.
   public let keys: KeyRange
+
+  /// Whether the changes in the block are unknown, so that they may have affected any key.
+  ///
+  /// Every entry that was written before the block is then lost, although its bytes are readable. To read it, open the store
+  /// with ``CompressedFileStoreProvider/init(findsPossiblyOlder:)``.
+  public let hasUnknownChanges: Bool
 }
 
 extension DamagedBlockError: CustomStringConvertible {

@@ -22,6 +22,6 @@ public struct CompressedFileStore<Value: Sendable> {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Compression\"])")
 public struct CompressedFileStoreProvider {
   /// Requires the trait `Compression` of the package Larder, which is off.
-  public init() {}
+  public init(findsPossiblyOlder: Bool = false) {}
 }
 #endif

@@ -131,7 +131,14 @@ extension CompressedFile {
     }
     var named: Set<Int64> = []
     var last: Block?
+    let unknownBlock = found.index.horizon
+    if unknownBlock > 0 {
+      // One finding, because thousands of entries can be older than the block.
+      named.insert(unknownBlock)
+      report(nil, unknownBlock, CompressedFile.messageOfUnknownChanges(olderCount: found.index.possiblyOlderCount))
+    }
     try found.index.entries.forEach { key, location in
+      if !location.isLost, location.block < unknownBlock { return }
       if case .lost(let block) = found.index.finding(of: location) {
         named.insert(block)
         report(key, block, "the block of the entry is damaged")
@@ -153,7 +160,7 @@ extension CompressedFile {
     index.entries.forEach { key, _ in
       if !found.index.entries.contains(key) { report(key, nil, "the entry is not on disk") }
     }
-    for gap in found.index.allGaps {
+    for gap in found.index.allGaps where unknownBlock == 0 || gap.block != unknownBlock {
       named.insert(gap.block)
       report(gap.range.lowerBound, gap.block, CompressedFile.message(of: gap))
     }
@@ -165,6 +172,13 @@ extension CompressedFile {
       report(nil, nil, "the file contains \(found.layout.foreignSize) bytes that no store has written")
     }
     return findings.sorted { ($0.key ?? "") < ($1.key ?? "") }
+  }
+
+  private static func messageOfUnknownChanges(olderCount: Int) -> String {
+    let entries = olderCount == 1 ? "1 entry" : "\(olderCount) entries"
+    return
+      "a part of the file is damaged, and its changes are unknown, so they may have replaced or removed \(entries) "
+      + "before it, and set other keys"
   }
 
   private static func message(of gap: CompressedFileIndex.Gap) -> String {

@@ -13,11 +13,12 @@ extension CompressedFile {
   ///   - contents: The content of the file as readers see it.
   ///   - cacheSize: The maximum size of the block cache, in bytes.
   ///   - newCodecName: The name of the codec of a new file.
+  ///   - findsPossiblyOlder: Whether entries are found that unknown changes may have replaced. Defaults to `false`.
   ///   - isAbandoned: A closure that returns whether no store uses the file any more. Defaults to never.
   /// - Throws: ``StoreError``.
   static func open(
     _ configuration: StoreFileConfiguration, contents: SharedContent<CompressedFileContent>, cacheSize: Int,
-    newCodecName: String, isAbandoned: @escaping @Sendable () -> Bool = { false }
+    newCodecName: String, findsPossiblyOlder: Bool = false, isAbandoned: @escaping @Sendable () -> Bool = { false }
   ) throws -> CompressedFile {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       var (path, lock, openedFiles) = try configuration.takeLock { path in
@@ -34,8 +35,9 @@ extension CompressedFile {
       let attributes = try file.attributes()
       try configuration.checkKind(attributes, of: path, isWritten: isWritten)
       openedFiles.note(attributes.identity, at: path, as: .data)
-      let found = try scan(
+      var found = try scan(
         file, of: path, size: attributes.size, configuration, inflaters, during: .open)
+      if findsPossiblyOlder { found.index.findPossiblyOlder() }
       let opened = CompressedFile(
         configuration: configuration, contents: contents, inflaters: inflaters, cacheSize: cacheSize,
         isAbandoned: isAbandoned, path: path, lock: lock, opened: openedFiles, codecName: found.codecName, file: file,

@@ -90,7 +90,8 @@ struct CompressedFile: Sendable {
   /// Shows an index and its file to readers.
   func show(_ index: CompressedFileIndex, of file: any OpenFile, in format: FileFormat) {
     let blocks = BlockReader(file, format, inflaters: inflaters, cacheSize: cacheSize)
-    contents.replace(CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name)))
+    contents.replace(
+      CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name, unknownBlock: index.horizon)))
   }
 
   /// Returns the lines of the keys of an update.

@@ -36,8 +36,8 @@ struct CompressedFileIndex: Sendable {
   /// The total size of the lines of all entries, in bytes.
   private(set) var liveTextSize: Int64 = 0
 
-  /// The offset before which every entry is lost, because unknown later changes may have overwritten it.
-  private var horizon: Int64 = 0
+  /// The offset before which every entry is lost, because unknown later changes may have overwritten it; 0 if there is none.
+  private(set) var horizon: Int64 = 0
 
   /// Whether any entry is lost.
   var isDamaged: Bool { lostCount > 0 || gaps.count > 0 }
@@ -132,6 +132,20 @@ struct CompressedFileIndex: Sendable {
     lostCount = entries.count
     gaps = SortedMap()
     _ = gaps.setValue(Gap(range: .all, block: block), forKey: "")
+  }
+
+  /// The number of entries that are lost only because unknown changes may have replaced or removed them.
+  var possiblyOlderCount: Int {
+    var count = 0
+    if horizon > 0 { entries.forEach { count += !$1.isLost && $1.block < horizon ? 1 : 0 } }
+    return count
+  }
+
+  /// Finds entries that unknown changes may have replaced or removed, as if there were no such changes.
+  mutating func findPossiblyOlder() {
+    for gap in allGaps where gap.block == horizon { _ = gaps.removeValue(forKey: gap.range.lowerBound) }
+    lostCount -= possiblyOlderCount
+    horizon = 0
   }
 
   /// Removes a range, whose content is known, from all gaps.

@@ -10,6 +10,9 @@ struct LineReader: Sendable {
   /// The name of the store, for errors.
   let store: String
 
+  /// The offset of the block whose changes are unknown, so that they may have affected any key; 0 if there is none.
+  let unknownBlock: Int64
+
   /// Reads the lines of some keys.
   ///
   /// Each block is read once, in file order.
@@ -100,7 +103,7 @@ struct LineReader: Sendable {
     StoreError(
       .corrupted, during: operation, store: store, key: keys.lowerBound,
       message: "the store's file is damaged at byte \(block); set the entry again, or restore it from a backup",
-      underlying: DamagedBlockError(block: block, keys: keys))
+      underlying: DamagedBlockError(block: block, keys: keys, hasUnknownChanges: block == unknownBlock && block > 0))
   }
 }
 
