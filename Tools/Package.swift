@@ -86,6 +86,7 @@ let package = Package(
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -8,7 +8,7 @@ import Testing
   private let users = BackupRotation(ofStoreAt: "/srv/users.json")
   private let now = Date(timeIntervalSince1970: 1_795_000_000)
 
-  /// Makes a backup at a time, and returns what is then in the folder.
+  /// Adds a backup, and returns its name and the names that are then in the folder.
   private func backUp(
     _ rotation: BackupRotation, into names: [String], at date: Date, keeping count: Int
   ) -> (new: String, names: [String]) {
@@ -27,7 +27,7 @@ import Testing
     #expect(long.newName(beside: [], at: now).utf8.count < 200)
   }
 
-  /// Whatever the clock says, the new backup stays, and so do the latest ones before it.
+  /// The new backup stays, and so do the latest ones before it, even if the clock jumps.
   @Test func theClockDoesNotMatter() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "theClockDoesNotMatter")
     print("LARDER_SEED=\(SeededGenerator.seedOfProcess)")

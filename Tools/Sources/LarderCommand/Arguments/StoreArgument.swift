@@ -34,7 +34,7 @@ extension SQLiteTableLayout: @retroactive ExpressibleByArgument {}
 struct OpeningOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "How long to wait while another program has the store open, such as 500ms or 1m. 0s does not wait.",
+      "How long to wait while another program uses the store, such as 500ms or 1m. 0s does not wait.",
       valueName: "time"))
   var wait = DurationArgument(.seconds(5))
   @Option(
@@ -82,12 +82,14 @@ struct OpeningOptions: ParsableArguments {
 struct StoreTarget: Sendable {
   /// The URL of the store.
   let url: String
-  /// How long to wait while another program has the store open.
+  /// How long opening the store, and each write, waits while another program uses the store.
   let timeout: Duration
   /// The keys of the store's values, as options name them; defaults to `nil`, for none.
   var encryption: EncryptionChoice?
   /// The table of a new SQLite store; `nil`, the default, for an ordinary one.
   var layout: SQLiteTableLayout?
+  /// Whether a compressed store also has the entries that unknown changes may have replaced; defaults to `false`.
+  var findsPossiblyOlder = false
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
 }

@@ -29,7 +29,7 @@ struct EncodedStore {
   ///   opening the store.
   init(_ target: StoreTarget, access: StoreAccess, decrypts: Bool = false) async throws {
     let url = try StoreURL(target.url)
-    let untyped = try await Stores.provider(for: url).open(
+    let untyped = try await Stores.provider(for: url, target).open(
       url, options: StoreOptions(createsIfMissing: false, access: access), newCodecName: nil)
     let name = untyped.codecName
     codecName = name

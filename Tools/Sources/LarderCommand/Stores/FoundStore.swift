@@ -33,7 +33,7 @@ struct FoundStore {
   ) async throws {
     (self.target, self.options) = (target, options)
     url = try StoreURL(target.url)
-    let provider = try Stores.provider(for: url, layout: target.layout)
+    let provider = try Stores.provider(for: url, target)
     let keys = try await target.encryption?.valueKeys()
     var newName = CodecName(codecName ?? provider.codecName)
     if keys != nil, options.createsIfMissing { newName = newName.withEncryption }

@@ -57,7 +57,7 @@ struct OpenedQueue {
           .usage, "\(url) is not a queue", advice: "Give the prefix of a queue in it, as in --prefix jobs/.")
       }
       codec = ValueCodecs().codec(named: (target.itemCodec ?? .json).rawValue)
-      let bytes = try await Stores.bytes(in: url, for: "a queue in a store", with: keys, options: options)
+      let bytes = try await Stores.bytes(in: target.store, for: "a queue in a store", options: options)
       try await Self.checkQueue(with: StoreKey(prefix), in: bytes, url, options)
       opened = try await Self.queue(in: bytes, prefix: StoreKey(prefix), codec: codec)
       deaths = opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }

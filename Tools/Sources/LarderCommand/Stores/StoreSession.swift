@@ -89,15 +89,14 @@ enum StoreSession {
   ///   - access: Whether the store may write to its files.
   ///   - body: Receives the store, and the output, which is flushed afterwards.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of
-  ///   ``Stores/bytes(in:for:with:options:)``.
+  ///   ``Stores/bytes(in:for:options:)``.
   static func runBytes(
     _ target: StoreTarget, for user: String, access: StoreAccess,
     _ body: (AnyDataStore<[UInt8]>, ByteOutput) async throws -> Void
   ) async throws {
     let options = StoreOptions(createsIfMissing: false, access: access)
     try await use(target) {
-      let keys = try await target.encryption?.valueKeys()
-      let bytes = try await Stores.bytes(in: try StoreURL(target.url), for: user, with: keys, options: options)
+      let bytes = try await Stores.bytes(in: target, for: user, options: options)
       return target.meter.map { AnyDataStore(bytes.metered(by: $0)) } ?? bytes
     } body: {
       try await body($0, $1)
@@ -232,10 +231,14 @@ enum StoreSession {
     } catch {
       errors.append(error)
     }
-    do {
-      try await close(opened)
-    } catch {
-      errors.append(error)
+    // After a timeout, closing could wait for the same lock, which another program may never release. The end of the process
+    // closes the store, and everything that was acknowledged is durable.
+    if !errors.contains(where: { ($0 as? StoreError)?.code == .timedOut }) {
+      do {
+        try await close(opened)
+      } catch {
+        errors.append(error)
+      }
     }
     if let error = errors.first(where: { ($0 as? BrokenOutput)?.isReaderGone != true }) ?? errors.first { throw error }
     guard let result else { throw ExitStatus.internalFailure }

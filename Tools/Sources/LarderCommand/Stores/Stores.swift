@@ -23,20 +23,30 @@ enum Stores {
   /// The provider of the stores that are queues.
   static let queueProvider = ReportingQueueProvider()
 
-  /// Returns the provider of a store.
+  /// Returns the provider of a store, with the options that only some kinds of store have.
   ///
   /// - Parameters:
   ///   - url: The URL of the store.
-  ///   - layout: The table of a new SQLite store; `nil`, the default, for an ordinary one.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown, or is not that of SQLite stores and a layout is given.
-  static func provider(for url: StoreURL, layout: SQLiteTableLayout? = nil) throws -> any StoreProvider {
-    if let layout {
-      let provider = SQLiteStoreProvider(layout: layout)
-      guard url.scheme == provider.scheme else {
-        throw CommandFailure(
-          .usage, "\(url) has no table", advice: "Omit --layout, which is for \(provider.scheme): stores.")
-      }
-      return provider
+  ///   - target: The options.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, or an option is not for stores of this scheme.
+  static func provider(for url: StoreURL, _ target: StoreTarget) throws -> any StoreProvider {
+    let compressed = CompressedFileStoreProvider(findsPossiblyOlder: target.findsPossiblyOlder)
+    let lmdb = LMDBStoreProvider(busyTimeout: target.timeout)
+    let sqlite = SQLiteStoreProvider(layout: target.layout ?? .ordinary, busyTimeout: target.timeout)
+    guard target.layout == nil || url.scheme == sqlite.scheme else {
+      throw CommandFailure(
+        .usage, "\(url) has no table", advice: "Omit --layout, which is for \(sqlite.scheme): stores.")
+    }
+    guard !target.findsPossiblyOlder || url.scheme == compressed.scheme else {
+      throw CommandFailure(
+        .usage, "\(url) has no entries that may be older",
+        advice: "Omit --possibly-older, which is for \(compressed.scheme): stores.")
+    }
+    switch url.scheme {
+    case compressed.scheme: return compressed
+    case lmdb.scheme: return lmdb
+    case sqlite.scheme: return sqlite
+    default: break
     }
     if let provider = registry.providers.first(where: { $0.scheme == url.scheme }) { return provider }
     let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
@@ -74,7 +84,8 @@ enum Stores {
       return Collection(
         prefix: "\(url.scheme):\(path)#", storeNames: environment.storeNames, close: environment.close)
     case SQLiteStoreProvider().scheme:
-      let database = try await SQLiteDatabase(path: path, access: access, createsIfMissing: false)
+      let database = try await SQLiteDatabase(
+        path: path, access: access, createsIfMissing: false, busyTimeout: target.timeout)
       return Collection(
         prefix: "\(url.scheme):\(path)#", storeNames: database.storeNames, close: database.close)
     default:
@@ -146,17 +157,18 @@ enum Stores {
   /// Opens a store of bytes, in which a queue or an HTTP cache has its entries.
   ///
   /// - Parameters:
-  ///   - url: The URL of the store.
+  ///   - target: The store.
   ///   - user: The kind of thing that is in the store, for errors, such as "a queue in a store".
-  ///   - keys: The keys of encrypted values; `nil` for none.
   ///   - options: The options for opening the store.
   /// - Throws: ``CommandFailure`` if the store has values of another kind, or is to be written without encryption although
   ///   there are keys; the errors of opening the store.
   static func bytes(
-    in url: StoreURL, for user: String, with keys: ValueKeys?, options: StoreOptions
+    in target: StoreTarget, for user: String, options: StoreOptions
   ) async throws -> AnyDataStore<[UInt8]> {
+    let url = try StoreURL(target.url)
+    let keys = try await target.encryption?.valueKeys()
     let newName = CodecName(RawCodec().name)
-    let untyped = try await provider(for: url).open(
+    let untyped = try await provider(for: url, target).open(
       url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
     let name = CodecName(untyped.codecName)
     guard let codec = try await codecs(for: name, of: url, with: keys).bytesCodec(named: untyped.codecName)

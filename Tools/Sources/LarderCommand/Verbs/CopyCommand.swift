@@ -78,7 +78,7 @@ struct CopyCommand: AsyncParsableCommand {
       if found.isLocked { throw found.missingKeys }
       return .json(try await OpenedStore(found))
     } _: { source, _ in
-      // Both before the destination is created. A copy that fails at once leaves no empty store.
+      // Both before the destination is created. A copy whose first batch fails leaves no empty store.
       if case .stored(let source) = source, try await !source.hasDictionaries(at: destination) {
         throw isLocked ? source.missingDictionaries : StoreCopy.NeedsConversion()
       }

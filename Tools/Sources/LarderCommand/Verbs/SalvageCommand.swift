@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderCompressedFile
 import LarderExpiry
 
 /// `larder salvage`.
@@ -13,6 +14,9 @@ struct SalvageCommand: AsyncParsableCommand {
       end; a missing bound is null. Exits with 2 if there are such lines. The new store must have no entries. Without \
       --key-ring, encrypted values are copied as they are stored.
 
+      If a block of a compressed: store is damaged and its changes are unknown, it may have replaced or removed any entry \
+      before it. Such entries are copied only with --possibly-older, and have a line {"key":...,"isPossiblyOlder":true}.
+
         larder salvage json:users.json json:rescued.json
         larder salvage compressed:users.gz compressed:rescued.gz
       """)
@@ -21,6 +25,8 @@ struct SalvageCommand: AsyncParsableCommand {
   var source: String
   @Argument(help: ArgumentHelp("The store to create, such as compressed:rescued.gz.", valueName: "target"))
   var target: String
+  @Flag(help: "Also copy entries that damage may have replaced by newer ones, or removed, and list their keys.")
+  var possiblyOlder = false
   @OptionGroup var access: AccessOption
   @OptionGroup var table: LayoutOption
   @OptionGroup var opening: OpeningOptions
@@ -31,10 +37,53 @@ struct SalvageCommand: AsyncParsableCommand {
         .usage, "\(source) cannot be salvaged into itself", advice: "Give a store that does not exist yet.")
     }
     var salvage = StoreSalvage()
-    let sourceTarget = opening.target(source)
+    var sourceTarget = opening.target(source)
     let newTarget = opening.target(target, sharingKeysOf: sourceTarget, layout: table.layout)
+    sourceTarget.findsPossiblyOlder = possiblyOlder
+    // Before anything is copied, because the option is not for all stores.
+    _ = try Stores.provider(for: StoreURL(source), sourceTarget)
+    sourceTarget.findsPossiblyOlder = false
+    let isLocked = try await move(from: sourceTarget, to: newTarget) { source, target, output in
+      guard try await target.storedCount(in: .all) == 0 else {
+        throw CommandFailure(
+          .usage, "\(self.target) already has entries",
+          advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
+      }
+      try await salvage.run(from: source, to: target) { keys, error in
+        try output.writeLine { EntryLine.append(keys, message: error.fullMessage, to: &$0) }
+      }
+      for (block, count) in salvage.possiblyOlder.sorted(by: { $0.key < $1.key }) {
+        let entries = count == 1 ? "1 entry" : "\(count) entries"
+        let message =
+          "the store's file is damaged at byte \(block), and the changes there are unknown; they may have replaced or "
+          + "removed \(entries) before it"
+        try output.writeLine {
+          EntryLine.append(
+            .all, message: possiblyOlder ? message : "\(message), which --possibly-older copies, too", to: &$0)
+        }
+      }
+    }
+    if possiblyOlder, !salvage.possiblyOlder.isEmpty {
+      sourceTarget.findsPossiblyOlder = true
+      _ = try await move(from: sourceTarget, to: newTarget) { source, target, output in
+        try await salvage.runForPossiblyOlder(from: source, to: target) { key in
+          try output.writeLine { EntryLine.append(key: key, [("isPossiblyOlder", "true")], to: &$0) }
+        }
+      }
+    }
+    Diagnostics.writeLine(salvage.summary + MovableStore.remark(isLocked: isLocked))
+    if salvage.unreadable > 0 { throw ExitStatus.damaged }
+  }
+
+  /// Opens both stores in the same form, and calls a closure.
+  ///
+  /// - Returns: Whether the values are encrypted, and the caller gave no keys.
+  private func move(
+    from source: StoreTarget, to new: StoreTarget,
+    _ body: (_ source: MovableStore, _ target: MovableStore, ByteOutput) async throws -> Void
+  ) async throws -> Bool {
     var isLocked = false
-    try await StoreSession.runMovable(sourceTarget, access: access.storeAccess) { found in
+    try await StoreSession.runMovable(source, access: access.storeAccess) { found in
       isLocked = found.isLocked
       return try await MovableStore(decodingIfPossible: found)
     } _: { source, output in
@@ -42,25 +91,17 @@ struct SalvageCommand: AsyncParsableCommand {
         throw source.missingDictionaries
       }
       try await StoreSession.runMovable(
-        newTarget, createsIfMissing: true, expires: source.expires, codecName: source.codecName
+        new, createsIfMissing: true, expires: source.expires, codecName: source.codecName
       ) { found in
         guard case .stored(let source) = source else { return .json(try await OpenedStore(found)) }
         let target = try await StoredStore(found)
         guard source.fits(target) else { throw found.missingKeys }
         return .stored(target)
       } _: { target, _ in
-        guard try await target.storedCount(in: .all) == 0 else {
-          throw CommandFailure(
-            .usage, "\(self.target) already has entries",
-            advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
-        }
-        try await salvage.run(from: source, to: target) { keys, error in
-          try output.writeLine { EntryLine.append(keys, message: error.fullMessage, to: &$0) }
-        }
+        try await body(source, target, output)
       }
     }
-    Diagnostics.writeLine(salvage.summary + MovableStore.remark(isLocked: isLocked))
-    if salvage.unreadable > 0 { throw ExitStatus.damaged }
+    return isLocked
   }
 }
 
@@ -75,49 +116,90 @@ struct StoreSalvage {
   /// The number of copied entries.
   private(set) var copied = 0
 
+  /// The number of copied entries that may be older than the latest ones.
+  private(set) var copiedOlder = 0
+
   /// The number of keys and ranges that could not be read.
+  ///
+  /// Unknown changes count as one range.
   private(set) var unreadable = 0
+
+  /// The offsets of damaged blocks whose changes are unknown, each with the number of entries that they may have replaced.
+  private(set) var possiblyOlder: [Int64: Int] = [:]
 
   /// Copies all readable entries.
   ///
   /// - Parameters:
   ///   - source: The damaged store.
   ///   - destination: The store to copy to, in the same form.
-  ///   - report: Receives each key that cannot be read, or a range if the keys are unknown, and the error.
-  /// - Throws: ``CommandFailure`` if only the values of one store expire; the errors of
-  ///   ``run(from:to:report:)-(DataStore<Value>,_,_)``.
+  ///   - report: Receives each key that cannot be read, or a range if the keys are unknown, and the error. Keys that unknown
+  ///     changes may have affected are only counted in ``possiblyOlder``.
+  /// - Throws: ``CommandFailure`` if only the values of one store expire; the errors of the destination and of `report`; the
+  ///   errors of the source, except for damage.
   mutating func run(
     from source: MovableStore, to destination: MovableStore, report: (KeyRange, StoreError) throws -> Void
   ) async throws {
-    switch (source, destination) {
-    case (.json(let source), .json(let destination)):
-      if let source = source.expiry {
-        try await run(from: source.base, to: try destination.expiring().base, report: report)
-      } else {
-        try await run(from: source.present, to: destination.present, report: report)
-      }
-    case (.stored(let source), .stored(let destination)):
-      switch (source.entries, destination.entries) {
-      case (.plain(let source), .plain(let destination)):
-        try await run(from: source, to: destination, report: report)
-      case (.expiring(let source), .expiring(let destination)):
-        try await run(from: source, to: destination, report: report)
+    try await run(StorePair(source, destination), note: { _ in }, report: report)
+  }
+
+  /// Copies the entries that a source has and the destination has not.
+  ///
+  /// - Parameters:
+  ///   - source: The damaged store, which finds entries that may be older.
+  ///   - destination: The store to copy to, with the entries that are certain.
+  ///   - note: Receives the key of each entry that was copied.
+  /// - Throws: As ``run(from:to:report:)``.
+  mutating func runForPossiblyOlder(
+    from source: MovableStore, to destination: MovableStore, note: (StoreKey) throws -> Void
+  ) async throws {
+    try await run(StorePair(source, destination), isForOlder: true, note: note, report: { _, _ in })
+  }
+
+  /// Two stores with values of the same type.
+  private enum StorePair {
+    case json(AnyDataStore<JSONText>, AnyDataStore<JSONText>)
+    case expiring(AnyDataStore<Expiring<JSONText>>, AnyDataStore<Expiring<JSONText>>)
+    case stored(AnyDataStore<[UInt8]>, AnyDataStore<[UInt8]>)
+    case storedExpiring(AnyDataStore<Expiring<[UInt8]>>, AnyDataStore<Expiring<[UInt8]>>)
+
+    init(_ source: MovableStore, _ destination: MovableStore) throws {
+      switch (source, destination) {
+      case (.json(let source), .json(let destination)):
+        if let source = source.expiry {
+          self = .expiring(source.base, try destination.expiring().base)
+        } else {
+          self = .json(source.present, destination.present)
+        }
+      case (.stored(let source), .stored(let destination)):
+        switch (source.entries, destination.entries) {
+        case (.plain(let source), .plain(let destination)): self = .stored(source, destination)
+        case (.expiring(let source), .expiring(let destination)): self = .storedExpiring(source, destination)
+        default: throw StoreCopy.NeedsConversion()
+        }
       default: throw StoreCopy.NeedsConversion()
       }
-    default: throw StoreCopy.NeedsConversion()
     }
   }
 
-  /// Copies all readable entries.
-  ///
-  /// - Parameters:
-  ///   - source: The damaged store.
-  ///   - destination: The store to copy to.
-  ///   - report: Receives each key that cannot be read, or a range if the keys are unknown, and the error.
-  /// - Throws: The errors of the destination and of `report`; the errors of the source, except for damage.
-  mutating func run<Value>(
-    from source: some DataStore<Value>, to destination: some DataStore<Value>,
+  private mutating func run(
+    _ pair: StorePair, isForOlder: Bool = false, note: (StoreKey) throws -> Void,
     report: (KeyRange, StoreError) throws -> Void
+  ) async throws {
+    switch pair {
+    case .json(let source, let target):
+      try await run(from: source, to: target, isForOlder: isForOlder, note: note, report: report)
+    case .expiring(let source, let target):
+      try await run(from: source, to: target, isForOlder: isForOlder, note: note, report: report)
+    case .stored(let source, let target):
+      try await run(from: source, to: target, isForOlder: isForOlder, note: note, report: report)
+    case .storedExpiring(let source, let target):
+      try await run(from: source, to: target, isForOlder: isForOlder, note: note, report: report)
+    }
+  }
+
+  private mutating func run<Value>(
+    from source: some DataStore<Value>, to destination: some DataStore<Value>, isForOlder: Bool,
+    note: (StoreKey) throws -> Void, report: (KeyRange, StoreError) throws -> Void
   ) async throws {
     var remaining: KeyRange? = .all
     var size = StoreSalvage.largestPage
@@ -131,18 +213,36 @@ struct StoreSalvage {
           continue
         }
         let lost = StoreSalvage.lostKeys(of: error, from: range)
-        try report(lost, error)
-        unreadable += 1
+        if !isForOlder { try count(lost, error, report: report) }
         remaining = lost.upperBound.map { $0... }
         continue
       }
-      if !page.isEmpty {
-        try await destination.apply(ChangeBatch(page.map { .set($0.key, $0.value) }))
+      var entries = page
+      if isForOlder {
+        let present = try await destination.values(forKeys: page.map(\.key)).map { $0 != nil }
+        entries = zip(page, present).filter { !$1 }.map(\.0)
       }
-      copied += page.count
+      if !entries.isEmpty {
+        try await destination.apply(ChangeBatch(entries.map { .set($0.key, $0.value) }))
+      }
+      if isForOlder { copiedOlder += entries.count } else { copied += entries.count }
+      for entry in entries { try note(entry.key) }
       remaining = page.count < size ? nil : page.last.map { range.after($0.key) }
       size = min(StoreSalvage.largestPage, size * 2)
     }
+  }
+
+  /// Counts and reports keys that cannot be read.
+  private mutating func count(
+    _ lost: KeyRange, _ error: StoreError, report: (KeyRange, StoreError) throws -> Void
+  ) throws {
+    guard let damage = error.underlying as? DamagedBlockError, damage.hasUnknownChanges else {
+      unreadable += 1
+      return try report(lost, error)
+    }
+    if possiblyOlder[damage.block] == nil { unreadable += 1 }
+    // A range has no known entry.
+    possiblyOlder[damage.block, default: 0] += lost == .only(lost.lowerBound) ? 1 : 0
   }
 
   /// Returns the keys at or after the beginning of a range that cannot be read according to an error.
@@ -161,6 +261,7 @@ struct StoreSalvage {
       case 1: "1 key or range could not be read"
       default: "\(unreadable) keys or ranges could not be read"
       }
-    return "copied \(EntryCount.text(copied)), \(lost)"
+    let older = copiedOlder == 0 ? "" : ", \(EntryCount.text(copiedOlder)) possibly older"
+    return "copied \(EntryCount.text(copied))\(older), \(lost)"
   }
 }
