@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderCompression
 import LarderExpiry
 
 /// `larder compact`.
@@ -31,8 +32,8 @@ struct BackupCommand: AsyncParsableCommand {
     abstract: "Back up a store, as it is at one moment, to a new path.",
     discussion: """
       The backup is a store of the same kind, and is complete and durable when the verb ends. It includes all other stores \
-      in the same file or folder, and the compression dictionaries beside it. The path must not exist. Processes that share the store, as with lmdb:, can continue to \
-      use it in the meantime.
+      in the same file or folder, and the compression dictionaries beside it. The path must not exist. Processes that share \
+      the store, as with lmdb:, can continue to use it in the meantime.
 
       With --keep, the path is a folder of backups. Their names consist of the name of the store, a digest of its path, a \
       number and the time in UTC, such as users.json-5f2b8c01d3aa-000017-20261121T063000Z. If there are more backups of \
@@ -88,7 +89,9 @@ private struct BackupFolder {
   /// - Throws: ``CommandFailure`` if the folder cannot be read or a backup cannot be removed.
   func removeSurplus(after name: String, keeping count: Int) throws {
     let names = try names()
-    for older in rotation.surplus(among: names, after: name, keeping: count) {
+    // A backup may have compression dictionaries beside it, which go first, so that none are left behind.
+    let surplus = rotation.surplus(among: names, after: name, keeping: count)
+    for older in surplus.flatMap({ [CompressionDictionaries.path(besideStoreAt: $0), $0] }) {
       do {
         try FileManager.default.removeItem(atPath: "\(path)/\(older)")
       } catch CocoaError.fileNoSuchFile {

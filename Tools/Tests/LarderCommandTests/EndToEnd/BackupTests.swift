@@ -166,6 +166,11 @@ import Testing
     let run = try await Tool.larder("restore", "lmdb:\(folder.file("copy"))", folder.file("again"))
     #expect(run.status == 0 && run.errors == "restored 20 entries\n")
     #expect(try await Tool.larder("get", "lmdb:\(folder.file("again"))", "3").output.contains("number 3"))
+    // A rotation removes them together with their backup.
+    let nightly = try createBackupFolder()
+    for _ in 0..<2 { #expect(try await Tool.larder("backup", "lmdb:\(path)", nightly, "--keep", "1") == .done()) }
+    let names = try FileManager.default.contentsOfDirectory(atPath: nightly).sorted()
+    #expect(names.count == 2 && names[1] == names[0] + ".dictionaries", "\(names)")
     // A backup of an earlier version has none.
     try FileManager.default.removeItem(atPath: folder.file("copy.dictionaries"))
     let failed = try await Tool.larder("restore", "lmdb:\(folder.file("copy"))", folder.file("third"))
