@@ -48,9 +48,21 @@ public struct SQLiteError: ValueFreeError, Hashable {
   init(code: Int32, on connection: OpaquePointer) {
     // SQLite notes the reason of these errors only.
     let hasReason = [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF)
+    // That of a failed commit is noted with the file of the log alone.
+    let logReason = code & 0xFF == SQLITE_IOERR ? SQLiteError.errorNumber(ofLogOf: connection) : 0
     self.init(
       code: code, message: String(cString: sqlite3_errmsg(connection)),
-      errorNumber: hasReason ? sqlite3_system_errno(connection) : 0)
+      errorNumber: logReason != 0 ? logReason : hasReason ? sqlite3_system_errno(connection) : 0)
+  }
+
+  /// Returns the system's reason for the last failure on the log of a connection, or 0.
+  private static func errorNumber(ofLogOf connection: OpaquePointer) -> Int32 {
+    var log: UnsafeMutablePointer<sqlite3_file>?
+    guard sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK,
+      let log, let control = log.pointee.pMethods?.pointee.xFileControl
+    else { return 0 }
+    var errorNumber: Int32 = 0
+    return control(log, SQLITE_FCNTL_LAST_ERRNO, &errorNumber) == SQLITE_OK ? errorNumber : 0
   }
 
   /// `SQLITE_CONSTRAINT_TRIGGER`, which Swift does not import.

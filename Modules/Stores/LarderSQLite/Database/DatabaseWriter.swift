@@ -177,7 +177,7 @@ actor DatabaseWriter {
     }
   }
 
-  /// Runs a closure that changes nothing, and converts an SQLite error to a store error.
+  /// Runs a closure that changes no entries, and converts errors of SQLite and of the file system to store errors.
   ///
   /// - Throws: `LockIsTaken` if another connection has a lock; ``StoreError``; the error that `body` throws.
   func attempting<Result>(
@@ -189,6 +189,8 @@ actor DatabaseWriter {
     } catch let error as SQLiteError {
       let failure = failed(error, for: handle, operation, message, isWrite: isWrite)
       throw error.isBusy ? LockIsTaken(error: failure) : failure
+    } catch let error as FileError {
+      throw StoreError(error, during: operation, store: handle.name, message: "the log cannot be examined")
     }
   }
 
@@ -210,12 +212,8 @@ actor DatabaseWriter {
   func connection(for handle: DatabaseHandle, _ operation: StoreOperation) throws -> SQLiteConnection {
     // One whose transaction could not be ended is replaced.
     if let connection, !connection.isInTransaction { return connection }
-    do {
-      return try attempting(for: handle, operation, "the database cannot be opened") {
-        try connect(to: handle.database, store: handle.name)
-      }
-    } catch let error as FileError {
-      throw StoreError(error, during: operation, store: handle.name, message: "the log cannot be examined")
+    return try attempting(for: handle, operation, "the database cannot be opened") {
+      try connect(to: handle.database, store: handle.name)
     }
   }
 
