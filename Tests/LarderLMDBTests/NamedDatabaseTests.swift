@@ -23,6 +23,46 @@ import Testing
     try await environment.close()
   }
 
+  @Test func aStoreIsRemovedWithItsDatabaseAndRecord() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"))
+    let store = try await LMDBStore<Int>(in: environment, name: "s", codec: .json())
+    let neighbour = try await LMDBStore<Int>(in: environment, name: "n", codec: .json())
+    try await store.apply(ChangeBatch((0..<1000).map { .set(StoreKey(integer: $0), $0) }))
+    try await neighbour.setValue(1, forKey: "a")
+    await expectStoreError(.locked) { try await environment.removeStore("s") }
+    try await store.close()
+    try await environment.removeStore("s")
+    for name in ["s", "missing"] { await expectStoreError(.notFound) { try await environment.removeStore(name) } }
+    await expectStoreError(.unsupported) { try await environment.removeStore("larder") }
+    #expect(try await environment.storeNames() == ["n"])
+    // The name is free for another type, and the handle for another database.
+    let others = try await LMDBStore<[UInt8]>(in: environment, name: "o", codec: .raw)
+    let again = try await LMDBStore<[UInt8]>(in: environment, name: "s", codec: .raw)
+    try await again.setValue([1], forKey: "a")
+    #expect(try again.count(in: .all) == 1 && neighbour.value(forKey: "a") == 1)
+    #expect(try others.count(in: .all) == 0)
+    #expect(try await neighbour.verify().findings == [])
+    try await environment.close()
+  }
+
+  @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
+  func aStoreThatAnotherProgramRemovesIsAnError() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("environment")
+    let environment = try await LMDBEnvironment(path: path)
+    let store = try await LMDBStore<Int>(in: environment, name: "s", codec: .json())
+    try await store.setValue(1, forKey: "a")
+    _ = try ForeignTool.lines(
+      ofPython: """
+        env = lmdb.open(argv[1], max_dbs=8)
+        with env.begin(write=True) as transaction: transaction.drop(env.open_db(b's', transaction))
+        """, path)
+    #expect(throws: StoreError.self) { try store.value(forKey: "a") }
+    await #expect(throws: StoreError.self) { try await store.setValue(2, forKey: "a") }
+    try await environment.close()
+  }
+
   @Test func asManyStoresAsHandlesCanBeOpen() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)

@@ -137,6 +137,19 @@ public final class LMDBEnvironment: Sendable {
     try await handle.environment.writer.storeNames(for: handle)
   }
 
+  /// Removes a store with all its entries: its named database, and its record.
+  ///
+  /// Another process that has the store open finds it removed with its next call.
+  ///
+  /// - Parameter name: The name of the store.
+  /// - Throws: `StoreError`: `notFound`; `locked` if this process has the store open; `unsupported` if another program has
+  ///   created the named database, so that it has no record; `notPermitted` if the environment is read-only; `conflict` if
+  ///   the files were moved, removed or replaced; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is removed if
+  ///   an error is thrown, except with the outcome `unknown`.
+  public func removeStore(_ name: String) async throws {
+    try await handle.environment.writer.removeDatabase(for: handle, named: name)
+  }
+
   /// Returns statistics about the environment.
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.

@@ -322,6 +322,26 @@ actor EnvironmentWriter {
     }
   }
 
+  /// Removes the named database and the record of a store; see ``LMDBEnvironment/removeStore(_:)``.
+  ///
+  /// - Throws: ``StoreError``; `CancellationError`.
+  func removeDatabase(for handle: EnvironmentHandle, named name: String) throws {
+    let operation = StoreOperation(rawValue: "removeStore")
+    let (environment, catalog) = (handle.environment, StoreCatalog(store: handle.name, operation: operation))
+    try environment.withWriteLock { () throws in
+      guard environment.closeDatabase(named: StoreKey(name)) else {
+        throw StoreError(
+          .locked, during: operation, store: handle.name,
+          message: "this process has the store \(name) open; close it first")
+      }
+      try environment.makeRoomForDatabase(named: StoreKey(name))
+    }
+    try write(for: handle, during: operation) { transaction, changes in
+      try catalog.remove(name, in: transaction)
+      changes.noteWrite()
+    }
+  }
+
   /// Compares a label with the one in a store's record, and records it there if there is none and the store may write.
   ///
   /// - Throws: ``StoreError``, with `invalidArgument` if the label is invalid and `versionMismatch` if it is another one.

@@ -334,6 +334,17 @@ final class SharedEnvironment: Sendable {
     }
   }
 
+  /// Closes a named database if no store has it open.
+  ///
+  /// The write lock must be held.
+  ///
+  /// - Returns: Whether the database is closed.
+  func closeDatabase(named name: StoreKey) -> Bool {
+    guard databases.withLock({ $0[name]?.storeCount ?? 0 }) == 0 else { return false }
+    readers.exclusively { closeUnusedDatabases() }
+    return true
+  }
+
   /// Increments the number of stores that have a named database open.
   ///
   /// - Parameters:

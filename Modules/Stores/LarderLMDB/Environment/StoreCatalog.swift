@@ -79,6 +79,27 @@ struct StoreCatalog {
     return (identifier, codecName, true)
   }
 
+  /// Removes the named database of a store and its record.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store, which this process must not have open.
+  ///   - transaction: A transaction that writes.
+  /// - Throws: ``StoreError``: `notFound`; `unsupported` if there is no record; `LMDBError`.
+  func remove(_ name: String, in transaction: OpaquePointer) throws {
+    guard let found = try find(name, in: transaction) else {
+      throw StoreError(.notFound, during: operation, store: store, message: "the environment has no store \(name)")
+    }
+    guard found.record != nil, let records = try records(in: transaction) else {
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message:
+          "the named database \(name) has no record of Larder, because another program has created it; remove it "
+          + "with that program")
+    }
+    try LMDBError.check(mdb_drop(transaction, found.identifier, 1))
+    _ = try records.removeValue(forKey: StoreKey(name))
+  }
+
   /// Returns the bytes of the record of a store, or `nil` if it has none.
   ///
   /// - Throws: ``StoreError``; `LMDBError`.
