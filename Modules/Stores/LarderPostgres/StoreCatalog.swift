@@ -40,7 +40,7 @@ struct StoreCatalog: Sendable {
       return "the name of a store has 1 to \(maximumNameLength) bytes, not \(length); PostgreSQL cuts longer names"
     }
     if name.utf8.contains(0) { return "the name of a store cannot contain NUL" }
-    if name.hasPrefix("larder_") { return "names that begin with larder_ are reserved" }
+    if name.utf8.starts(with: "larder_".utf8) { return "names that begin with larder_ are reserved" }
     return nil
   }
 
