@@ -13,7 +13,7 @@ public struct WriteBehindRetryPolicy: Sendable, Hashable {
 
   /// The number of retries after which operations that need the base no longer wait for the pending changes.
   ///
-  /// Scans, counts, updates, range removals and maintenance then throw the error of the base.
+  /// Scans, counts, updates, range removals, `synchronize()` and maintenance then throw the error of the base.
   public let readRetries: Int
 
   /// The age at which a change whose retry has failed is given up, or `nil` to retry without a limit.
@@ -28,8 +28,8 @@ public struct WriteBehindRetryPolicy: Sendable, Hashable {
   ///   - firstDelay: The delay before the first retry. Each further delay is twice as long. Defaults to 10
   ///     milliseconds, and is at least one millisecond.
   ///   - maximumDelay: The maximum delay. Defaults to one second, and is at least one millisecond.
-  ///   - readRetries: The number of retries after which scans, counts, updates, range removals and maintenance no
-  ///     longer wait for the pending changes, and throw the error of the base. Defaults to 8, which takes about three
+  ///   - readRetries: The number of retries after which scans, counts, updates, range removals, `synchronize()` and
+  ///     maintenance no longer wait for the pending changes, and throw the error of the base. Defaults to 8, which takes about three
   ///     seconds with the default delays.
   ///   - maximumAge: The age at which a change whose retry has failed is given up. Defaults to `nil`, for no limit.
   ///   - closingTime: The time that `close()` waits for changes to be written before it hands them over. Defaults to

@@ -165,12 +165,12 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 
   /// Writes all accepted changes and ensures that they are durable.
   ///
-  /// During an outage of the base, the method waits.
+  /// The method ignores cancellation. During an outage it throws the error of the base after some retries, and the changes
+  /// stay pending.
   ///
-  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``; the errors of the base;
-  ///   `CancellationError` if the task is cancelled, after which the changes stay pending.
+  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``; the errors of the base.
   public func synchronize() async throws {
-    try await waitForFlush(isPatient: true, during: .synchronize)
+    try await waitForFlush(isCancellable: false, during: .synchronize)
     try await base.synchronize()
     try throwFirstError()
   }
@@ -212,10 +212,12 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///   - scope: The scope. Defaults to `all`.
   ///   - isPatient: Whether to wait as long as the base is down, rather than throw its error after some retries.
   ///     Defaults to `false`.
+  ///   - isCancellable: Whether to end if the task is cancelled. Defaults to `true`.
   ///   - operation: The operation that waits.
   /// - Throws: `StoreError` with `closed`, or the error of the changes; `CancellationError` if the task is cancelled.
   func waitForFlush(
-    of scope: ChangeScope = .all, isPatient: Bool = false, during operation: StoreOperation
+    of scope: ChangeScope = .all, isPatient: Bool = false, isCancellable: Bool = true,
+    during operation: StoreOperation
   ) async throws {
     let call = PendingCall()
     let number: UInt64
@@ -228,6 +230,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     let result = await withTaskCancellationHandler {
       await call.wait()
     } onCancel: {
+      guard isCancellable else { return }
       queue.withLock { $0.leaveDrain(number) }?.end(.finished(CancellationError()))
     }
     if case .finished(let error?) = result { throw error }
