@@ -183,6 +183,26 @@ import Testing
     #expect(try await larder("stat", moved).output.firstMatch(of: /expired entries +1\n/) != nil)
   }
 
+  @Test func keysOfABackupAreAddedBack() async throws {
+    let url = StoreKind.json.url(in: folder)
+    let first = try await createRing()
+    let backup = "file:\(folder.path)/backup.json"
+    #expect(try await larder("set", url, "ada", "1") == .done())
+    try FileManager.default.copyItem(atPath: folder.file("keys.json"), toPath: folder.file("backup.json"))
+    #expect(try await Tool.larder("keyring", "rotate", ring).status == 0)
+    #expect(try await Tool.larder("keyring", "remove", ring, first, "--no-stores") == .done())
+    #expect(try await larder("get", url, "ada").failed(77, "which the key ring does not have"))
+    #expect(try await Tool.larder("keyring", "add", ring, backup) == .done("\(first)\n"))
+    #expect(try await Tool.larder("keyring", "add", ring, backup) == .done())
+    #expect(try await larder("get", url, "ada") == .done("1\n"))
+    // A container mounts a ring that others can read.
+    try FileManager.default.setAttributes([.posixPermissions: 0o444], ofItemAtPath: folder.file("backup.json"))
+    #expect(try await Tool.larder("keyring", "list", backup).failed(77, "mounted secret"))
+    let secret = "mounted-secret:\(folder.path)/backup.json"
+    #expect(try await Tool.larder("keyring", "list", secret).output.contains(first))
+    #expect(try await Tool.larder("keyring", "rotate", secret).failed(64, "cannot be changed"))
+  }
+
   @Test func encryptingAgainKeepsVersionsAndDeadlines() async throws {
     let url = "json:\(folder.path)/sessions.json"
     _ = try await createRing()
@@ -234,6 +254,9 @@ import Testing
     #expect(set == .done())
     let get = try await ToolRun.run(Tool.path, ["get", url, "a", "--password-file", wrong] + options)
     #expect(get.failed(77, "password"), "\(get)")
+    // An editor of another system has saved the password.
+    let crlf = try folder.write("correct horse\r\n", to: "crlf")
+    #expect(try await ToolRun.run(Tool.path, ["get", url, "a", "--password-file", crlf] + options) == .done("1\n"))
     // There is no terminal to ask.
     let asked = try await Tool.shell(
       "setsid \"$1\" get \"$2\" a --key-ring \"$3\" --purpose users", Tool.path, url, place)
