@@ -4,8 +4,9 @@
 public protocol FlushableStore<Value>: DataStore {
   /// Waits until the base has received every write that was accepted before the call.
   ///
-  /// The method ignores cancellation. It makes nothing more durable than a write to the base does. To flush and make
-  /// everything durable, call ``DataStore/synchronize()``.
+  /// If the task is cancelled, a store that cannot write now may throw `CancellationError`. The writes then stay accepted.
+  /// The method makes nothing more durable than a write to the base does. To flush and make everything durable, call
+  /// ``DataStore/synchronize()``.
   ///
   /// - Throws: The ``StoreError`` of the first write that failed and was discarded.
   func flush() async throws
