@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTesting
-import Synchronization
 
 /// A store that adds one fault, or none, to a correct store.
 final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleValue? {

@@ -25,4 +25,10 @@ public final class Access: Sendable {
     defer { value.withLock { $0 = 0 } }
     return try await body()
   }
+
+  /// Returns the number.
+  @inline(never)
+  public func read() -> Int {
+    value.withLock { $0 }
+  }
 }

@@ -5,10 +5,15 @@ import StaleThread
 
 final class Threads: SerialExecutor {
   private let queue = DispatchQueue(label: "Threads")
+  private let access = Access()
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    queue.async {
+      // A thread that has taken no lock yet has not cached its identifier, and so could not be confused with another.
+      _ = self.access.read()
+      job.runSynchronously(on: self.asUnownedSerialExecutor())
+    }
   }
 }
 

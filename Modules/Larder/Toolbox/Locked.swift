@@ -2,7 +2,7 @@ public import Synchronization
 
 /// A value that one thread at a time can use, behind a lock.
 ///
-/// Use it in place of the standard library's `Mutex`, which it wraps, in stores, decorators and programs:
+/// Use it in place of the standard library's `Mutex` in stores, decorators and programs, in a constant:
 ///
 /// ```swift
 /// final class HitCounter: Sendable {

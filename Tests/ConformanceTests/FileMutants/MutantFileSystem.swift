@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderFiles
-import Synchronization
 
 /// A file system that adds one fault to another file system.
 struct MutantFileSystem: FileSystem {

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 

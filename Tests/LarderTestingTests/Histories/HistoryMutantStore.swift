@@ -1,5 +1,4 @@
 import Larder
-import Synchronization
 
 /// A store of integers with one rare fault.
 final class HistoryMutantStore: DataStore {

@@ -20,7 +20,7 @@ struct DecodingHandle: BitwiseCopyable {
 extension DecodingHandle: Decoder {
   var codingPath: [any CodingKey] { state.path(to: self) }
 
-  /// Empty once the value of this decoder is finished, because another thread may use its state by then.
+  /// Empty once the value of this decoder is finished, because its state may be that of another value by then.
   var userInfo: [CodingUserInfoKey: Any] { state.isLevel(self) ? state.reader?.pointee.userInfo ?? [:] : [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {

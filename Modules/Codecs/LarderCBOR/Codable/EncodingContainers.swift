@@ -43,7 +43,7 @@ struct EncodingHandle: BitwiseCopyable {
 extension EncodingHandle: Encoder {
   var codingPath: [any CodingKey] { state.path(to: self) }
 
-  /// Empty once the value of this encoder is finished, because another thread may use its state by then.
+  /// Empty once the value of this encoder is finished, because its state may be that of another value by then.
   var userInfo: [CodingUserInfoKey: Any] { state.isLevel(self) ? state.writer?.pointee.userInfo ?? [:] : [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
