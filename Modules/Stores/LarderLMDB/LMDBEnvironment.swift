@@ -139,7 +139,7 @@ public final class LMDBEnvironment: Sendable {
 
   /// Removes a store with all its entries: its named database, and its record.
   ///
-  /// Another process that has the store open finds it removed with its next call.
+  /// Another process that has the store open finds no entries any more, and its writes throw `conflict`.
   ///
   /// - Parameter name: The name of the store.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the store open; `unsupported` if another program has
