@@ -171,7 +171,7 @@ import Testing
 
     try FileManager.default.removeItem(atPath: file)
     let missing = try await Tool.larder("get", url, "user:10")
-    #expect(missing.failed(65, "the value was compressed with the dictionary"))
+    #expect(missing.failed(65, "is missing (\(file))"))
     try "not a file of dictionaries".write(toFile: file, atomically: true, encoding: .utf8)
     #expect(try await Tool.larder("get", url, "user:10").failed(65, "not a dictionary file"))
     // Without compressed values, the dictionaries are not needed.

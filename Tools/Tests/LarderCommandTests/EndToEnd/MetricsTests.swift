@@ -23,7 +23,7 @@ import Testing
     ("clear", [], ["apply 1"]), ("list", [], ["entries 1"]), ("count", [], ["count 1"]), ("export", [], ["entries 1"]),
     ("import", ["-"], ["apply 1"]), ("stat", ["--json"], ["statistics 1"]), ("verify", [], ["verify 1"]),
     ("compact", [], ["compact 1"]), ("backup", ["copy.json"], ["backup 1"]),
-    ("bench", ["--entries", "1", "--json"], []), ("purge", [], []), ("copy", ["json:copy.json"], ["entries 1"]),
+    ("bench", ["--entries", "1", "--json"], []), ("purge", [], []), ("copy", ["json:copy.json"], ["entries 2"]),
     ("salvage", ["json:rescued.json"], ["entries 1"]), ("sample", [], ["keys 1"]),
     ("restore", ["restored.json"], ["backup 1"]),
   ]
