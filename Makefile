@@ -77,6 +77,7 @@ test-thread: set-up ## Run the tests with the thread sanitizer, which detects da
 soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS to choose.
 	@Scripts/set-up soak
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
+	find .build/release/ -path '*/Larder*.build/*.o' -not -path '*Tests.build/*' -print0 | xargs -0 Scripts/scan-stale-threads
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
 	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|CompactionTests|LongValueTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|ParserFuzzTests|ResponseRecordTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests'
@@ -158,7 +159,6 @@ bench-ratios: set-up-bench ## Measure only the ratios, in one table, and draw th
 	  status=$$?; $(if $(ONLY),,Scripts/draw-charts;) exit $$status
 
 # Callgrind, which counts them, does not exist for macOS on Apple processors.
-# The program links all modules, without the option with which tests see internal declarations, so their code is that of users.
 instructions: set-up-bench ## Count the instructions of twelve hot paths, and compare them; ARGUMENTS=--record for new counts.
 	swift build --package-path Benchmarks --configuration release --product InstructionCounts
 	@find "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/" -path '*.build/*.o' -print0 | \

@@ -11,9 +11,7 @@ let package = Package(
     // By name, so that the folder of the repository can have any name.
     .package(
       name: "Larder", path: "..",
-      traits: [
-        "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ServiceLifecycle",
-      ]),
+      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -77,14 +75,7 @@ let package = Package(
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
-      ]
-        // The program does not use these. It is the one in which the machine code of all modules is searched.
-        + [
-          "LarderBatching", "LarderBounded", "LarderCompressedFile", "LarderCompression", "LarderCrypto", "LarderFiles",
-          "LarderGRDB", "LarderHTTPCache", "LarderHTTPClient", "LarderIndexes", "LarderKeychain", "LarderMirror",
-          "LarderObservation", "LarderPostgres", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderTesting",
-          "LarderWorker",
-        ].map { .product(name: $0, package: "Larder") }),
+      ]),
     .target(name: "CallgrindRequests"),
     .target(name: "PeakMemory"),
     .target(
