@@ -57,12 +57,12 @@ public final class SQLiteDatabase: Sendable {
   ///     was moved into the file. Defaults to 16 MiB.
   ///   - prepare: A closure that prepares each new connection: it registers the functions and collations that triggers,
   ///     indexes and columns of the application need, or sets pragmas such as `cache_size`. Defaults to none. Connections
-  ///     are opened at any time and on any thread. What the database itself sets, such as `synchronous` and
-  ///     `foreign_keys`, is set afterwards.
+  ///     are opened at any time and on any thread. The database sets its own pragmas afterwards, such as `synchronous` and
+  ///     `foreign_keys`.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the database open with a different durability or
-  ///   access; `unrecognizedFormat` if the file is no SQLite database, or has 0 bytes; `corrupted`; `unsupported` if the file has several
-  ///   hard links, or if the SQLite library is older than 3.37; `conflict` if the file was replaced while it was being
-  ///   opened; `timedOut`; `notPermitted`; `full`; `ioFailed`. `CancellationError` if the task is cancelled while it waits.
+  ///   access; `unrecognizedFormat` if the file is no SQLite database, or has 0 bytes; `corrupted`; `unsupported` if the
+  ///   file has several hard links, or if the SQLite library is older than 3.37; `conflict` if the file was replaced while
+  ///   it was being opened; `timedOut`; `notPermitted`; `full`; `ioFailed`. `CancellationError` if the task is cancelled while it waits.
   ///   The error that `prepare` throws.
   public init(
     path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
