@@ -60,6 +60,54 @@ import Testing
     #expect(base.updateCount - before <= 3)
   }
 
+  /// The calls of two consumers of one group, each performed by itself.
+  enum Call: CaseIterable {
+    case acknowledge, release, remove, removeLeased, replace, enqueue, receive, enqueueAndReceive
+
+    func perform(on queue: StoreQueue<HookedStore, Int>, _ leased: DeliveryReceipt) async throws {
+      switch self {
+      case .acknowledge: _ = try await queue.acknowledge([leased])
+      case .release: _ = try await queue.release([leased], after: .zero)
+      case .remove: try await queue.removeValue(forKey: "2")
+      case .removeLeased: try await queue.removeValue(forKey: "1")
+      case .replace: try await queue.setValue(5, forKey: "2")
+      case .enqueue: try await queue.enqueue(4, group: "g")
+      case .receive: _ = try await queue.release(queue.receive(max: 3, lease: .seconds(60)).map(\.receipt), after: .zero)
+      case .enqueueAndReceive:
+        try await Call.enqueue.perform(on: queue, leased)
+        try await Call.receive.perform(on: queue, leased)
+      }
+    }
+  }
+
+  /// Each read of a call may see the group before or after another call, so each interleaving is tried.
+  @Test(arguments: Call.allCases, [false, true])
+  func noItemOfAGroupIsForgottenBetweenTwoReads(_ call: Call, areParked: Bool) async throws {
+    for other in Call.allCases {
+      var number = 0
+      var isInterrupted = true
+      while isInterrupted {
+        number += 1
+        let base = HookedStore()
+        let queue = try await StoreQueue(
+          base, prefix: "q/", codec: .cbor(Int.self), configuration: StoreQueueConfiguration(maximumDeliveries: nil),
+          clock: clock, now: { [clock] in clock.date })
+        try await queue.enqueue(1, id: "1", group: "g")
+        let leased = try #require(try await queue.receive(lease: .seconds(60)).first)
+        try await queue.enqueue((2...3).map { QueueInput($0, id: StoreKey("\($0)"), group: "g") })
+        if areParked { #expect(try await queue.receive(lease: .seconds(60)).isEmpty) }
+        base.setBeforeRead(number: number) { try await other.perform(on: queue, leased.receipt) }
+        try await call.perform(on: queue, leased.receipt)
+        isInterrupted = !base.clearBeforeRead()
+        _ = try await queue.acknowledge([leased.receipt])
+        while let delivery = try await queue.receive(lease: .seconds(60)).first {
+          try await queue.acknowledge(delivery.receipt)
+        }
+        #expect(try await queue.counts() == QueueCounts(), "\(other) before read \(number) of \(call)")
+      }
+    }
+  }
+
   @Test func theFirstItemOfAGroupComesFirstWhateverItsPriority() async throws {
     let queue = try await open()
     try await queue.enqueue(
@@ -172,12 +220,14 @@ private final class Flag: Sendable {
 }
 
 /// An observable store whose operations a test can intercept.
-private final class HookedStore: ForwardingDecorator, ObservableStore {
+final class HookedStore: ForwardingDecorator, ObservableStore {
   typealias Value = [UInt8]
 
   private struct State {
     var beforeKeys: (@Sendable (KeyRange, Int) throws -> Void)?
     var beforeUpdate: (@Sendable () async throws -> Void)?
+    var beforeRead: (@Sendable () async throws -> Void)?
+    var readsBeforeHook = 0
     var unreadable: StoreKey?
     var updates = 0
     var cancelledUpdate: Int?
@@ -198,6 +248,31 @@ private final class HookedStore: ForwardingDecorator, ObservableStore {
     state.withLock { $0.beforeUpdate = hook }
   }
 
+  /// - Parameters:
+  ///   - number: The number of the read, counted from now.
+  ///   - hook: A closure that is called once, before the read.
+  func setBeforeRead(number: Int, _ hook: @escaping @Sendable () async throws -> Void) {
+    state.withLock { ($0.beforeRead, $0.readsBeforeHook) = (hook, number) }
+  }
+
+  /// Returns whether there was a hook that has not been called.
+  func clearBeforeRead() -> Bool {
+    state.withLock { state in
+      defer { state.beforeRead = nil }
+      return state.beforeRead != nil
+    }
+  }
+
+  private func noteRead() async throws {
+    let hook = state.withLock { state in
+      state.readsBeforeHook -= 1
+      guard state.readsBeforeHook == 0 else { return (@Sendable () async throws -> Void)?.none }
+      defer { state.beforeRead = nil }
+      return state.beforeRead
+    }
+    try await hook?()
+  }
+
   func setUnreadable(_ key: StoreKey?) { state.withLock { $0.unreadable = key } }
 
   /// Cancels the task of an update after it, counted from now.
@@ -205,6 +280,7 @@ private final class HookedStore: ForwardingDecorator, ObservableStore {
 
   func values(forKeys keys: [StoreKey]) async throws -> [[UInt8]?] {
     try Task.checkCancellation()
+    try await noteRead()
     if let key = state.withLock({ $0.unreadable }), keys.contains(key) {
       throw StoreError(.corrupted, during: .values, key: key, message: "the value is damaged")
     }
@@ -220,6 +296,7 @@ private final class HookedStore: ForwardingDecorator, ObservableStore {
         throw error
       }
     }
+    try await noteRead()
     return try await base.keys(in: range, limit: limit, order: order)
   }
 

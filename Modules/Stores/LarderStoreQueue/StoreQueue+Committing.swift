@@ -17,15 +17,27 @@ extension StoreQueue {
   /// Adds to a plan what its changes mean for the other items of their groups.
   func finishGroups(_ plan: inout QueuePlan, _ operation: StoreOperation) async throws {
     for (group, touched) in plan.touchedGroups {
-      let members = try await callingBase(operation) {
-        try await base.keys(in: layout.members(group), limit: touched.removed.count + 1, order: .ascending)
-      }
-      let first = members.lazy.compactMap { self.layout.sequence(of: $0) }.first { !touched.removed.contains($0) }
-      var keys = [layout.groupKey(group)]
-      if let first { keys.append(layout.stateKey(first)) }
-      plan.read(try await read(keys, operation))
+      let first = try await readFirst(of: group, except: touched.removed, &plan, operation)
       plan.finish(group, first: first)
     }
+  }
+
+  /// Reads the record of a group, and then the state of its first item, apart from some items.
+  ///
+  /// A base has no snapshot of its keys and its values together. The record is read first, because each change of the group
+  /// replaces it, so that the plan is stale if the items that are found afterwards are not those of this record.
+  ///
+  /// - Returns: The sequence number of the item, or `nil` if the group has no other item.
+  func readFirst(
+    of group: StoreKey, except removed: Set<UInt128> = [], _ plan: inout QueuePlan, _ operation: StoreOperation
+  ) async throws -> UInt128? {
+    plan.read(try await read([layout.groupKey(group)], operation))
+    let members = try await callingBase(operation) {
+      try await base.keys(in: layout.members(group), limit: removed.count + 1, order: .ascending)
+    }
+    let first = members.lazy.compactMap { self.layout.sequence(of: $0) }.first { !removed.contains($0) }
+    if let first { plan.read(try await read([layout.stateKey(first)], operation)) }
+    return first
   }
 
   /// Performs plans in one update of the base, each only if it is still current.

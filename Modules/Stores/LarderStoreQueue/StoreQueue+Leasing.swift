@@ -112,7 +112,8 @@ extension StoreQueue {
             found.otherCount += 1
             continue
           }
-          let leasable = try await leasableItem(of: group, &plan)
+          let first = try await readFirst(of: group, &plan, .receive)
+          let leasable = plan.leasedItem(of: group) == nil ? first : nil
           guard leasable == entry.sequence else {
             plan.park(entry.sequence, item)
             found.parked[group] = (found.others.count, leasable)
@@ -135,15 +136,5 @@ extension StoreQueue {
     plan.read([stateKey: nil, readyKey: []])
     plan.set(nil, forKey: readyKey)
     return plan
-  }
-
-  /// Returns the first item of a group, or `nil` if an item of the group is leased.
-  private func leasableItem(of group: StoreKey, _ plan: inout QueuePlan) async throws -> UInt128? {
-    let first = try await callingBase(.receive) {
-      try await base.keys(in: layout.members(group), limit: 1, order: .ascending)
-    }.first.flatMap { layout.sequence(of: $0) }
-    // The state of the first item, because others wait for it.
-    plan.read(try await read([layout.groupKey(group)] + [first].compactMap { $0.map(layout.stateKey) }, .receive))
-    return plan.leasedItem(of: group) == nil ? first : nil
   }
 }
