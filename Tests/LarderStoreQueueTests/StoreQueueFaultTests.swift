@@ -21,9 +21,9 @@ import Testing
       clock: clock, now: wall ?? { clock.date })
   }
 
-  /// Yields to other tasks until a condition holds, or so often that it would have come to hold.
-  private func yield(until isDone: () -> Bool = { false }) async {
-    for _ in 0..<2000 where !isDone() { await Task.yield() }
+  /// Yields to other tasks so often that a consumer waits afterwards.
+  private func yield() async {
+    for _ in 0..<2000 { await Task.yield() }
   }
 
   /// Expects that a consumer that waits gets an item after an action.
@@ -43,7 +43,9 @@ import Testing
       }
       await yield()
       try await action()
-      await yield { isDelivered.isSet }
+      // Other threads have a part in the delivery, so it takes any number of turns.
+      let end = ContinuousClock.now + .seconds(60)
+      while !isDelivered.isSet, ContinuousClock.now < end { await Task.yield() }
       #expect(isDelivered.isSet, sourceLocation: place)
       group.cancelAll()
       try await group.waitForAll()
@@ -72,7 +74,9 @@ import Testing
       case .removeLeased: try await queue.removeValue(forKey: "1")
       case .replace: try await queue.setValue(5, forKey: "2")
       case .enqueue: try await queue.enqueue(4, group: "g")
-      case .receive: _ = try await queue.release(queue.receive(max: 3, lease: .seconds(60)).map(\.receipt), after: .zero)
+      case .receive:
+        let receipts = try await queue.receive(max: 3, lease: .seconds(60)).map(\.receipt)
+        _ = try await queue.release(receipts, after: .zero)
       case .enqueueAndReceive:
         try await Call.enqueue.perform(on: queue, leased)
         try await Call.receive.perform(on: queue, leased)
@@ -174,11 +178,11 @@ import Testing
     let queue = try await open()
     try await queue.enqueue(1)
     try await queue.withNext(lease: .seconds(30), extending: true) { _ in
-      await yield { clock.sleeperCount == 1 }
+      try await clock.waitForSleepers(1)
       base.setBeforeUpdate { throw StoreError(.timedOut, during: .update, message: "the network is slow") }
       for _ in 0..<5 {
         clock.advance(by: .seconds(10))
-        await yield { clock.sleeperCount == 1 }
+        try await clock.waitForSleepers(1)
       }
     }
     #expect(try await queue.count() == 0)

@@ -19,9 +19,9 @@ import Testing
       now: { clock.date })
   }
 
-  /// Yields to other tasks until a condition holds, or so often that it would have come to hold.
-  private func yield(until isDone: () -> Bool = { false }) async {
-    for _ in 0..<2000 where !isDone() { await Task.yield() }
+  /// Yields to other tasks so often that anything that goes on would have come to its end.
+  private func yield() async {
+    for _ in 0..<2000 { await Task.yield() }
   }
 
   @Test func itemsThatHaveWaitedForASlotDoNotStartTogether() async throws {
@@ -42,13 +42,11 @@ import Testing
     rateClock.advance(by: .seconds(90))
     await yield()
     gate.advance(by: .seconds(1))
-    for count in 2...3 {
-      await yield { worker.statistics.processed == count }
-      await yield { rateClock.sleeperCount == 1 }
-      rateClock.advance(by: .seconds(30))
-      await yield()
-      rateClock.advance(by: .seconds(30))
-    }
+    while worker.statistics.processed < 2 { await Task.yield() }
+    try await rateClock.waitForSleepers(1)
+    rateClock.advance(by: .seconds(30))
+    await yield()
+    rateClock.advance(by: .seconds(30))
     while worker.statistics.processed < 3 { await Task.yield() }
     worker.shutDown()
     try await result
@@ -65,7 +63,7 @@ import Testing
       rateLimit: RateLimit(10, per: .seconds(60)), clock: rateClock)
     async let result: Void = worker.run()
     for _ in 0..<20 where worker.statistics.processed < 20 {
-      await yield { rateClock.sleeperCount == 1 || worker.statistics.processed == 20 }
+      while rateClock.sleeperCount == 0, worker.statistics.processed < 20 { await Task.yield() }
       rateClock.advance(by: .seconds(6))
       await yield()
     }
