@@ -56,7 +56,10 @@ set-up-build:
 
 # The proofs that use modules of the root follow it directly, because the nested packages compile them with other options.
 test: set-up ## Run every test, including those of the nested packages, and verify the promises to dependants.
-	LARDER_ROUNDS=4 LARDER_PYTHON="$$(Scripts/set-up-python)" Scripts/run-tests $(TRAITS)
+	LARDER_ROUNDS=4 LARDER_PYTHON="$$(Scripts/set-up-python)" LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
+	  Scripts/run-tests $(TRAITS)
+	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LARDER_ROUNDS=2 LARDER_LMDB_1="$$folder" \
+	  LD_LIBRARY_PATH="$$folder" Scripts/run-tests $(TRAITS) --filter 'LarderLMDBTests|LMDBStoreConformance'
 	Scripts/prove-no-stale-threads
 	Scripts/prove-no-escape
 	Scripts/prove-warnings

@@ -1,5 +1,6 @@
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderLMDB
@@ -25,21 +26,24 @@ import Testing
     #expect(header.pageSize == DataFileImage.pageSize)
     #expect(header.lastPage < UInt64(image.bytes.count / DataFileImage.pageSize))
     #expect(header.roots.count == 2)
-    let transactions: [UInt64] = [image.integer(at: 144), image.integer(at: 144 + DataFileImage.secondMeta)]
+    let transactions: [UInt64] = [
+      image.integer(at: DataFileImage.field(128)),
+      image.integer(at: DataFileImage.field(128) + DataFileImage.secondMeta),
+    ]
     #expect(header.transaction == transactions.max())
   }
 
   @Test func theNewerMetaPageCounts() async throws {
     var image = try await DataFileImage.filled()
     for (offset, transaction) in [(0, 70 as UInt64), (DataFileImage.secondMeta, 80)] {
-      image.set(transaction, at: offset + 144)
-      image.set(transaction + 1000, at: offset + 136)
+      image.set(transaction, at: offset + DataFileImage.field(128))
+      image.set(transaction + 1000, at: offset + DataFileImage.field(120))
     }
     #expect(try header(of: image.bytes).lastPage == 1080)
-    image.set(90 as UInt64, at: 144)
+    image.set(90 as UInt64, at: DataFileImage.field(128))
     #expect(try header(of: image.bytes).lastPage == 1070)
     // Of two meta pages of the same transaction, LMDB uses the first.
-    image.set(80 as UInt64, at: 144)
+    image.set(80 as UInt64, at: DataFileImage.field(128))
     #expect(try header(of: image.bytes).lastPage == 1070)
   }
 
@@ -55,21 +59,41 @@ import Testing
     #expect(refusal(of: Array("a text".utf8)) == .unrecognizedFormat)
     #expect(refusal(of: Array(repeating: 0x20, count: 9000)) == .unrecognizedFormat)
     #expect(refusal(of: Array(repeating: 0, count: 9000)) == .unrecognizedFormat)
-    #expect(damaged { $0.setInBothMetas(DataFileHeader.magic.byteSwapped, at: 16) } == .unsupported)
-    #expect(damaged { $0.bytes.removeSubrange(0..<4) } == .unsupported)
-    #expect(damaged { $0.set(2 as UInt32, at: 20) } == .versionMismatch)
-    #expect(damaged { $0.set(999 as UInt32, at: 20 + DataFileImage.secondMeta) } == .versionMismatch)
-    #expect(damaged { $0.set(0 as UInt32, at: 16 + DataFileImage.secondMeta) } == .unrecognizedFormat)
-    #expect(damaged { $0.set(0 as UInt32, at: 40) } == .corrupted)
-    #expect(damaged { $0.set(4095 as UInt32, at: 40) } == .corrupted)
-    #expect(damaged { $0.set(UInt32.max, at: 40) } == .corrupted)
-    #expect(damaged { $0.setInBothMetas(UInt64.max - 1, at: 136) } == .corrupted)
-    #expect(damaged { $0.setInBothMetas(DataFileHeader.maximumPageCount, at: 136) } == .corrupted)
-    for count in 16..<(DataFileImage.secondMeta + 152) {
+    #expect(damaged { $0.setInBothMetas(DataFileHeader.magic.byteSwapped, at: DataFileImage.field(0)) } == .unsupported)
+    #expect(damaged { $0.bytes.removeSubrange(0..<DataFileImage.field(0) - 12) } == .unsupported)
+    #expect(damaged { $0.set(2 as UInt32, at: DataFileImage.field(4)) } == .versionMismatch)
+    #expect(
+      damaged { $0.set(999 as UInt32, at: DataFileImage.field(4) + DataFileImage.secondMeta) } == .versionMismatch)
+    #expect(
+      damaged { $0.set(0 as UInt32, at: DataFileImage.field(0) + DataFileImage.secondMeta) } == .unrecognizedFormat)
+    #expect(damaged { $0.set(0 as UInt32, at: DataFileImage.field(24)) } == .corrupted)
+    #expect(damaged { $0.set(4095 as UInt32, at: DataFileImage.field(24)) } == .corrupted)
+    #expect(damaged { $0.set(UInt32.max, at: DataFileImage.field(24)) } == .corrupted)
+    #expect(damaged { $0.setInBothMetas(UInt64.max - 1, at: DataFileImage.field(120)) } == .corrupted)
+    #expect(damaged { $0.setInBothMetas(DataFileHeader.maximumPageCount, at: DataFileImage.field(120)) } == .corrupted)
+    for count in DataFileImage.field(0)..<(DataFileImage.secondMeta + DataFileImage.field(136)) {
       #expect(
         [.corrupted, .unrecognizedFormat].contains(refusal(of: Array(image.bytes.prefix(count)))), "\(count) bytes")
     }
-    #expect(refusal(of: Array(image.bytes.prefix(DataFileImage.secondMeta + 152))) == nil)
+    #expect(refusal(of: Array(image.bytes.prefix(DataFileImage.secondMeta + DataFileImage.field(136)))) == nil)
+  }
+
+  /// The library would report that it is no file of LMDB.
+  @Test(arguments: [DataFileFormat.version1, .version3]) func aFileOfTheOtherLibraryIsRefused(
+    _ readable: DataFileFormat
+  )
+    async throws
+  {
+    let image = try await DataFileImage.filled()
+    guard readable != .linked else {
+      #expect(try DataFileHeader(image.bytes, store: "store", readable: readable).format == readable)
+      return
+    }
+    let error = expectStoreError(.versionMismatch) {
+      try DataFileHeader(image.bytes, store: "store", readable: readable)
+    }
+    #expect(error?.message.contains("one of LMDB \(DataFileFormat.linked.library)") == true)
+    #expect(error?.message.contains("runs with LMDB \(readable.library)") == true)
   }
 
   @Test func arbitraryBytesAreRefusedOrRead() async throws {

@@ -1,7 +1,8 @@
 import Foundation
 import Larder
-import LarderLMDB
 import TestSupport
+
+@testable import LarderLMDB
 
 /// The bytes of an LMDB data file, which tests can damage.
 struct DataFileImage {
@@ -10,6 +11,9 @@ struct DataFileImage {
   static let pageSize = 4096
   /// The offset of the second meta page.
   static let secondMeta = pageSize
+
+  /// Returns the offset of a field of the first meta page, whose header has not the same size in all formats.
+  static func field(_ offset: Int) -> Int { DataFileFormat.linked.pageHeaderSize + offset }
 
   /// Creates the data file of an environment with two stores, several levels deep, with values on overflow pages.
   static func filled() async throws -> DataFileImage {

@@ -29,12 +29,13 @@ import Testing
     var image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes, store: "store")
     // Moves the last used page beyond the end of the file, so that the roots are examined.
-    image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
+    image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: DataFileImage.field(120))
     #expect(try roots(of: image.bytes).firstMissing() == nil)
     let main = Int(header.roots[1]) * DataFileImage.pageSize
-    let place: UInt16 = image.integer(at: main + 16)
-    let keySize: UInt16 = image.integer(at: main + Int(place) + 6)
-    let root = main + Int(place) + 8 + Int(keySize) + 40
+    let offset: UInt16 = image.integer(at: main + header.format.pageHeaderSize)
+    let place = main + Int(offset) + header.format.nodeBase
+    let keySize: UInt16 = image.integer(at: place + 6)
+    let root = place + 8 + header.format.data(afterKeyOf: Int(keySize)) + 40
     image.set(UInt64(image.bytes.count / DataFileImage.pageSize) + 1, at: root)
     #expect(try roots(of: image.bytes).firstMissing() == UInt64(image.bytes.count / DataFileImage.pageSize) + 1)
   }
@@ -42,7 +43,7 @@ import Testing
   @Test func anotherPageInPlaceOfARootIsDamage() async throws {
     var image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes, store: "store")
-    image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
+    image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: DataFileImage.field(120))
     image.set(header.roots[1] + 1, at: Int(header.roots[1]) * DataFileImage.pageSize)
     #expect(try roots(of: image.bytes).firstMissing() == header.roots[1])
   }

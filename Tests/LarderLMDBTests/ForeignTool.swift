@@ -1,20 +1,35 @@
+import Foundation
 import TestSupport
+
+@testable import LarderLMDB
 
 /// Programs that access LMDB files and share at most the C library with Larder.
 enum ForeignTool {
   /// The reason why LMDB's own commands cannot run, or `nil` if they can.
   static let commandObstacle: String? = {
     let missing = ["mdb_stat", "mdb_dump", "mdb_load"].filter { !runs([$0, "-V"]) }
-    return missing.isEmpty ? nil : "missing: \(missing.joined(separator: ", ")) (Debian's lmdb-utils, Homebrew's lmdb)"
+    guard missing.isEmpty else {
+      return "missing: \(missing.joined(separator: ", ")) (Debian's lmdb-utils, Homebrew's lmdb)"
+    }
+    // Those of Debian have the library inside.
+    let version = (try? CommandRun(["mdb_stat", "-V"]).output) ?? ""
+    return version.contains("LMDB \(DataFileFormat.linked.library)") ? nil : "the commands are those of \(version)"
   }()
 
   /// The first Python with the module `lmdb`.
-  private static let python: String? = ["/usr/bin/python3", "python3", "/opt/homebrew/bin/python3"]
+  static let python: String? = ["/usr/bin/python3", "python3", "/opt/homebrew/bin/python3"]
     .first { runs([$0, "-c", "import lmdb"]) }
 
   /// The reason why Python cannot be used, or `nil` if it can.
   static let pythonObstacle: String? =
     python == nil ? "no python3 here has the module lmdb (Debian's python3-lmdb)" : nil
+
+  /// The folder with LMDB 1.0, from `Scripts/set-up-lmdb`.
+  static let otherLibrary = ProcessInfo.processInfo.environment["LARDER_LMDB_1"].flatMap { $0.isEmpty ? nil : $0 }
+
+  /// The reason why Python cannot be run with the major version of LMDB that this process does not have, or `nil`.
+  static let otherLibraryObstacle: String? =
+    pythonObstacle ?? (otherLibrary == nil ? "LARDER_LMDB_1 names no folder with LMDB 1.0" : nil)
 
   private static func runs(_ command: [String]) -> Bool {
     do {

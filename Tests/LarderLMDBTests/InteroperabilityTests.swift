@@ -1,9 +1,10 @@
 import Foundation
 import Larder
-import LarderLMDB
 import LarderTesting
-import Testing
 import TestSupport
+import Testing
+
+@testable import LarderLMDB
 
 /// Files that Larder writes and LMDB's own commands and Python read, and the reverse.
 @Suite struct InteroperabilityTests {
@@ -252,7 +253,8 @@ import TestSupport
       }
       #expect(error?.description.contains(name) == true)
     }
-    for name in ["plain", "forty-eight"] {
+    // In LMDB 1.0, the keys of named databases end with a zero byte, so that they can have the names of other keys.
+    for name in DataFileFormat.linked == .version1 ? ["plain", "forty-eight"] : [] {
       await expectStoreError(.unsupported) { try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw) }
     }
     await expectStoreError(.notFound) {
@@ -327,8 +329,13 @@ import TestSupport
           transaction.drop(database)
         """, path)
     for _ in 0..<3 {
-      #expect(try store.value(forKey: StoreKey(integer: 3)) == nil)
-      #expect(try store.keys(in: .all, limit: 3, order: .ascending) == [])
+      if DataFileFormat.linked == .version1 {
+        #expect(try store.value(forKey: StoreKey(integer: 3)) == nil)
+        #expect(try store.keys(in: .all, limit: 3, order: .ascending) == [])
+      } else {
+        expectStoreError(.conflict) { try store.value(forKey: StoreKey(integer: 3)) }
+        expectStoreError(.conflict) { try store.keys(in: .all, limit: 3, order: .ascending) }
+      }
       // LMDB itself would terminate the process here.
       await expectStoreError(.conflict) { try await store.setValue([2], forKey: "k") }
       await expectStoreError(.conflict) { try await store.removeAll() }

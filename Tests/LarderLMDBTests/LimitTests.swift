@@ -51,7 +51,7 @@ import Testing
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
     let size = try #require(store.information.maximumValueSize)
-    let pageCount = (DataFileHeader.pageHeaderSize + size + pageSize - 1) / pageSize
+    let pageCount = (DataFileFormat.linked.pageHeaderSize + size + pageSize - 1) / pageSize
     #expect(pageCount * pageSize <= 0x7FFF_FFFF & ~(pageSize - 1))
     try await store.close()
   }

@@ -44,18 +44,18 @@ import Testing
     let image = try await DataFileImage.filled()
     var other = image
     for meta in [0, DataFileImage.secondMeta] {
-      other.set((0xBEEF_C0DE as UInt32).byteSwapped, at: meta + 16)
-      other.set((1 as UInt32).byteSwapped, at: meta + 20)
+      other.set((0xBEEF_C0DE as UInt32).byteSwapped, at: meta + DataFileImage.field(0))
+      other.set((1 as UInt32).byteSwapped, at: meta + DataFileImage.field(4))
     }
     try await expectRefused(other.bytes, .unsupported, saying: "different byte order")
     other = image
-    other.setInBothMetas(999 as UInt32, at: 20)
+    other.setInBothMetas(999 as UInt32, at: DataFileImage.field(4))
     try await expectRefused(other.bytes, .versionMismatch, saying: "version 999")
     other = image
-    other.bytes.removeSubrange(0..<4)
+    other.bytes.removeSubrange(0..<DataFileImage.field(0) - 12)
     try await expectRefused(other.bytes, .unsupported, saying: "32-bit")
     other = image
-    other.setInBothMetas(77 as UInt32, at: 40)
+    other.setInBothMetas(77 as UInt32, at: DataFileImage.field(24))
     try await expectRefused(other.bytes, .corrupted, saying: "contradict")
   }
 

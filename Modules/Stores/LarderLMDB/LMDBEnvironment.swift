@@ -22,7 +22,7 @@ import LarderFiles
 /// ## Files
 ///
 /// An environment is either a folder with `data.mdb` and `lock.mdb`, or a single data file with a lock file beside it.
-/// Both use LMDB's own format (version 0.9), which `mdb_stat`, `mdb_dump` and every binding of LMDB read. New files
+/// Both use LMDB's own format, which `mdb_stat`, `mdb_dump` and every binding of the same major version of LMDB read. New files
 /// have permissions 0600. LMDB keeps no page checksums; <doc:UsingLMDBStore#Limitations> explains the consequences.
 ///
 /// ## Sharing
@@ -40,6 +40,16 @@ public final class LMDBEnvironment: Sendable {
 
   /// The name of the environment in error messages: the last component of its path.
   public var name: String { handle.name }
+
+  /// The version of the LMDB library that this process has loaded, such as "0.9.24".
+  ///
+  /// It need not be the one that the program was built with. LMDB 0.9 and LMDB 1.0 cannot read each other's files; see
+  /// <doc:UsingLMDBStore#Versions-of-LMDB>.
+  public static var libraryVersion: String {
+    var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
+    mdb_version(&major, &minor, &patch)
+    return "\(major).\(minor).\(patch)"
+  }
 
   /// Opens an environment.
   ///

@@ -17,6 +17,9 @@ public struct LMDBError: ValueFreeError, Hashable {
     self.code = code
   }
 
+  /// The code of LMDB 1.0 for an incomplete write (`MDB_SHORT_WRITE`), which the header of LMDB 0.9 lacks.
+  static let shortWrite: Int32 = -30772
+
   /// Throws an error unless the code of a call means success.
   ///
   /// - Parameter code: The code that the library returned.
@@ -51,6 +54,8 @@ extension LMDBError {
     case MDB_MAP_FULL, MDB_DBS_FULL, MDB_READERS_FULL, MDB_TXN_FULL: .full
     case MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_CURSOR_FULL, MDB_PAGE_FULL: .corrupted
     case MDB_INVALID: .unrecognizedFormat
+    // LMDB 1.0 notices that another program has removed a named database.
+    case MDB_BAD_DBI: .conflict
     case MDB_VERSION_MISMATCH: .versionMismatch
     case MDB_INCOMPATIBLE: .unsupported
     default: systemError.code(during: operation)

@@ -25,7 +25,7 @@ extension LMDBStore {
   ///   LMDB would follow its former pages; `versionMismatch` if another program has recorded another codec.
   func changeableDatabase(in transaction: OpaquePointer, during operation: StoreOperation) throws -> RawDatabase {
     let main = RawDatabase(transaction: transaction, identifier: RawDatabase.main)
-    guard try main.value(forKey: databaseName) != nil else {
+    guard try main.value(forKey: mainKey) != nil else {
       throw StoreError(
         .conflict, during: operation, store: information.name,
         message: "another program has removed the named database of the store; close the store and open it again")

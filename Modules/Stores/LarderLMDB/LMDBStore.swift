@@ -39,8 +39,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   let coder: ValueCoder<Value>
   let identifier: MDB_dbi
 
-  /// The name of the named database.
-  let databaseName: StoreKey
+  /// The key of the named database in the main database.
+  let mainKey: StoreKey
 
   let recordedCodec: RecordedCodec
 
@@ -111,7 +111,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     information = handle.information
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
     identifier = database.identifier
-    databaseName = StoreKey(database.name)
+    let databaseName = StoreKey(database.name)
+    mainKey = DataFileFormat.linked.key(ofDatabase: databaseName)
     recordedCodec = RecordedCodec(codec, ofStore: databaseName)
     ownEnvironment = database.ownEnvironment
   }

@@ -1,26 +1,75 @@
 #if LMDB
+import CLMDB
 import Larder
 
-/// The two meta pages at the beginning of an LMDB data file, as LMDB 0.9 writes them on 64-bit machines.
+/// A format of LMDB's data files on 64-bit machines, which one major version of the library reads and writes.
 ///
-/// A page begins with a header of 16 bytes. In a meta page, the magic number and the version follow (4 bytes each),
-/// then an address and the size of the map (8 each), the records of the two databases that every file has (48 each; the
-/// first begins with the page size), and the numbers of the last page and of the transaction (8 each). All integers are
-/// in native byte order.
-/// Source: `struct MDB_meta` and `struct MDB_db` in `mdb.c` of LMDB 0.9.
+/// A page begins with its number (8 bytes). In LMDB 1.0 the number of a transaction follows (8). Both then have a filler,
+/// flags and the bounds of the free space (2 each).
+/// Source: `struct MDB_page` and `MDB_DATA_VERSION` in `mdb.c` of LMDB 0.9 and 1.0.
+struct DataFileFormat: Equatable {
+  /// The number in the file.
+  let version: UInt32
+  /// The versions of LMDB with this format.
+  let library: String
+  /// The size of the header of a page, in bytes.
+  let pageHeaderSize: Int
+  /// The place in a page from which the places of its nodes count.
+  let nodeBase: Int
+  /// Whether the key of a named database ends with a zero byte after the name.
+  let terminatesNames: Bool
+  /// Whether the data of a node begins at an even distance from its key.
+  let alignsData: Bool
+
+  static let version1 = DataFileFormat(
+    version: 1, library: "0.9", pageHeaderSize: 16, nodeBase: 0, terminatesNames: false, alignsData: false)
+  static let version3 = DataFileFormat(
+    version: 3, library: "1.0", pageHeaderSize: 24, nodeBase: 24, terminatesNames: true, alignsData: true)
+
+  /// The format of the LMDB library that this process has loaded, which need not be the one that it was built with.
+  static let linked: DataFileFormat = {
+    var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
+    mdb_version(&major, &minor, &patch)
+    return major == 0 ? version1 : version3
+  }()
+
+  /// The number of bytes by which the fields of a page are behind their places in version 1.
+  var shift: Int { pageHeaderSize - DataFileFormat.version1.pageHeaderSize }
+
+  /// Returns the distance of the data of a node from its key, for the size of the key in bytes.
+  func data(afterKeyOf size: Int) -> Int { alignsData ? size + size & 1 : size }
+
+  /// Returns the key of a named database in the main database.
+  func key(ofDatabase name: StoreKey) -> StoreKey {
+    terminatesNames ? StoreKey(bytes: name.bytes + [0]) : name
+  }
+
+  /// Returns the name of a named database, or `nil` if a key of the main database cannot be that of one.
+  func databaseName(ofKey key: UnsafeRawBufferPointer) -> String? {
+    let name = terminatesNames ? key.dropLast() : key[...]
+    guard !name.contains(0), !terminatesNames || key.last == 0 else { return nil }
+    return String(validating: name, as: UTF8.self)
+  }
+}
+
+/// The two meta pages at the beginning of an LMDB data file, as LMDB writes them on 64-bit machines.
+///
+/// In a meta page, the magic number and the version follow the page's header (4 bytes each), then an address and the size
+/// of the map (8 each), the records of the two databases that every file has (48 each; the first begins with the page
+/// size), and the numbers of the last page and of the transaction (8 each). All integers are in native byte order.
+/// Source: `struct MDB_meta` and `struct MDB_db` in `mdb.c` of LMDB 0.9 and 1.0.
 struct DataFileHeader: Equatable {
   static let magic: UInt32 = 0xBEEF_C0DE
-  static let version: UInt32 = 1
-  static let pageHeaderSize = 16
   static let metaSize = 136
 
   /// The number of bytes to read for a header: both meta pages, at the largest page size.
-  static let maximumSize = maximumPageSize + pageHeaderSize + metaSize
+  static let maximumSize = maximumPageSize + DataFileFormat.version3.pageHeaderSize + metaSize
   static let maximumPageSize = 1 << 16
 
   /// An upper bound for the number of pages: the file size in bytes still fits into an integer.
   static let maximumPageCount: UInt64 = 1 << 45
 
+  let format: DataFileFormat
   /// The size of a page in bytes.
   let pageSize: Int
   /// The number of the last page in use.
@@ -35,8 +84,9 @@ struct DataFileHeader: Equatable {
   /// - Parameters:
   ///   - bytes: The first ``maximumSize`` bytes of the file, or the whole file if it is shorter.
   ///   - store: The name of the environment, for errors.
+  ///   - readable: The format that the library reads; defaults to that of the loaded library.
   /// - Throws: ``StoreError`` with `unrecognizedFormat`, `unsupported`, `versionMismatch` or `corrupted`.
-  init(_ bytes: [UInt8], store: String) throws(StoreError) {
+  init(_ bytes: [UInt8], store: String, readable: DataFileFormat = .linked) throws(StoreError) {
     func error(_ code: StoreError.Code, _ message: String) -> StoreError {
       StoreError(code, during: .open, store: store, message: message)
     }
@@ -45,26 +95,40 @@ struct DataFileHeader: Equatable {
 
     func parse(_ metaPage: ArraySlice<UInt8>) throws(StoreError) -> DataFileHeader {
       let bytes = PageBytes(metaPage)
-      guard let magic: UInt32 = bytes.integer(at: 16), magic == DataFileHeader.magic else {
+      let formats = [DataFileFormat.version1, .version3]
+      guard let format = formats.first(where: { bytes.integer(at: $0.pageHeaderSize) == DataFileHeader.magic }) else {
         // The page header is shorter on 32-bit machines.
-        let numbers: [UInt32] = [16, 12].compactMap { bytes.integer(at: $0) }
-        if numbers.first?.byteSwapped == DataFileHeader.magic {
+        let numbers: [UInt32] = [16, 24, 12].compactMap { bytes.integer(at: $0) }
+        if numbers.prefix(2).contains(where: { $0.byteSwapped == DataFileHeader.magic }) {
           throw error(.unsupported, "the data file was written on a machine with a different byte order")
         }
         if numbers.contains(where: { [$0, $0.byteSwapped].contains(DataFileHeader.magic) }) {
           throw error(.unsupported, "the data file was written by a 32-bit build of LMDB")
         }
         // A power failure can leave the beginning of a first page, which begins with the page number 0.
-        if metaPage.count < 20, metaPage.prefix(8).allSatisfy({ $0 == 0 }) { throw truncated }
+        if metaPage.count < readable.pageHeaderSize + 4, metaPage.prefix(8).allSatisfy({ $0 == 0 }) { throw truncated }
         throw error(.unrecognizedFormat, "the file is not an LMDB data file: its magic number is missing")
       }
-      guard let version: UInt32 = bytes.integer(at: 20) else { throw truncated }
-      guard version == DataFileHeader.version else {
+      guard let version: UInt32 = bytes.integer(at: format.pageHeaderSize + 4) else { throw truncated }
+      // Its pages have a header of 16 bytes in LMDB 1.0.
+      if format == .version1, version == DataFileFormat.version3.version {
+        throw error(.unsupported, "the data file was written by a 32-bit build of LMDB")
+      }
+      guard version == format.version else {
         throw error(
           .versionMismatch,
-          "the data file has version \(version) of LMDB's format; only version \(DataFileHeader.version) is supported")
+          "the data file has version \(version) of LMDB's format; only the versions 1 (LMDB 0.9) and 3 (LMDB 1.0) are "
+            + "supported")
       }
-      guard let header = DataFileHeader(metaPage: bytes) else { throw truncated }
+      guard format == readable else {
+        throw error(
+          .versionMismatch,
+          "the data file is one of LMDB \(format.library), and this program runs with LMDB \(readable.library), which "
+            + "cannot read it; open it with a program that runs with LMDB \(format.library), or create a new file from "
+            + "it: mdb_dump -a of LMDB \(format.library) writes a text, which mdb_load of LMDB \(readable.library) reads"
+        )
+      }
+      guard let header = DataFileHeader(metaPage: bytes, format) else { throw truncated }
       guard
         header.pageSize >= 256, header.pageSize <= DataFileHeader.maximumPageSize, header.pageSize.nonzeroBitCount == 1,
         header.lastPage < DataFileHeader.maximumPageCount
@@ -73,7 +137,7 @@ struct DataFileHeader: Equatable {
     }
 
     let first = try parse(bytes[...])
-    guard bytes.count >= first.pageSize + DataFileHeader.pageHeaderSize + DataFileHeader.metaSize else {
+    guard bytes.count >= first.pageSize + readable.pageHeaderSize + DataFileHeader.metaSize else {
       throw truncated
     }
     let second = try parse(bytes[first.pageSize...])
@@ -82,12 +146,15 @@ struct DataFileHeader: Equatable {
   }
 
   /// Reads a meta page without checking it, or returns `nil` if it is too short.
-  private init?(metaPage bytes: PageBytes) {
+  private init?(metaPage bytes: PageBytes, _ format: DataFileFormat) {
     guard
-      let pageSize: UInt32 = bytes.integer(at: 40), let freeRoot: UInt64 = bytes.integer(at: 80),
-      let mainRoot: UInt64 = bytes.integer(at: 128), let lastPage: UInt64 = bytes.integer(at: 136),
-      let transaction: UInt64 = bytes.integer(at: 144)
+      let pageSize: UInt32 = bytes.integer(at: 40 + format.shift),
+      let freeRoot: UInt64 = bytes.integer(at: 80 + format.shift),
+      let mainRoot: UInt64 = bytes.integer(at: 128 + format.shift),
+      let lastPage: UInt64 = bytes.integer(at: 136 + format.shift),
+      let transaction: UInt64 = bytes.integer(at: 144 + format.shift)
     else { return nil }
+    self.format = format
     self.pageSize = Int(pageSize)
     self.lastPage = lastPage
     self.transaction = transaction
@@ -103,7 +170,7 @@ struct DataFileHeader: Equatable {
 /// pages: the roots that the newer meta page names, and the roots of the named databases, if a single page lists them
 /// all. A truncated file has usually lost one of them, because every write moves the root of its tree, mostly towards
 /// the end.
-/// Source of the layout: `struct MDB_page`, `MDB_node` and `MDB_db` in `mdb.c` of LMDB 0.9.
+/// Source of the layout: `struct MDB_page`, `MDB_node` and `MDB_db` in `mdb.c` of LMDB 0.9 and 1.0.
 struct DataFileRoots {
   private static let leafFlag: UInt16 = 0x02
   private static let databaseFlag: UInt16 = 0x02
@@ -145,16 +212,18 @@ struct DataFileRoots {
 
   /// Returns the roots of the named databases listed in a page, if it is a leaf.
   private func databaseRoots(in page: PageBytes) -> [UInt64] {
-    guard let flags: UInt16 = page.integer(at: 10), flags & DataFileRoots.leafFlag != 0,
-      let lower: UInt16 = page.integer(at: 12)
+    let format = header.format
+    guard let flags: UInt16 = page.integer(at: 10 + format.shift), flags & DataFileRoots.leafFlag != 0,
+      let lower: UInt16 = page.integer(at: 12 + format.shift)
     else { return [] }
-    return (0..<max(0, (Int(lower) - DataFileHeader.pageHeaderSize) / 2)).compactMap { index in
+    return (0..<max(0, (Int(lower) + format.nodeBase - format.pageHeaderSize) / 2)).compactMap { index in
+      guard let offset: UInt16 = page.integer(at: format.pageHeaderSize + 2 * index) else { return nil }
+      let place = Int(offset) + format.nodeBase
       guard
-        let place: UInt16 = page.integer(at: DataFileHeader.pageHeaderSize + 2 * index),
-        let nodeFlags: UInt16 = page.integer(at: Int(place) + 4), nodeFlags & DataFileRoots.databaseFlag != 0,
-        let keySize: UInt16 = page.integer(at: Int(place) + 6),
+        let nodeFlags: UInt16 = page.integer(at: place + 4), nodeFlags & DataFileRoots.databaseFlag != 0,
+        let keySize: UInt16 = page.integer(at: place + 6),
         // The record of a database ends with its root; an empty database has none.
-        let root: UInt64 = page.integer(at: Int(place) + 8 + Int(keySize) + 40), root != UInt64.max
+        let root: UInt64 = page.integer(at: place + 8 + format.data(afterKeyOf: Int(keySize)) + 40), root != UInt64.max
       else { return nil }
       return root
     }

@@ -23,11 +23,11 @@ final class SharedEnvironment: Sendable {
   /// Each takes 64 bytes in the lock file.
   static let maximumReaderCount = 1022
 
-  /// The maximum size of an encoded value: 2 GiB less 64 KiB and the header of a page.
+  /// The maximum size of an encoded value: 2 GiB less 64 KiB and the longest header of a page.
   ///
   /// LMDB writes the pages of a value with one system call. The operating system limits such a call to just below 2
   /// GiB, at a multiple of its page size, and the largest pages have 64 KiB.
-  static let maximumValueSize = 1 << 31 - DataFileHeader.maximumPageSize - DataFileHeader.pageHeaderSize
+  static let maximumValueSize = 1 << 31 - DataFileHeader.maximumPageSize - DataFileFormat.version3.pageHeaderSize
 
   let opened: OpenedEnvironment
   let durability: FileDurability
@@ -226,9 +226,9 @@ final class SharedEnvironment: Sendable {
 
   /// Returns a more precise error.
   ///
-  /// LMDB reports EIO for any incomplete write, such as one caused by a full disk, a quota or a file size limit.
+  /// LMDB reports one code for any incomplete write, such as one caused by a full disk, a quota or a file size limit.
   func named(_ error: LMDBError) -> LMDBError {
-    guard error.code == EIO else { return error }
+    guard error.code == EIO || error.code == LMDBError.shortWrite else { return error }
     var descriptor: Int32 = -1
     var space = statvfs()
     guard mdb_env_get_fd(pointer, &descriptor) == MDB_SUCCESS, fstatvfs(descriptor, &space) == 0,

@@ -197,7 +197,7 @@ struct StoreCatalog {
     var candidates: [String] = []
     var scan = try RawDatabase(transaction: transaction, identifier: RawDatabase.main).scan(.all)
     while let (key, _) = try scan.next() {
-      if let name = String(validating: key, as: UTF8.self), !name.utf8.contains(0), name != StoreCatalog.name {
+      if let name = DataFileFormat.linked.databaseName(ofKey: key), name != StoreCatalog.name {
         candidates.append(name)
       }
     }
