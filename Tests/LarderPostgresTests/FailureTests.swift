@@ -1,9 +1,10 @@
 #if Postgres
 import Foundation
 import Larder
-import LarderPostgres
 import TestSupport
 import Testing
+
+@testable import LarderPostgres
 
 @Suite struct FailureTests {
   private func expectError(
@@ -69,6 +70,28 @@ import Testing
       let adopted = try await PostgresStore<Int>(in: setting.database, name: "json_values", codec: .json())
       try await adopted.setValue(1, forKey: "k")
       #expect(try await setting.psql("SELECT value FROM json_values") == "1")
+    }
+  }
+
+  @Test func aTableOfAnotherProgramHasTheCodecThatIsChosen() async throws {
+    try await Setting.run { setting in
+      try await setting.psql(
+        """
+        CREATE TABLE texts(key bytea PRIMARY KEY, value json);
+        CREATE TABLE blobs(key bytea PRIMARY KEY, value bytea);
+        """)
+      func open(_ name: String, newCodecName: String? = nil) async throws -> UntypedTable {
+        try await UntypedTable(
+          in: setting.database, isOwned: false, name: name, createsIfMissing: true, newCodecName: newCodecName)
+      }
+      #expect(try await open("texts").codecName == "json")
+      #expect(try await open("new").codecName == "cbor")
+      // Anything else would be recorded among values of an unknown kind.
+      await expectError(.invalidArgument) { _ = try await open("blobs") }
+      let store = try await open("blobs", newCodecName: "raw").typed(codec: .raw)
+      try await store.setValue([0xFF], forKey: "k")
+      #expect(try await setting.psql("SELECT name, codec FROM larder_stores") == "blobs|raw")
+      #expect(try await open("blobs").codecName == "raw")
     }
   }
 

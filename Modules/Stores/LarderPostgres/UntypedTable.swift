@@ -21,7 +21,14 @@ struct UntypedTable: UntypedStore {
 
   /// Finds the table of a store; see ``PostgresStore``.
   ///
-  /// If `newCodecName` is `nil`, a new store records the codec that is chosen later.
+  /// - Parameters:
+  ///   - database: The database.
+  ///   - isOwned: Whether the database is closed together with the store.
+  ///   - name: The name of the store.
+  ///   - createsIfMissing: Whether the store may be created.
+  ///   - newCodecName: The codec of a new store, or of the table of another program, which has no record; `nil` for the
+  ///     default. A new store records the codec that is chosen later.
+  /// - Throws: ``StoreError``, with `invalidArgument` if the table of another program holds bytes and no codec is chosen.
   init(
     in database: PostgresDatabase, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?
   ) async throws {
@@ -40,12 +47,29 @@ struct UntypedTable: UntypedStore {
         let catalog = StoreCatalog(handle, store: handle.name)
         return (try await catalog.findTable(name), try await catalog.record(of: name))
       }
-      codecName = found.record?.codecName ?? newCodecName ?? UntypedTable.defaultCodecName
+      codecName =
+        if let name = found.record?.codecName ?? newCodecName {
+          name
+        } else if let table = found.table {
+          try UntypedTable.codecName(ofUnrecorded: table, store: handle.name)
+        } else {
+          UntypedTable.defaultCodecName
+        }
       guard found.table != nil || (createsIfMissing && information.access == .readWrite) else { throw missing }
     } catch {
       if isOwned { await database.close() }
       throw error
     }
+  }
+
+  /// Returns the name of the codec of another program's table, for which no codec is chosen.
+  private static func codecName(ofUnrecorded table: StoreTable, store: String) throws -> String {
+    if table.valueType == .json { return "json" }
+    // A wrong record would make programs that read the values otherwise refuse the table.
+    throw StoreError(
+      .invalidArgument, during: .open, store: store,
+      message: "the table was created by another program and records no codec; choose the codec of its values, such as "
+        + "raw")
   }
 
   /// Returns the table, which is created if it is missing, and the statement with which the first write records a codec
