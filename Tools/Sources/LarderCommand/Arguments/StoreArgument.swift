@@ -8,6 +8,7 @@ struct StoreArgument: ParsableArguments {
   @Argument(
     help: "The store, such as json:users.json: a scheme, a colon and a location, which needs no escaping.")
   var url: String
+  @Option(help: .codec) var codec: StoreCodec?
   @OptionGroup var opening: OpeningOptions
 
   /// The store, with the options for opening it.
@@ -16,7 +17,9 @@ struct StoreArgument: ParsableArguments {
   /// Returns the store, with the options for opening it.
   ///
   /// - Parameter layout: The table of a new SQLite store; `nil` for an ordinary one.
-  func target(layout: SQLiteTableLayout?) -> StoreTarget { opening.target(url, layout: layout) }
+  func target(layout: SQLiteTableLayout?) -> StoreTarget {
+    opening.target(url, layout: layout, codec: CodecChoice(codec: codec))
+  }
 }
 
 /// The option of the verbs that can create an SQLite store.
@@ -30,13 +33,42 @@ struct LayoutOption: ParsableArguments {
 
 extension SQLiteTableLayout: @retroactive ExpressibleByArgument {}
 
-/// The options of every verb that opens a store.
-struct OpeningOptions: ParsableArguments {
+extension StoreCodec: ExpressibleByArgument {}
+
+extension ArgumentHelp {
+  /// The help of an option for the codec of a store that records none.
+  static let codec = ArgumentHelp(
+    "The codec of the values of a store that records none: a new store, or a table of another program.",
+    valueName: "name")
+}
+
+/// The options of every verb that opens stores.
+struct CommonOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "How long to wait while another program uses the store, such as 500ms or 1m. 0s does not wait.",
       valueName: "time"))
   var wait = DurationArgument(.seconds(5))
+  @Flag(
+    name: .customLong("metrics"),
+    help: "Report the operations on the store on standard error, with their counts and latencies.")
+  var reportsMetrics = false
+
+  /// Returns a store with these options, without keys and without a layout.
+  ///
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - codec: The codec of a store that records none; defaults to no choice.
+  func target(_ url: String, codec: CodecChoice = CodecChoice()) -> StoreTarget {
+    StoreTarget(
+      url: url, timeout: wait.duration, codec: codec,
+      meter: reportsMetrics ? StoreMeter(name: url, logger: nil) : nil)
+  }
+}
+
+/// The options of every verb that opens a store and may need the keys of its values.
+struct OpeningOptions: ParsableArguments {
+  @OptionGroup var common: CommonOptions
   @Option(
     help: ArgumentHelp(
       "The keys of encrypted values: \(KeyRingLocation.kinds). A new store is then encrypted.", valueName: "ring"))
@@ -44,10 +76,6 @@ struct OpeningOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The purpose that the encrypted values are bound to.", valueName: "name"))
   var purpose: String?
   @Option(help: .passwordFile) var passwordFile: String?
-  @Flag(
-    name: .customLong("metrics"),
-    help: "Report the operations on the store on standard error, with their counts and latencies.")
-  var reportsMetrics = false
 
   func validate() throws {
     guard (keyRing == nil) == (purpose == nil) else {
@@ -63,12 +91,15 @@ struct OpeningOptions: ParsableArguments {
   ///   - url: The URL of the store.
   ///   - other: Another store, whose keys are those of this store too; defaults to `nil`.
   ///   - layout: The table of a new SQLite store; defaults to `nil`.
+  ///   - codec: The codec of a store that records none; defaults to no choice.
   func target(
-    _ url: String, sharingKeysOf other: StoreTarget? = nil, layout: SQLiteTableLayout? = nil
+    _ url: String, sharingKeysOf other: StoreTarget? = nil, layout: SQLiteTableLayout? = nil,
+    codec: CodecChoice = CodecChoice()
   ) -> StoreTarget {
-    StoreTarget(
-      url: url, timeout: wait.duration, encryption: other?.encryption ?? encryption, layout: layout,
-      meter: reportsMetrics ? StoreMeter(name: url, logger: nil) : nil)
+    var target = common.target(url, codec: codec)
+    target.encryption = other?.encryption ?? encryption
+    target.layout = layout
+    return target
   }
 
   /// The keys of the values, or `nil` if there is no key ring.
@@ -88,10 +119,27 @@ struct StoreTarget: Sendable {
   var encryption: EncryptionChoice?
   /// The table of a new SQLite store; `nil`, the default, for an ordinary one.
   var layout: SQLiteTableLayout?
+  /// The codec of a store that records none; defaults to no choice.
+  var codec = CodecChoice()
   /// Whether a compressed store also has the entries that unknown changes may have replaced; defaults to `false`.
   var findsPossiblyOlder = false
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
+}
+
+/// The codec of the values of a store that records none, as an option names it.
+struct CodecChoice: Sendable {
+  /// The codec; `nil`, the default, for the usual one of a new store.
+  var codec: StoreCodec?
+  /// The name of the option; defaults to `--codec`.
+  var option = "--codec"
+}
+
+/// A codec that the tool can give to a store that records none.
+enum StoreCodec: String, CaseIterable {
+  case json
+  case cbor
+  case raw
 }
 
 /// The access of a verb that only reads its store.

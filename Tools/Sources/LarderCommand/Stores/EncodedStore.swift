@@ -25,13 +25,15 @@ struct EncodedStore {
   ///   - target: The store. Its meter measures all later operations.
   ///   - access: Whether the store may write to its files.
   ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown, or the values are to be decrypted and cannot be; the errors of
-  ///   opening the store.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, the store has another codec than the chosen one, or the values
+  ///   are to be decrypted and cannot be; the errors of opening the store.
   init(_ target: StoreTarget, access: StoreAccess, decrypts: Bool = false) async throws {
     let url = try StoreURL(target.url)
-    let untyped = try await Stores.provider(for: url, target).open(
-      url, options: StoreOptions(createsIfMissing: false, access: access), newCodecName: nil)
+    let untyped = try await Stores.open(
+      url, target, options: StoreOptions(createsIfMissing: false, access: access),
+      chosenName: target.codec.codec?.rawValue)
     let name = untyped.codecName
+    try Stores.checkCodec(CodecName(name), of: url, suits: target.codec)
     codecName = name
     let codecs = try await Stores.codecs(for: CodecName(name), of: url, with: target.encryption?.valueKeys())
     if let codec = codecs.expiringCodec(named: name) {
@@ -40,7 +42,11 @@ struct EncodedStore {
       let codec = codecs.codec(named: name)
       decodeValue = { Expiring(try codec.decode($0.span.bytes, context: $1)) }
     }
-    let codec = decrypts ? try codecs.decryptingCodec(named: name, of: url) : BytesCodec(name: name)
+    // A format that holds JSON as text must know which values are JSON.
+    let codec =
+      decrypts
+      ? try codecs.decryptingCodec(named: name, of: url)
+      : BytesCodec(name: name, format: codecs.codec(named: name).format)
     queue = try (untyped as? UntypedQueue)?.queue(codec: codec)
     let opened = if let queue { AnyDataStore(queue) } else { try await untyped.typed(codec: codec) }
     observation = opened.observation

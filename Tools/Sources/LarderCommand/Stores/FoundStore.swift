@@ -27,18 +27,19 @@ struct FoundStore {
   ///     for values that expire, and an existing store of other values is refused.
   ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
   /// - Throws: ``CommandFailure`` if the scheme is unknown, a layout is given for a store without a table, the values do not
-  ///   expire but must, or the store has another codec; the errors of opening the store.
+  ///   expire but must, or the store has another codec than the given or the chosen one; the errors of opening the store.
   init(
     _ target: StoreTarget, options: StoreOptions, expires: Bool = false, codecName: String? = nil
   ) async throws {
     (self.target, self.options) = (target, options)
     url = try StoreURL(target.url)
-    let provider = try Stores.provider(for: url, target)
+    let chosenName = target.codec.codec?.rawValue
+    let defaultName = try chosenName ?? Stores.provider(for: url, target).codecName
     let keys = try await target.encryption?.valueKeys()
-    var newName = CodecName(codecName ?? provider.codecName)
+    var newName = CodecName(codecName ?? defaultName)
     if keys != nil, options.createsIfMissing { newName = newName.withEncryption }
-    untyped = try await provider.open(
-      url, options: options, newCodecName: "\(expires ? newName.withDeadlines : newName)")
+    if expires { newName = newName.withDeadlines }
+    untyped = try await Stores.open(url, target, options: options, chosenName: chosenName, newName: newName)
     name = CodecName(untyped.codecName)
     try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
     guard !expires || name.isExpiring else {
@@ -48,8 +49,9 @@ struct FoundStore {
     guard codecName == nil || name.withoutDeadlines == newName.withoutDeadlines else {
       throw CommandFailure(
         .badData, "\(url) was written with the codec \(name), not with \(newName); it was left unchanged",
-        advice: "To convert the values, give --codec \(name).")
+        advice: "To convert the values, use larder copy with --codec \(name).")
     }
+    try Stores.checkCodec(name, of: url, suits: target.codec)
     codecs = try await Stores.codecs(for: name, of: url, with: keys)
   }
 

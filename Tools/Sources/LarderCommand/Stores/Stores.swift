@@ -168,8 +168,8 @@ enum Stores {
     let url = try StoreURL(target.url)
     let keys = try await target.encryption?.valueKeys()
     let newName = CodecName(RawCodec().name)
-    let untyped = try await provider(for: url, target).open(
-      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
+    let untyped = try await open(
+      url, target, options: options, chosenName: "\(newName)", newName: keys == nil ? newName : newName.withEncryption)
     let name = CodecName(untyped.codecName)
     guard let codec = try await codecs(for: name, of: url, with: keys).bytesCodec(named: untyped.codecName)
     else {

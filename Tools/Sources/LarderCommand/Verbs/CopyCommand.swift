@@ -16,16 +16,13 @@ struct CopyCommand: AsyncParsableCommand {
       With --key-ring, a new destination is encrypted, so you can encrypt a store by copying it.
 
       The destination stores values with the codec of the source, and they are copied as they are stored. To convert them, \
-      name another codec, json or cbor, with --codec. Encrypted values are copied without --key-ring, too, and not examined.
+      name another codec, json, cbor or raw, with --codec. Encrypted values are copied without --key-ring, too, and not examined.
 
         larder copy json:users.json json:backup.json
         larder copy json:users.json lmdb:users --codec cbor
         larder copy json:users.json json:guests.json --prefix guest:
         larder copy json:users.json json:backup.json --batch 10000
       """)
-
-  /// The codecs that values of any codec can be converted to.
-  private static let codecs = ["json", "cbor"]
 
   @Argument(help: ArgumentHelp("The store to copy from, such as json:users.json.", valueName: "source"))
   var source: String
@@ -37,7 +34,11 @@ struct CopyCommand: AsyncParsableCommand {
   var batchSize = 1000
   @Option(
     help: ArgumentHelp("The codec of the destination; defaults to the codec of the source.", valueName: "name"))
-  var codec: String?
+  var codec: StoreCodec?
+  @Option(
+    help: ArgumentHelp(
+      "The codec of the source if it is a table of another program, which records none.", valueName: "name"))
+  var fromCodec: StoreCodec?
   @OptionGroup var range: RangeOptions
   @OptionGroup var access: AccessOption
   @OptionGroup var table: LayoutOption
@@ -45,9 +46,6 @@ struct CopyCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
-    guard codec.map({ CopyCommand.codecs.contains($0) }) ?? true else {
-      throw ValidationError("--codec must be one of \(CopyCommand.codecs.joined(separator: ", "))")
-    }
   }
 
   func run() async throws {
@@ -69,8 +67,9 @@ struct CopyCommand: AsyncParsableCommand {
     let keys = try range.range()
     let start = ContinuousClock.now
     var copy = StoreCopy(batchSize: batchSize)
-    let sourceTarget = opening.target(source)
-    let destinationTarget = opening.target(destination, sharingKeysOf: sourceTarget, layout: table.layout)
+    let sourceTarget = opening.target(source, codec: CodecChoice(codec: fromCodec, option: "--from-codec"))
+    let destinationTarget = opening.target(
+      destination, sharingKeysOf: sourceTarget, layout: table.layout, codec: CodecChoice(codec: codec))
     var isLocked = false
     try await StoreSession.runMovable(sourceTarget, access: try sourceAccess()) { found in
       isLocked = found.isLocked
@@ -83,11 +82,12 @@ struct CopyCommand: AsyncParsableCommand {
         throw isLocked ? source.missingDictionaries : StoreCopy.NeedsConversion()
       }
       try await source.checkFirst(
-        in: keys, limit: batchSize, encodableBy: codec.map { ValueCodecs().codec(named: $0) })
+        in: keys, limit: batchSize, encodableBy: codec.map { ValueCodecs().codec(named: $0.rawValue) })
       do {
         // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
         try await StoreSession.runMovable(
-          destinationTarget, createsIfMissing: true, expires: source.expires, codecName: codec ?? source.codecName
+          destinationTarget, createsIfMissing: true, expires: source.expires,
+          codecName: codec?.rawValue ?? source.codecName
         ) { found in
           guard case .stored(let source) = source else { return .json(try await OpenedStore(found)) }
           let destination = try await StoredStore(found)
@@ -115,7 +115,7 @@ struct CopyCommand: AsyncParsableCommand {
   /// With the key ring, they are encrypted with its primary key. JSON is compared and checked as text.
   private func keepsStoredValues(of source: FoundStore) -> Bool {
     source.codecs.keys == nil && source.codecs.codec(named: "\(source.name)").format != .json
-      && codec.map { CodecName($0) == source.name.withoutDeadlines } ?? true
+      && codec.map { CodecName($0.rawValue) == source.name.withoutDeadlines } ?? true
   }
 
   /// Returns the access for the source.

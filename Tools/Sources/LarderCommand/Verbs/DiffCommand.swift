@@ -19,14 +19,21 @@ struct DiffCommand: AsyncParsableCommand {
   var first: String
   @Argument(help: ArgumentHelp("The second store, such as json:backup.json.", valueName: "second"))
   var second: String
+  @Option(
+    help: ArgumentHelp("The codec of the first store if it is a table of another program.", valueName: "name"))
+  var firstCodec: StoreCodec?
+  @Option(
+    help: ArgumentHelp("The codec of the second store if it is a table of another program.", valueName: "name"))
+  var secondCodec: StoreCodec?
   @OptionGroup var range: RangeOptions
   @OptionGroup var access: AccessOption
   @OptionGroup var opening: OpeningOptions
 
   func run() async throws {
     let keys = try range.range()
-    let firstTarget = opening.target(first)
-    let secondTarget = opening.target(second, sharingKeysOf: firstTarget)
+    let firstTarget = opening.target(first, codec: CodecChoice(codec: firstCodec, option: "--first-codec"))
+    let secondTarget = opening.target(
+      second, sharingKeysOf: firstTarget, codec: CodecChoice(codec: secondCodec, option: "--second-codec"))
     let differs = try await StoreSession.run(firstTarget, access: access.storeAccess) { first, output in
       try first.checkNotLocked()
       return try await StoreSession.run(secondTarget, access: access.storeAccess) { second, _ in

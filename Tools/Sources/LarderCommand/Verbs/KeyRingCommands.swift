@@ -33,6 +33,17 @@ struct KeyRingArgument: ParsableArguments {
   }
 }
 
+/// The options of the verbs that count the values of stores by their keys, without decrypting them.
+struct CountingOptions: ParsableArguments {
+  @Option(help: .codec) var codec: StoreCodec?
+  @OptionGroup var common: CommonOptions
+
+  /// Returns a store with these options.
+  func target(_ url: String) -> StoreTarget {
+    common.target(url, codec: CodecChoice(codec: codec))
+  }
+}
+
 /// `larder keyring create`.
 struct KeyRingCreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -69,12 +80,15 @@ struct KeyRingListCommand: AsyncParsableCommand {
 
   @OptionGroup var argument: KeyRingArgument
   @Argument(help: "The stores whose values are counted.") var stores: [String] = []
+  @OptionGroup var counting: CountingOptions
   @OptionGroup var access: AccessOption
 
   func run() async throws {
     let ring = try await argument.open()
     var counts: [(store: String, counts: KeyCounts)] = []
-    for store in stores { counts.append((store, try await KeyCounts(of: store, access: access.storeAccess))) }
+    for store in stores {
+      counts.append((store, try await KeyCounts(of: counting.target(store), access: access.storeAccess)))
+    }
     func numbers(_ id: KeyRing.KeyID?) -> String {
       counts.map { "\(JSONText(string: $0.store)):\($0.counts.counts[id] ?? 0)" }.joined(separator: ",")
     }
@@ -167,6 +181,7 @@ struct KeyRingRemoveCommand: AsyncParsableCommand {
   @OptionGroup var argument: KeyRingArgument
   @Argument(help: "The identifier of the key.") var key: KeyRing.KeyID
   @Argument(help: "The stores that use the ring.") var stores: [String] = []
+  @OptionGroup var counting: CountingOptions
   @OptionGroup var access: AccessOption
   @Flag(name: .customLong("no-stores"), help: "No store uses the key.") var isUnused = false
 
@@ -180,7 +195,7 @@ struct KeyRingRemoveCommand: AsyncParsableCommand {
   func run() async throws {
     let ring = try await argument.open()
     for store in stores {
-      let counts = try await KeyCounts(of: store, access: access.storeAccess)
+      let counts = try await KeyCounts(of: counting.target(store), access: access.storeAccess)
       let count = counts.counts[key] ?? 0
       guard count == 0, counts.unreadableCount == 0 else {
         let reason =
@@ -209,11 +224,10 @@ struct KeyCounts {
   /// Counts the values, without their keys.
   ///
   /// - Parameters:
-  ///   - url: The URL of the store.
+  ///   - target: The store.
   ///   - access: Whether the store may write to its files.
   /// - Throws: The errors of opening and reading the store, except for damaged values.
-  init(of url: String, access: StoreAccess) async throws {
-    let target = StoreTarget(url: url, timeout: .seconds(5), meter: nil)
+  init(of target: StoreTarget, access: StoreAccess) async throws {
     self = try await StoreSession.runEncoded(target, access: access) { opened, _ in
       try await KeyCounts(of: opened)
     }

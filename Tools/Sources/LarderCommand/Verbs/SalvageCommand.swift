@@ -27,6 +27,10 @@ struct SalvageCommand: AsyncParsableCommand {
   var target: String
   @Flag(help: "Also copy entries that damage may have replaced by newer ones, or removed, and list their keys.")
   var possiblyOlder = false
+  @Option(
+    help: ArgumentHelp(
+      "The codec of the source if it is a table of another program, which records none.", valueName: "name"))
+  var codec: StoreCodec?
   @OptionGroup var access: AccessOption
   @OptionGroup var table: LayoutOption
   @OptionGroup var opening: OpeningOptions
@@ -37,8 +41,9 @@ struct SalvageCommand: AsyncParsableCommand {
         .usage, "\(source) cannot be salvaged into itself", advice: "Give a store that does not exist yet.")
     }
     var salvage = StoreSalvage()
-    var sourceTarget = opening.target(source)
-    let newTarget = opening.target(target, sharingKeysOf: sourceTarget, layout: table.layout)
+    var sourceTarget = opening.target(source, codec: CodecChoice(codec: codec))
+    let newTarget = opening.target(
+      target, sharingKeysOf: sourceTarget, layout: table.layout, codec: CodecChoice(codec: codec))
     sourceTarget.findsPossiblyOlder = possiblyOlder
     // Before anything is copied, because the option is not for all stores.
     _ = try Stores.provider(for: StoreURL(source), sourceTarget)

@@ -91,7 +91,7 @@ import Testing
         for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
           let isCommon = [
             "--help", "--version", "--key-hex", "--metrics", "--wait", "--read-only", "--read-write", "--immutable",
-            "--key-ring", "--purpose", "--password-file", "--layout",
+            "--key-ring", "--purpose", "--password-file", "--layout", "--codec",
           ]
           .contains(option)
           #expect(isCommon || text.contains(option), "\(words) \(option)")
@@ -99,7 +99,7 @@ import Testing
       }
     }
     #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))
-    #expect(["`--key-ring`", "`--purpose`", "`--password-file`", "`--layout "].allSatisfy { guide.contains($0) })
+    #expect(["`--key-ring`", "`--purpose`", "`--password-file`", "`--layout ", "`--codec "].allSatisfy { guide.contains($0) })
     #expect(["`--wait`", "`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
   }
 

@@ -76,6 +76,40 @@ import Testing
     #expect(errors[2].contains("PGPASSWORD") && !run.errors.contains("secret"))
   }
 
+  @Test func aTableOfAnotherProgramNeedsACodec() async throws {
+    let run = try await withServer(
+      """
+      psql -qAtc "CREATE TABLE texts(key bytea PRIMARY KEY, value json); INSERT INTO texts VALUES('a', '{}')"
+      psql -qAtc "CREATE TABLE blobs(key bytea PRIMARY KEY, value bytea); INSERT INTO blobs VALUES('a', '\\\\x000102ff')"
+      larder list postgres:texts
+      larder get postgres:blobs a || echo "status $?"
+      larder set postgres:blobs b 1 || echo "status $?"
+      larder set postgres:blobs b 1 --ttl 1h || echo "status $?"
+      psql -qAtc "SELECT count(*) FROM pg_class WHERE relname = 'larder_stores'"
+      larder get postgres:blobs a --codec raw
+      larder set postgres:blobs b x --raw --codec raw
+      larder set postgres:texts b 1
+      larder count postgres:blobs
+      psql -qAtc 'SELECT name, codec FROM larder_stores ORDER BY name'
+      """)
+    #expect(
+      run.output == """
+        {"key":"a","value":{}}
+        status 64
+        status 64
+        status 64
+        0
+        {"$base64":"AAEC/w=="}
+        2
+        blobs|raw
+        texts|json
+
+        """)
+    let errors = run.errors.split(separator: "\n")
+    #expect(errors.count == 3)
+    #expect(errors.allSatisfy { $0.contains("records no codec") && $0.contains("--codec raw") })
+  }
+
   @Test func aQueueIsProcessed() async throws {
     let run = try await withServer(
       """

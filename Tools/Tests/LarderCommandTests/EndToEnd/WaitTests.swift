@@ -88,6 +88,18 @@ import Testing
     #expect(try await Tool.larder("list", store) == .done("{\"key\":\"a\",\"value\":1}\n"))
   }
 
+  @Test func countingTheValuesOfAKeyWaitsAsLong() async throws {
+    let (store, ring) = (StoreKind.json.url(in: folder), "file:\(folder.file("keys.json"))")
+    #expect(try await Tool.larder("set", store, "a", "1") == .done())
+    let key = try await Tool.larder("keyring", "create", ring).output.trimmingCharacters(in: .newlines)
+    try await whileWriting(to: .json) {
+      for arguments in [["list", ring, store], ["remove", ring, key, store]] {
+        let run = try await ToolRun.run(Tool.path, ["keyring"] + arguments + ["--wait", "0s"])
+        #expect(run.status == 75, "\(arguments) \(run)")
+      }
+    }
+  }
+
   @Test(arguments: [StoreKind.lmdb, .sqlite]) func newStoresAndQueuesWaitAsLong(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1") == .done())

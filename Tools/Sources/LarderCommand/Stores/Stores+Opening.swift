@@ -1,0 +1,73 @@
+import Larder
+import LarderPostgres
+import LarderSQLite
+
+extension Stores {
+  /// Opens a store, which is created if it is missing and the options allow it.
+  ///
+  /// The table of another program has the chosen codec, because a wrong record would make programs that read its values
+  /// otherwise refuse it.
+  ///
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - target: The store.
+  ///   - options: The options for opening the store.
+  ///   - chosenName: The codec of a store that records none, as the caller chose it; `nil` for the default.
+  ///   - newName: The codec of a new store, with its transforms; defaults to `nil`, for the chosen one.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, or the store records no codec and needs a choice; the errors of
+  ///   opening the store.
+  static func open(
+    _ url: StoreURL, _ target: StoreTarget, options: StoreOptions, chosenName: String?, newName: CodecName? = nil
+  ) async throws -> any UntypedStore {
+    let provider = try provider(for: url, target)
+    do {
+      var name = chosenName
+      if let newName, options.createsIfMissing, "\(newName)" != chosenName ?? provider.codecName,
+        try await !isExistingTable(url, of: provider, options, chosenName: chosenName)
+      {
+        name = "\(newName)"
+      }
+      return try await provider.open(url, options: options, newCodecName: name)
+    } catch let error as StoreError where error.recordsNoCodec {
+      throw CommandFailure(error, hint: "Name it with \(target.codec.option), as in \(target.codec.option) raw.")
+    }
+  }
+
+  /// Returns whether a URL names an existing table of a database, which another program may have created.
+  private static func isExistingTable(
+    _ url: StoreURL, of provider: some StoreProvider, _ options: StoreOptions, chosenName: String?
+  ) async throws -> Bool {
+    guard [SQLiteStoreProvider().scheme, PostgresStoreProvider().scheme].contains(url.scheme) else { return false }
+    var options = options
+    options.createsIfMissing = false
+    do {
+      _ = try await provider.open(url, options: options, newCodecName: chosenName)
+      return true
+    } catch let error as StoreError where error.code == .notFound {
+      return false
+    }
+  }
+
+  /// Refuses a store that records another codec than the chosen one.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store's codec, whose transforms do not count.
+  ///   - url: The URL of the store.
+  ///   - choice: The choice of the caller.
+  /// - Throws: ``CommandFailure``.
+  static func checkCodec(_ name: CodecName, of url: StoreURL, suits choice: CodecChoice) throws {
+    guard let codec = choice.codec, name.base != codec.rawValue else { return }
+    throw CommandFailure(
+      .badData, "\(url) was written with the codec \(name), not with \(codec.rawValue); it was left unchanged",
+      advice: "Omit \(choice.option), which is for stores that record no codec.")
+  }
+}
+
+extension StoreError {
+  /// Whether a table of another program was refused because nobody chose its codec.
+  ///
+  /// The code alone stands for a wrong name or path, too.
+  fileprivate var recordsNoCodec: Bool {
+    code == .invalidArgument && operation == .open && message.contains("records no codec")
+  }
+}
