@@ -99,7 +99,8 @@ import Testing
       }
     }
     #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))
-    #expect(["`--key-ring`", "`--purpose`", "`--password-file`", "`--layout ", "`--codec "].allSatisfy { guide.contains($0) })
+    #expect(
+      ["`--key-ring`", "`--purpose`", "`--password-file`", "`--layout ", "`--codec "].allSatisfy { guide.contains($0) })
     #expect(["`--wait`", "`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
   }
 
