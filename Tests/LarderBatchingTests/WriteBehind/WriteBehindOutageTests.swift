@@ -176,6 +176,26 @@ import Testing
     try await store.close()
   }
 
+  /// An outage that has filled the bounds, so that writes wait, does not make updates wait behind them.
+  @Test func updatesFailBehindWritesThatWaitForRoom() async throws {
+    let store = store(bounds: BatchBounds(changes: 1), retries: WriteBehindRetryPolicy(readRetries: 2))
+    picky.refuse { _, _ in Self.outage() }
+    try await store.setValue(1, forKey: "a")
+    let writing = Task { try await store.setValue(2, forKey: "b") }
+    await waitUntil { store.statistics.waitingCallers == 1 }
+    let update = Task { try await store.update("c") { $0 = 3 } }
+    await waitUntil { store.statistics.waitingCallers == 2 }
+    try await pass { store.statistics.failedAttempts == 4 }
+    #expect(store.statistics.waitingCallers == 1)
+    await expectStoreError(.ioFailed) { try await store.removeAll() }
+    picky.refuse(nil)
+    try await pass { store.isIdle }
+    try await writing.value
+    await expectStoreError(.ioFailed) { try await update.value }
+    try await store.close()
+    #expect(try contents() == ["a": 1, "b": 2])
+  }
+
   @Test func changesAreGivenUpAtTheAgeThatIsSet() async throws {
     let store = store(retries: WriteBehindRetryPolicy(maximumAge: .seconds(30)))
     picky.refuse { _, _ in Self.outage() }

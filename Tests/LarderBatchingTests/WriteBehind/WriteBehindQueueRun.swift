@@ -218,12 +218,14 @@ struct WriteBehindQueueRun: HistoryRun {
         (retained, pending, isBaseDown) = ([], [], false)
       }
     }
+    for case .turn(let caller) in line where !isDrained && isPatienceOver { due[caller] = .down }
+    line.removeAll { due[$0.caller] != nil }
     serving: while runningTurn == nil, let first = line.first {
       switch first {
       case .turn(let caller):
-        guard isDrained || isPatienceOver else { break serving }
-        if isDrained { runningTurn = caller }
-        due[caller] = isDrained ? .turn : .down
+        guard isDrained else { break serving }
+        runningTurn = caller
+        due[caller] = .turn
       case .write(let write):
         let used = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight + retained) + failedSize
         if used + write.keys.count <= WriteBehindQueueRun.limit {

@@ -127,6 +127,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///   - now: The current time.
   mutating func arrive(_ request: Request, _ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
     guard !isClosed else { return (.refused, Consequences()) }
+    if case .turn = request, let turnError { return (.fails(turnError), Consequences()) }
     var arrival = Arrival.begins
     if waiters.isEmpty, let outcome = serve(request, at: now) {
       if case .finished(let error?) = outcome { arrival = .fails(error) }
@@ -296,6 +297,12 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   /// Whether callers that need the base fail rather than wait.
   private var isPatienceOver: Bool { failedAttempts > retries.readRetries }
 
+  /// The error of callers that wait for a turn, or `nil` if they continue to wait.
+  private var turnError: StoreError? {
+    guard !isDrained, isPatienceOver, let retriedError else { return nil }
+    return errors.baseDown(retriedError)
+  }
+
   /// Returns the outcome of a caller that waits until batches are written, or `nil` if it continues to wait.
   private func outcome(of drain: Drain) -> TurnOutcome? {
     guard let flush = drain.flush else { return isQuiet ? .finished(nil) : nil }
@@ -320,7 +327,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - now: The current time.
-  ///   - servesDrains: Whether a drain may be over. Any number of them may wait. Defaults to `false`.
+  ///   - servesDrains: Whether a drain may be over, or turns may fail. Any number of them may wait. Defaults to `false`.
   private mutating func settle(at now: Duration, servesDrains: Bool = false) -> Consequences {
     var consequences = Consequences()
     if isAbandoned {
@@ -332,6 +339,14 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
         consequences.released = [retained, pending]
         (retained, pending) = (PendingChanges(), PendingChanges())
         isBaseDown = false
+      }
+    }
+    // Also behind writes, which wait for room as long as the base is down.
+    if servesDrains, let turnError {
+      for (number, waiting) in waiters.numbered {
+        guard case .turn = waiting.request else { continue }
+        _ = waiters.remove(number)
+        consequences.resumptions.append(Resumption(caller: waiting.caller, outcome: .finished(turnError)))
       }
     }
     while let first = waiters.first, let outcome = serve(first.request, at: now) {
@@ -361,10 +376,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     guard !isTurn else { return nil }
     switch request {
     case .turn:
-      guard isDrained else {
-        guard isPatienceOver, let retriedError else { return nil }
-        return .finished(errors.baseDown(retriedError))
-      }
+      guard isDrained else { return nil }
       isTurn = true
       return .turn
     case .write(var batch):
