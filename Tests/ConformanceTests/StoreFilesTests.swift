@@ -169,6 +169,39 @@ import Testing
     #expect(try folder.names.filter { $0.contains(".larder-tmp-") }.count == 2)
   }
 
+  /// In a shared folder such as `/tmp`, another user can create any name.
+  @Test func aBackupRemovesNothingBehindSymbolicLinks() async throws {
+    let store = try await Format.json.make(folder.path("store"))
+    for file in ["victim/lock", "victim/data"] {
+      try FileManager.default.createDirectory(atPath: folder.path("victim"), withIntermediateDirectories: true)
+      try write("x", to: file)
+    }
+    let link = folder.path("one.larder-tmp-0123456789abcdef")
+    let temporary = folder.path("two.larder-tmp-0123456789abcdef")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.path("victim"))
+    try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
+    try write("", to: "two.larder-tmp-0123456789abcdef/lock")
+    try FileManager.default.createSymbolicLink(atPath: temporary + "/store", withDestinationPath: folder.path("victim"))
+    try await store.backup(to: folder.path("copy"))
+    try await store.close()
+    #expect(try text("victim/data") == "x")
+    #expect(try text("victim/lock") == "x")
+    #expect(!FileManager.default.fileExists(atPath: temporary), "the link is removed, and not followed")
+  }
+
+  @Test func aBackupLeavesTheTemporaryFoldersOfOtherUsers() async throws {
+    // Only the superuser can give a folder away.
+    guard geteuid() == 0 else { return }
+    let store = try await Format.json.make(folder.path("store"))
+    let temporary = folder.path("copy.larder-tmp-0123456789abcdef")
+    try FileManager.default.createDirectory(
+      atPath: temporary, withIntermediateDirectories: false, attributes: [.ownerAccountID: 65534])
+    try write("", to: "copy.larder-tmp-0123456789abcdef/lock")
+    try await store.backup(to: folder.path("copy"))
+    try await store.close()
+    #expect(FileManager.default.fileExists(atPath: temporary + "/lock"))
+  }
+
   @Test func aNewDatabaseRemovesWhatKilledCreationsLeft() async throws {
     let temporary = folder.path("store.larder-tmp-0123456789abcdef")
     try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)

@@ -1,5 +1,13 @@
 public import Larder
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// A new file or folder of a store, such as a backup, that gets its name once it is complete and durable.
 ///
 /// It is written inside a temporary folder beside its path, together with everything that a library writes beside it. A
@@ -96,8 +104,8 @@ public struct StoreCopy: Sendable {
   ///   - isFolder: Whether the copy is a folder, whose files the closure must synchronize. Defaults to `false`.
   ///   - write: A closure that writes the file or the content of the folder at the path that it receives.
   /// - Throws: The error that `write` throws, except that a ``FileError`` becomes a `StoreError`; `StoreError`, with
-  ///   `invalidArgument` if something exists at the path by now, and with an unknown outcome if only the name may not be
-  ///   durable.
+  ///   `invalidArgument` if something exists at the path by now, and with an unknown outcome if the copy has its name, which
+  ///   may not be durable, or a companion has not.
   public func write(asFolder isFolder: Bool = false, _ write: (_ path: String) throws -> Void) throws {
     do {
       try create(temporaryPath, asFolder: isFolder)
@@ -106,12 +114,19 @@ public struct StoreCopy: Sendable {
       // After the content: a dictionary is added to the file before any value needs it.
       try placeDictionaries()
       try fileSystem.renameExclusively(temporaryPath, to: files.path, isFolder: isFolder)
-      try placeCompanions()
     } catch {
       removeFolder()
       throw storeError(error)
     }
-    removeFolder()
+    defer { removeFolder() }
+    do {
+      try placeCompanions()
+    } catch {
+      throw StoreError(
+        error, during: operation, store: store,
+        message: "\(files.path) is in place, but a file that belongs to it could not be put beside it",
+        outcome: .unknown)
+    }
     do {
       try fileSystem.synchronizeDirectory(at: FilePaths.split(files.path).directory)
     } catch {
@@ -159,9 +174,14 @@ public struct StoreCopy: Sendable {
   private func placeCompanions() throws(FileError) {
     for companion in files.companions {
       let path = temporaryPath + companion.suffix
-      guard try fileSystem.attributes(at: path) != nil else { continue }
+      guard let attributes = try fileSystem.attributes(at: path) else { continue }
       try synchronize(path)
-      try fileSystem.renameExclusively(path, to: files.path + companion.suffix, isFolder: false)
+      do throws(FileError) {
+        try fileSystem.renameExclusively(path, to: files.path + companion.suffix, isFolder: false)
+      } catch {
+        // A program that has opened the store in the meantime has created its own, and an empty file says nothing.
+        guard error.isExisting, attributes.size == 0 else { throw error }
+      }
     }
   }
 
@@ -218,8 +238,13 @@ public struct StoreCopy: Sendable {
   }
 
   /// Removes a temporary folder, unless its process is still writing.
+  ///
+  /// In a folder that several users share, another user could put a folder or a symbolic link there, to have files of this
+  /// user removed. Therefore it must be a folder that belongs to the user of this process.
   private static func removeLeftover(_ folder: String, in fileSystem: some FileSystem) throws(FileError) {
-    guard try fileSystem.attributes(at: folder)?.kind == .directory else { return }
+    guard let attributes = try fileSystem.attributesWithoutFollowing(at: folder), attributes.kind == .directory,
+      attributes.owner.user == geteuid()
+    else { return }
     guard try fileSystem.attributes(at: FilePaths.join(folder, lockName)) != nil else {
       // Succeeds only if the folder is empty. Its process, if it is alive, then chooses another one.
       return try fileSystem.removeFile(at: folder)
@@ -257,11 +282,11 @@ public struct StoreCopy: Sendable {
 
   /// Removes a temporary folder: its files, and those of one folder in it.
   ///
-  /// The lock goes last.
+  /// Symbolic links are removed and not followed. The lock goes last.
   private static func remove(_ folder: String, in fileSystem: some FileSystem) throws(FileError) {
     for name in try fileSystem.contentsOfDirectory(at: folder) where name != lockName {
       let path = FilePaths.join(folder, name)
-      if try fileSystem.attributes(at: path)?.kind == .directory {
+      if try fileSystem.attributesWithoutFollowing(at: path)?.kind == .directory {
         for name in try fileSystem.contentsOfDirectory(at: path) {
           try fileSystem.removeFile(at: FilePaths.join(path, name))
         }

@@ -53,6 +53,12 @@ public protocol FileSystem: Sendable {
   /// Returns the attributes of the item at a path, or `nil` if there is none. Symbolic links are followed.
   func attributes(at path: String) throws(FileError) -> FileAttributes?
 
+  /// Returns the attributes of the item at a path, or `nil` if there is none. A symbolic link is not followed, and has the
+  /// kind ``FileAttributes/Kind/other``.
+  ///
+  /// The default implementation returns ``attributes(at:)``, for a file system without symbolic links.
+  func attributesWithoutFollowing(at path: String) throws(FileError) -> FileAttributes?
+
   /// Returns the identity of the item at a path, or `nil` if there is none. Symbolic links are followed.
   ///
   /// The default implementation returns the identity in ``attributes(at:)``. A file system may have a faster
@@ -72,6 +78,11 @@ public protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+  /// Returns ``attributes(at:)``.
+  public func attributesWithoutFollowing(at path: String) throws(FileError) -> FileAttributes? {
+    try attributes(at: path)
+  }
+
   /// Returns the identity in ``attributes(at:)``.
   public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {
     try attributes(at: path)?.identity

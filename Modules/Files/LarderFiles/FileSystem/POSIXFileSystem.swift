@@ -156,6 +156,17 @@ public struct POSIXFileSystem: FileSystem {
     return FileAttributes(status)
   }
 
+  /// Returns the attributes of a path with `lstat`.
+  public func attributesWithoutFollowing(at path: String) throws(FileError) -> FileAttributes? {
+    try check(path, for: .attributes)
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      if errno == ENOENT { return nil }
+      throw FileError(.attributes, path: path, errorNumber: errno)
+    }
+    return FileAttributes(status)
+  }
+
   /// Returns the identity of a path, with `statx` if available, because `stat` would slow down the next synchronization
   /// of the file.
   public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {

@@ -1,0 +1,65 @@
+import Larder
+import LarderFiles
+import TestSupport
+import Testing
+
+@Suite struct StoreCopyTests {
+  private let folder: TemporaryFolder
+  private let files: StoreFileSet
+
+  init() throws {
+    folder = try TemporaryFolder()
+    files = StoreFileSet(
+      at: folder.path("copy"), companions: [.init(suffix: "-lock", role: .content, summary: "a lock file")])
+  }
+
+  private func write(companion text: String) throws {
+    let copy = try StoreCopy(files, store: "store", in: QuickOpener(suffix: "-lock"))
+    try copy.write { path in
+      for (path, text) in [(path, "store"), (path + "-lock", text)] {
+        let file = try POSIXFileSystem().open(path, .createIfMissing)
+        try file.writeAll(Array(text.utf8), at: 0)
+        try file.close()
+      }
+    }
+  }
+
+  /// Another program opens the copy as soon as it has its name, and creates a lock file before the one of the copy is there.
+  @Test func anEmptyCompanionGivesWayToThatOfAProgram() throws {
+    try write(companion: "")
+    #expect(try folder.names.sorted() == ["copy", "copy-lock"])
+    #expect(try folder.text("copy-lock") == "opened")
+  }
+
+  @Test func aCompanionThatCannotBePlacedLeavesTheOutcomeUnknown() throws {
+    let error = expectStoreError(.ioFailed) { try write(companion: "changes") }
+    #expect(error?.outcome == .unknown)
+    #expect(error?.message.contains("is in place") == true)
+    #expect(try folder.names.sorted() == ["copy", "copy-lock"])
+    #expect(try folder.text("copy") == "store")
+  }
+}
+
+/// A file system on which a file with a suffix appears beside each renamed one.
+private struct QuickOpener: FileSystem {
+  let base = POSIXFileSystem()
+  let suffix: String
+
+  func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError) {
+    try base.renameExclusively(path, to: newPath, isFolder: isFolder)
+    guard !newPath.hasSuffix(suffix) else { return }
+    let file = try base.open(newPath + suffix, .createNew)
+    try file.writeAll(Array("opened".utf8), at: 0)
+    try file.close()
+  }
+
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile { try base.open(path, mode) }
+  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
+  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
+  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
+  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
+  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
+  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
+  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
+  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
+}
