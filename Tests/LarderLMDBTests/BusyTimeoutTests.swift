@@ -58,6 +58,7 @@ import Testing
         { try await store.update("a") { $0 = 2 } },
         { try await limited.write { try $0.setValue(3, forKey: "a", in: store) } },
         { _ = try await LMDBStore<Int>(in: limited, name: "new") },
+        { try await limited.removeStore("missing") },
       ] as [@Sendable () async throws -> Void] {
         let error = await #expect(throws: StoreError.self) { try await write() }
         #expect(error?.code == .timedOut)

@@ -154,10 +154,13 @@ public final class LMDBEnvironment: Sendable {
   /// - Parameter name: The name of the store.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the store open; `unsupported` if another program has
   ///   created the named database, so that it has no record; `notPermitted` if the environment is read-only; `conflict` if
-  ///   the files were moved, removed or replaced; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is removed if
-  ///   an error is thrown, except with the outcome `unknown`.
+  ///   the files were moved, removed or replaced; `timedOut` if other writers held the lock for longer than the environment's
+  ///   `busyTimeout`; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is removed if an error is thrown, except with
+  ///   the outcome `unknown`.
   public func removeStore(_ name: String) async throws {
-    try await handle.environment.writer.removeDatabase(for: handle, named: name)
+    try await handle.withWriter(during: .removeStore) { [handle] in
+      try await $0.removeDatabase(for: handle, named: name, turn: $1)
+    }
   }
 
   /// Returns statistics about the environment.
@@ -255,5 +258,9 @@ extension SharedEnvironment {
       freePageCount: freePageCount, lastTransaction: information.me_last_txnid,
       readerCount: Int(information.me_numreaders), maximumReaderCount: Int(information.me_maxreaders))
   }
+}
+
+extension StoreOperation {
+  static let removeStore = StoreOperation(rawValue: "removeStore")
 }
 #endif

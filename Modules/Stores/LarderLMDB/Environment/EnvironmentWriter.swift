@@ -325,8 +325,9 @@ actor EnvironmentWriter {
   /// Removes the named database and the record of a store; see ``LMDBEnvironment/removeStore(_:)``.
   ///
   /// - Throws: ``StoreError``; `CancellationError`.
-  func removeDatabase(for handle: EnvironmentHandle, named name: String) throws {
-    let operation = StoreOperation(rawValue: "removeStore")
+  func removeDatabase(for handle: EnvironmentHandle, named name: String, turn: WriteTurn?) throws {
+    try turn?.check()
+    let operation = StoreOperation.removeStore
     let (environment, catalog) = (handle.environment, StoreCatalog(store: handle.name, operation: operation))
     try environment.withWriteLock { () throws in
       guard environment.closeDatabase(named: StoreKey(name)) else {
@@ -336,7 +337,7 @@ actor EnvironmentWriter {
       }
       try environment.makeRoomForDatabase(named: StoreKey(name))
     }
-    try write(for: handle, during: operation) { transaction, changes in
+    try write(for: handle, during: operation, turn: turn) { transaction, changes in
       try catalog.remove(name, in: transaction)
       changes.noteWrite()
     }
