@@ -40,6 +40,28 @@ import Testing
     try await store.close()
   }
 
+  @Test func encodingDoesNotUseUpTheTimeout() async throws {
+    struct SlowCodec: Codec {
+      let name = "slow"
+      let format = CodecFormat.binary
+      func encode(_ value: Int, into bytes: inout [UInt8], context: ValueContext) {
+        Thread.sleep(forTimeInterval: 0.6)
+        bytes.append(1)
+      }
+      func decode(_ bytes: RawSpan, context: ValueContext) -> Int { 1 }
+    }
+    let store = try await SQLiteStore(path: path, codec: SlowCodec(), busyTimeout: .milliseconds(300))
+    let other = try await OtherConnection(path)
+    try other.run("BEGIN IMMEDIATE")
+    let elapsed = await ContinuousClock().measure {
+      await expectStoreError(.timedOut) { try await store.setValue(1, forKey: "a") }
+    }
+    #expect(elapsed >= .milliseconds(900))
+    try other.run("ROLLBACK")
+    other.close()
+    try await store.close()
+  }
+
   @Test func waitingWritesAreCancelledAndHoldUpNothing() async throws {
     let database = try await SQLiteDatabase(path: path, busyTimeout: .seconds(100_000))
     let store = try await SQLiteStore(in: database, codec: .raw)

@@ -52,7 +52,8 @@ public final class SQLiteDatabase: Sendable {
   ///     writes to the file.
   ///   - createsIfMissing: Whether to create the file if it is missing. Defaults to `true`.
   ///   - busyTimeout: The time that a call waits while another process has the lock that it needs, counted from the call,
-  ///     also if other calls wait before it. Defaults to 5 seconds. A call that is cancelled stops waiting.
+  ///     also if other calls wait before it. The time to encode the values of a batch does not count. Defaults to 5 seconds.
+  ///     A call that is cancelled stops waiting.
   ///   - logSizeLimit: The size, in bytes, to which the write-ahead log is cut after a large transaction, once its content
   ///     was moved into the file. Defaults to 16 MiB.
   ///   - prepare: A closure that prepares each new connection: it registers the functions and collations that triggers,

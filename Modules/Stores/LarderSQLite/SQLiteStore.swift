@@ -211,7 +211,6 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
     try await handle.run(.apply) {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
-      let deadline = handle.deadline
       let encoded =
         if EncodedChanges.areWorthThreads(changes.count) {
           try await EncodedChanges(concurrently: changes) { [self] key in
@@ -222,6 +221,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
         } else {
           try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
         }
+      let deadline = handle.deadline  // Encoding can take longer than the timeout, and is no waiting.
       try await handle.database.writer.write(for: handle, during: .apply, until: deadline) { [self] transaction in
         try writableTable(in: &transaction, during: .apply).write(encoded)
         transaction.changes.append(changes, in: table.identifier, hasWritten: true)
