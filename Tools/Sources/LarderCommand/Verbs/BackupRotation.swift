@@ -5,7 +5,7 @@ import Foundation
 /// A backup is named after the store, a digest of the store's path, its number, and its time, as in
 /// `users.json-5f2b8c01d3aa-000017-20261127T063000Z`. Only the number orders the backups, because a clock can be wrong.
 struct BackupRotation {
-  /// A backup, or what is left of one that was killed.
+  /// A backup, or the temporary folder of one that is running or was killed.
   private struct Item {
     let name: String
     let number: Int
@@ -48,8 +48,9 @@ struct BackupRotation {
 
   /// Returns the names of what is to be removed after a backup is complete.
   ///
-  /// These are the backups of the same store with lower numbers, except for the latest of them, and the remains of killed
-  /// backups with lower numbers. Backups with the same or a higher number were made by other calls at the same time.
+  /// These are the backups of the same store with lower numbers, except for the latest of them. Backups with the same or a
+  /// higher number were made by other calls at the same time. A temporary folder may be that of a backup that is still
+  /// running; each backup removes the others when it begins.
   ///
   /// - Parameters:
   ///   - names: The names in the folder.
@@ -57,9 +58,9 @@ struct BackupRotation {
   ///   - count: The number of backups to keep with this one, at least 1.
   func surplus(among names: [String], after newName: String, keeping count: Int) -> [String] {
     guard let new = item(named: newName) else { return [] }
-    let older = items(among: names).filter { $0.number < new.number }
-    let complete = older.filter(\.isComplete).sorted { ($0.number, $0.name) < ($1.number, $1.name) }
-    return complete.dropLast(count - 1).map(\.name) + older.filter { !$0.isComplete }.map(\.name)
+    let older = items(among: names).filter { $0.isComplete && $0.number < new.number }
+      .sorted { ($0.number, $0.name) < ($1.number, $1.name) }
+    return older.dropLast(count - 1).map(\.name)
   }
 
   /// Returns the names among others that have only a time, and so do not say which store they are a backup of.
