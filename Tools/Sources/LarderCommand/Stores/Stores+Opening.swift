@@ -64,7 +64,7 @@ extension Stores {
 }
 
 extension StoreError {
-  /// Whether a table of another program was refused because nobody chose its codec.
+  /// Whether a table of another program was refused because no codec was chosen for it.
   ///
   /// The code alone stands for a wrong name or path, too.
   fileprivate var recordsNoCodec: Bool {
