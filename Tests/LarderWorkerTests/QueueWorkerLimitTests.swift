@@ -19,7 +19,7 @@ import Testing
       now: { clock.date })
   }
 
-  /// Yields to other tasks so often that anything that goes on would have come to its end.
+  /// Yields to other tasks so often that work in progress has ended afterwards.
   private func yield() async {
     for _ in 0..<2000 { await Task.yield() }
   }
