@@ -42,6 +42,28 @@ package final class TemporaryFileSystem: Sendable {
     try TemporaryFileSystem.run("mount", "-o", "remount,ro", path)
   }
 
+  /// The file that takes the room of a full disk.
+  private var ballast: String { "\(path)/ballast" }
+
+  /// Fills the file system to the last byte, with a file named `ballast`.
+  package func fill() throws {
+    let descriptor = open(ballast, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+    defer { close(descriptor) }
+    let block = [UInt8](repeating: 1, count: 4096)
+    while write(descriptor, block, block.count) > 0 {}
+    guard errno == ENOSPC else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+  }
+
+  /// Frees some bytes of a file system that was filled.
+  ///
+  /// - Parameter bytes: A multiple of the size of a page.
+  package func free(_ bytes: Int) throws {
+    let size = try FileManager.default.attributesOfItem(atPath: ballast)[.size] as? NSNumber
+    guard truncate(ballast, off_t((size?.intValue ?? 0) - bytes)) == 0 else {
+      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+    }
+  }
+
   private static func run(_ command: String...) throws {
     let run = try CommandRun(command)
     struct Failed: Error { let errors: String }

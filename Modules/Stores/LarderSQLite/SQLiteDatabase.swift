@@ -109,7 +109,9 @@ public final class SQLiteDatabase: Sendable {
   ) async throws -> Result {
     let handle = handle
     return try await handle.run(.write) {
-      try await handle.database.writer.write(for: handle, during: .write, until: handle.deadline) { writing in
+      try await handle.database.writer.write(
+        for: handle, during: .write, until: handle.deadline, isRepeatable: false
+      ) { writing in
         var transaction = SQLiteTransaction(writing: writing, handle: handle)
         let result = try BodyError.wrapping { try body(&transaction) }
         writing = try transaction.end()

@@ -110,5 +110,17 @@ extension DatabaseWriter {
       }
     }
   }
+
+  /// Moves commits from the log into the database file, as far as no reader needs the log.
+  ///
+  /// - Returns: Whether there was no error.
+  @discardableResult
+  func moveLog() -> Bool {
+    guard let connection, hasLog, mismatch == nil else { return false }
+    guard let error = connection.moveLog(SQLITE_CHECKPOINT_PASSIVE) else { return true }
+    // The log keeps what could not be moved. After a failure of the disk, a new connection reads it again.
+    if error.primaryCode == SQLITE_IOERR { disconnect() }
+    return false
+  }
 }
 #endif

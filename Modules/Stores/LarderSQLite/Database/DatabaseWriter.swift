@@ -70,25 +70,29 @@ actor DatabaseWriter {
   ///   - handle: The handle that writes.
   ///   - operation: The operation, for errors.
   ///   - deadline: The time after which the lock of another connection is not waited for.
-  ///   - body: The closure, which also records its changes. It runs at most once.
+  ///   - isRepeatable: Whether the closure may run a second time, after its changes could not be written because the disk
+  ///     is full. Defaults to `true`.
+  ///   - body: The closure, which also records its changes.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
   ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
     for handle: DatabaseHandle, during operation: StoreOperation, until deadline: ContinuousClock.Instant,
-    _ body: @Sendable (inout Transaction) throws -> Result
+    isRepeatable: Bool = true, _ body: @Sendable (inout Transaction) throws -> Result
   ) async throws -> Result {
     try handle.information.checkWritable(for: operation)
     do {
       if waitingCount == 0 {
         do {
-          return try commit(for: handle, during: operation, body)
+          return try commit(for: handle, during: operation, isRepeatable: isRepeatable, body)
         } catch is LockIsTaken {}
       }
       // In the order of their arrival, without holding up the other calls of this actor.
       waitingCount += 1
       defer { waitingCount -= 1 }
       return try await turns.withAccess(.exclusive) {
-        try await LockIsTaken.retrying(until: deadline) { try commit(for: handle, during: operation, body) }
+        try await LockIsTaken.retrying(until: deadline) {
+          try commit(for: handle, during: operation, isRepeatable: isRepeatable, body)
+        }
       }
     } catch let error as BodyError {
       throw error.error
@@ -97,8 +101,24 @@ actor DatabaseWriter {
 
   /// Runs a closure in a transaction, if no other connection has the lock.
   ///
-  /// - Throws: `LockIsTaken` before `body` runs; `BodyError`; the errors of ``write(for:during:until:_:)``.
+  /// If the disk is full, the log is moved into the database file, which needs no space unless the file grows. The next
+  /// transaction then uses the space of the log again, so that entries can be removed.
+  ///
+  /// - Throws: `LockIsTaken` before `body` runs; `BodyError`; the errors of ``write(for:during:until:isRepeatable:_:)``.
   private func commit<Result: Sendable>(
+    for handle: DatabaseHandle, during operation: StoreOperation, isRepeatable: Bool,
+    _ body: (inout Transaction) throws -> Result
+  ) throws -> Result {
+    do {
+      return try commitOnce(for: handle, during: operation, body)
+    } catch let error as StoreError where error.code == .full && error.outcome == .nothingChanged {
+      guard moveLog(), isRepeatable else { throw error }
+      return try commitOnce(for: handle, during: operation, body)
+    }
+  }
+
+  /// Runs a closure in a transaction, if no other connection has the lock.
+  private func commitOnce<Result: Sendable>(
     for handle: DatabaseHandle, during operation: StoreOperation, _ body: (inout Transaction) throws -> Result
   ) throws -> Result {
     try Task.checkCancellation()
@@ -369,13 +389,6 @@ actor DatabaseWriter {
     guard handle.database.access == .readWrite, connection != nil else { return }
     try checkFiles(of: handle, for: .close)
     if !isDurable, handle.database.durability == .buffered { try makeDurable(handle, during: .close) }
-  }
-
-  /// Moves commits from the log into the database file, as far as no reader needs the log.
-  private func moveLog() {
-    guard let connection, hasLog, mismatch == nil else { return }
-    // The log keeps what could not be moved. After a failure of the disk, a new connection reads it again.
-    if let error = connection.moveLog(SQLITE_CHECKPOINT_PASSIVE), error.primaryCode == SQLITE_IOERR { disconnect() }
   }
 }
 #endif
