@@ -26,6 +26,7 @@ let package = Package(
       name: "LarderCommand",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderFiles", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCrypto", package: "Larder"),

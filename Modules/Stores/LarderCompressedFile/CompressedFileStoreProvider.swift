@@ -1,6 +1,6 @@
 #if Compression
 public import Larder
-import LarderFiles
+public import LarderFiles
 
 /// A provider that opens ``CompressedFileStore``s for `StoreRegistry`, from URLs such as `compressed:users.gz`.
 public struct CompressedFileStoreProvider: StoreProvider {
@@ -41,6 +41,11 @@ public struct CompressedFileStoreProvider: StoreProvider {
       configuration, cacheSize: CompressedFileStore<Never>.defaultCacheSize, newCodecName: newCodecName ?? codecName,
       findsPossiblyOlder: findsPossiblyOlder)
   }
+
+  /// Returns the files of the store that a URL names, which need not exist.
+  ///
+  /// - Parameter url: The URL, such as `compressed:users.json.gz`.
+  public func files(of url: StoreURL) -> StoreFileSet { CompressedFile.files(at: url.location) }
 }
 
 /// An open compressed file whose type of values is not chosen yet.

@@ -366,6 +366,11 @@ public struct JSONFileStoreProvider: StoreProvider {
   ) async throws -> some UntypedStore {
     try await UntypedJSONFile(StoreFileConfiguration(url, options), newCodecName: newCodecName ?? codecName)
   }
+
+  /// Returns the files of the store that a URL names, which need not exist.
+  ///
+  /// - Parameter url: The URL, such as `json:users.json`.
+  public func files(of url: StoreURL) -> StoreFileSet { JSONFile.files(at: url.location) }
 }
 
 /// An open JSON file whose type of values is not chosen yet.

@@ -1,6 +1,6 @@
 #if LMDB
 public import Larder
-internal import LarderFiles
+public import LarderFiles
 
 /// A provider that opens ``LMDBStore``s for `StoreRegistry`, for URLs such as `lmdb:users` and `lmdb:shop#orders`.
 public struct LMDBStoreProvider: StoreProvider {
@@ -52,6 +52,17 @@ public struct LMDBStoreProvider: StoreProvider {
   ///   the path.
   public func environmentPath(of url: StoreURL) throws -> String {
     try LMDBStoreProvider.location(of: url).path
+  }
+
+  /// Returns the files of the environment that a URL names, which need not exist.
+  ///
+  /// - Parameter url: The URL, such as `lmdb:shop` or `lmdb:shop#orders`.
+  /// - Returns: The folder of the environment, or the data file and the lock file if there is a file at the path.
+  /// - Throws: The errors of ``environmentPath(of:)``; `FileError` if the path cannot be examined.
+  public func files(of url: StoreURL) throws -> StoreFileSet {
+    let path = try environmentPath(of: url)
+    return EnvironmentFiles.all(
+      at: path, try POSIXFileSystem().attributes(at: path)?.kind == .file ? .singleFile : .folder)
   }
 
   private static func location(of url: StoreURL) throws -> StoreLocation {

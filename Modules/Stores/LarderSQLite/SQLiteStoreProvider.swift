@@ -1,6 +1,7 @@
 #if SQLite
 public import Larder
-internal import LarderFiles
+public import LarderFiles
+internal import LarderSQLiteFormat
 
 /// A provider that opens ``SQLiteStore``s for `StoreRegistry`, for URLs such as `sqlite:users.sqlite` and
 /// `sqlite:shop.sqlite#orders`.
@@ -57,6 +58,12 @@ public struct SQLiteStoreProvider: StoreProvider {
   public func databasePath(of url: StoreURL) throws -> String {
     try SQLiteStoreProvider.location(of: url).path
   }
+
+  /// Returns the files of the database that a URL names, which need not exist.
+  ///
+  /// - Parameter url: The URL, such as `sqlite:shop.sqlite` or `sqlite:shop.sqlite#orders`.
+  /// - Throws: The errors of ``databasePath(of:)``.
+  public func files(of url: StoreURL) throws -> StoreFileSet { DatabaseFiles.all(at: try databasePath(of: url)) }
 
   private static func location(of url: StoreURL) throws -> StoreLocation {
     try StoreLocation(

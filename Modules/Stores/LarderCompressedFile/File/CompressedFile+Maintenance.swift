@@ -65,7 +65,7 @@ extension CompressedFile {
   }
 
   /// Returns all files of a store.
-  private static func files(at path: String) -> StoreFileSet {
+  static func files(at path: String) -> StoreFileSet {
     StoreFileSet(
       at: path,
       companions: [

@@ -9,9 +9,10 @@ struct CopyCommand: AsyncParsableCommand {
     commandName: "copy",
     abstract: "Copy the entries of a store to another store.",
     discussion: """
-      A missing destination is created. A key in both stores gets the value of the source. Values that are already equal \
-      are not written again, so you can complete an interrupted copy by running it again. Other keys of the destination \
-      stay. If values expire, their deadlines are copied, and the values of the destination must expire, too.
+      A missing destination is created, and removed again if nothing can be written to it. A key in both stores gets the \
+      value of the source. Values that are already equal are not written again, so you can complete an interrupted copy by \
+      running it again. Other keys of the destination stay. If values expire, their deadlines are copied, and the values \
+      of the destination must expire, too.
 
       With --key-ring, a new destination is encrypted, so you can encrypt a store by copying it.
 
@@ -83,6 +84,9 @@ struct CopyCommand: AsyncParsableCommand {
       }
       try await source.checkFirst(
         in: keys, limit: batchSize, encodableBy: codec.map { ValueCodecs().codec(named: $0.rawValue) })
+      let newFiles = try NewStoreFiles(of: destination)
+      // Whether nothing was written to the destination.
+      var isUnused = false
       do {
         // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
         try await StoreSession.runMovable(
@@ -98,12 +102,25 @@ struct CopyCommand: AsyncParsableCommand {
           var display = ProgressDisplay(total: nil, since: start)
           if display != nil { display = ProgressDisplay(total: try await source.storedCount(in: keys), since: start) }
           defer { display?.clear() }
-          try await copy.run(in: keys, from: source, to: destination) {
-            display?.update(done: $0, entries: $0)
+          do {
+            try await copy.run(in: keys, from: source, to: destination) {
+              display?.update(done: $0, entries: $0)
+            }
+          } catch {
+            // Another program may have written entries to the new store. The first error matters more than one of counting,
+            // after which the files stay.
+            let count = try? await destination.storedCount(in: .all)
+            isUnused = copy.progress.copiedCount == 0 && count == 0
+            throw error
           }
         }
       } catch let error as StoreError where error.code == .locked && error.operation == .open {
         throw CommandFailure(error, hint: "A store cannot be copied to itself under another name either.")
+      } catch {
+        // A store that exists can be opened on a full disk, so this one was not created completely.
+        let failure = error as? StoreError
+        if isUnused || failure?.code == .full && failure?.operation == .open { newFiles.remove() }
+        throw error
       }
     }
     let summary = copy.summary(elapsed: ContinuousClock.now - start)
