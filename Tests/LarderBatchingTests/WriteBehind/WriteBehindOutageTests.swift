@@ -192,8 +192,8 @@ import Testing
     try await pass { store.isIdle }
     try await writing.value
     await expectStoreError(.ioFailed) { try await update.value }
-    try await store.close()
     #expect(try contents() == ["a": 1, "b": 2])
+    try await store.close()
   }
 
   @Test func changesAreGivenUpAtTheAgeThatIsSet() async throws {
