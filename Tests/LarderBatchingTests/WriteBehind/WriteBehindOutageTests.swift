@@ -192,7 +192,8 @@ import Testing
     try await pass { store.isIdle }
     try await writing.value
     await expectStoreError(.ioFailed) { try await update.value }
-    #expect(try contents() == ["a": 1, "b": 2])
+    // The write had room only after the first change was written.
+    try await pass { try contents() == ["a": 1, "b": 2] }
     try await store.close()
   }
 
