@@ -28,8 +28,8 @@ struct DataFileFormat: Equatable {
 
   /// The format of the LMDB library that this process has loaded, which need not be the one that it was built with.
   static let linked: DataFileFormat = {
-    var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
-    mdb_version(&major, &minor, &patch)
+    var major: Int32 = 0
+    mdb_version(&major, nil, nil)
     return major == 0 ? version1 : version3
   }()
 
