@@ -16,6 +16,8 @@ import Testing
       // The first calls also make connections.
       try await store.apply(batch)
       try await store.update([keys[0]]) { $0[0] = 2 }
+      // So that the parts of a long flight arrive together, also on a machine with more to do.
+      proxy.delay(toServer: .milliseconds(100), toClient: .zero)
       func expect(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void)
         async throws
       {

@@ -31,8 +31,8 @@ import Testing
         WHERE application_name = '\(setting.schema)' AND (query LIKE 'LISTEN%' OR query LIKE '%pg_notify(%')
         """
       while try await setting.psql(listening) == "0" {}
-      // So that the parts of a long flight arrive together.
-      proxy.delay(toServer: .milliseconds(1), toClient: .milliseconds(1))
+      // So that the parts of a long flight arrive together, also on a machine with more to do.
+      proxy.delay(toServer: .milliseconds(100), toClient: .zero)
       func expect<Result>(
         _ count: Int, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Result
       ) async throws -> Result {
