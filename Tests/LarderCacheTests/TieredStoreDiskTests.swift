@@ -24,7 +24,7 @@ import Testing
 
   private static func trials(_ durability: FileDurability) -> DiskTrials<Store> {
     DiskTrials(
-      "TieredStore, \(durability) cache", cuts: TestDepth.isShort ? 100 : 200, faults: TestDepth.isShort ? 100 : 400,
+      "TieredStore, \(durability) cache", cuts: TestDepth.isShort ? 50 : 200, faults: TestDepth.isShort ? 50 : 400,
       historyLength: 1, historyShare: 1
     ) { disk in
       let store = try await open(disk, durability, negativeTimeToLive: .seconds(3600))

@@ -107,7 +107,7 @@ import Testing
   @Test(arguments: [SimulatedFault.powerLoss, .error(EIO), .error(ENOSPC), .errorAfterwards(EIO), .shortTransfer])
   func aFailedCompactionLosesNoDurableWrite(_ fault: SimulatedFault) async throws {
     var hasPassed = false
-    let distance = TestDepth.isShort ? 3 : 1
+    let distance = TestDepth.isShort ? 6 : 1
     for number in stride(from: 1 + TestDepth.start(distance: distance, of: "\(fault)"), to: 60, by: distance)
     where !hasPassed {
       let disk = SimulatedFileSystem(seed: SeededGenerator.seedOfProcess &+ UInt64(number))

@@ -127,7 +127,7 @@ import Testing
     var found: Set<Int> = []
     var refused = 0
     // Every length, or some in a short run. Each run starts elsewhere.
-    let distance = TestDepth.isShort ? 4 : 1
+    let distance = TestDepth.isShort ? 12 : 1
     let first = TestDepth.start(distance: distance, of: "lengths \(sample.testDescription)")
     var lengths = Array(stride(from: first, to: sample.content.count, by: distance))
     // Only then, the last batch is there.

@@ -13,7 +13,8 @@ import Testing
 @Suite struct CompressedFileStoreDiskTests {
   static func trials(_ durability: FileDurability) -> DiskTrials<CompressedFileStore<Int>> {
     DiskTrials(
-      "CompressedFileStore, \(durability)", cuts: 80, faults: 40, historyLength: 2, historyShare: 0.05
+      "CompressedFileStore, \(durability)", cuts: 80, faults: 40, historyLength: 2,
+      historyShare: TestDepth.isShort ? 0.02 : 0.05
     ) { disk in
       try await CompressedFileStore(path: "/store.gz", codec: .json(), durability: durability, fileSystem: disk)
     }

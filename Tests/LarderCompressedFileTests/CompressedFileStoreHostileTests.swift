@@ -109,7 +109,7 @@ import Testing
       offset = block.end
     }
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "hostile blocks")
-    for round in 0..<300 {
+    for round in 0..<(TestDepth.isShort ? 100 : 300) {
       var changed = texts
       for _ in 0..<Int.random(in: 1...3, using: &generator) {
         let place = Int.random(in: 0..<changed.count, using: &generator)

@@ -58,7 +58,7 @@ import Testing
       if content == open { pages.removeAll { $0 + 4096 > content.count - 8192 } }
       pages.shuffle(using: &generator)
       try StoreFileParts.expectThatAPageLosesOnlyItsEntries(
-        content, pages: Array(pages.prefix(isSoak ? 400 : 30)), "\(content == open ? "open" : "closed"), \(seed)")
+        content, pages: Array(pages.prefix(isSoak ? 400 : 10)), "\(content == open ? "open" : "closed"), \(seed)")
     }
   }
 

@@ -12,7 +12,8 @@ import TestSupport
 @Suite struct JSONFileStoreDiskTests {
   static func trials(_ durability: FileDurability) -> DiskTrials<JSONFileStore<Int>> {
     DiskTrials(
-      "JSONFileStore, \(durability)", cuts: 150, faults: 80, historyLength: 2, historyShare: 0.08
+      "JSONFileStore, \(durability)", cuts: 150, faults: 80, historyLength: 2,
+      historyShare: TestDepth.isShort ? 0.04 : 0.08
     ) { disk in
       try await JSONFileStore(path: "/store.json", codec: .json(), durability: durability, fileSystem: disk)
     }

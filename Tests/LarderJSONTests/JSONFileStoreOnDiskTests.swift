@@ -6,10 +6,11 @@ import Testing
 
 /// Tests with the real file system and third-party programs.
 @Suite struct JSONFileStoreOnDiskTests {
-  let folder = FileManager.default.temporaryDirectory.path + "/LarderJSONTests-\(UUID().uuidString)"
+  private let temporary: TemporaryFolder
+  private var folder: String { temporary.path }
 
   init() throws {
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    temporary = try TemporaryFolder()
   }
 
   private func output(of command: String, _ arguments: String...) throws -> String {

@@ -166,7 +166,7 @@ import Glibc
     // Many segments of the smallest size, and less than one of the largest size.
     bench.disk.capacity =
       switch segmentSize {
-      case 16_384: TestDepth.isShort ? 600_000 : 1_500_000
+      case 16_384: TestDepth.isShort ? 400_000 : 1_500_000
       case 1 << 20: 1_500_000
       default: 4_000_000
       }

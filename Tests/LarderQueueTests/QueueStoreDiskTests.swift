@@ -14,7 +14,7 @@ import Testing
   /// The segments are so small that the queue constantly creates and removes them.
   static func trials(_ durability: FileDurability) -> DiskTrials<QueueStore<Int>> {
     DiskTrials(
-      "QueueStore, \(durability)", cuts: 80, faults: 50, historyLength: 2, historyShare: 0.02
+      "QueueStore, \(durability)", cuts: 80, faults: 50, historyLength: 2, historyShare: TestDepth.isShort ? 0.01 : 0.02
     ) { disk in
       try await QueueStore(
         path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), durability: durability,
