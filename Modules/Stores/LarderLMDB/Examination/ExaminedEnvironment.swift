@@ -8,8 +8,11 @@ import LarderFiles
 /// Its data file may be one of LMDB 0.9 or of LMDB 1.0. If the loaded library can open it, a read transaction of the library
 /// protects the pages that are being read from writers. Otherwise, a read is repeated if it may have been disturbed.
 final class ExaminedEnvironment: Sendable {
-  /// The number of times that a disturbed read is repeated.
+  /// The number of times that a disturbed read is made.
   private static let maximumAttempts = 100
+
+  /// The number of times that it is made in a read transaction of the library, which may have another state of a damaged file.
+  private static let maximumProtectedAttempts = 50
 
   let information: StoreInformation
   private let reader: DataFileReader
@@ -64,8 +67,9 @@ final class ExaminedEnvironment: Sendable {
     try await reads.run(operation, of: information) {
       try await queue.run { [self] in
         do {
-          for _ in 0..<ExaminedEnvironment.maximumAttempts {
-            if let result = try attempt(for: operation, body) { return try result.get() }
+          for number in 0..<ExaminedEnvironment.maximumAttempts {
+            let isProtected = number < ExaminedEnvironment.maximumProtectedAttempts
+            if let result = try attempt(for: operation, isProtected: isProtected, body) { return try result.get() }
           }
         } catch let error as FileError {
           throw StoreError(
@@ -81,10 +85,10 @@ final class ExaminedEnvironment: Sendable {
 
   /// Returns the result of a closure, or `nil` if it may have read pages of several states.
   private func attempt<Result>(
-    for operation: StoreOperation, _ body: (DataFileSnapshot) throws -> Result
+    for operation: StoreOperation, isProtected: Bool, _ body: (DataFileSnapshot) throws -> Result
   ) throws -> Swift.Result<Result, any Error>? {
     let snapshot = try reader.latestSnapshot()
-    if let environment {
+    if let environment, isProtected, snapshot.damagedMetaPages.isEmpty {
       return try environment.handle.read(for: operation) { transaction in
         // A transaction protects the pages of its own state only.
         guard mdb_txn_id(transaction) == snapshot.meta.transaction else { return nil }

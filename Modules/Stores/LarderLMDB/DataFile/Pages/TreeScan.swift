@@ -3,10 +3,12 @@ import Larder
 
 /// A scan over a range of keys of one tree, which continues behind damaged pages.
 ///
-/// The scan ends on any file. A tree is at most ``maximumDepth`` pages deep, as LMDB requires, and no page is read twice.
+/// The scan ends on any file: no branch page is visited twice, and a tree is at most ``maximumDepth`` pages deep, as LMDB
+/// requires.
 ///
 /// A page below a branch page may only have keys between the two keys around it. An entry is delivered only if its key is
-/// there and in order.
+/// there and in order. A branch page without such keys does not count as visited, because it has another place in the tree,
+/// whose entries must not get lost.
 struct TreeScan {
   /// An entry or damage that a scan finds.
   enum Item {
@@ -35,7 +37,7 @@ struct TreeScan {
   /// The part of the range that was not visited yet.
   private var remaining: KeyRange
 
-  /// The pages that were visited.
+  /// The branch pages that were visited.
   private var visited: Set<UInt64> = []
 
   /// Visits the entries of a range in order.
@@ -83,8 +85,11 @@ struct TreeScan {
     let page: DataPage
     do throws(any Error) {
       guard depth <= TreeScan.maximumDepth else { throw PageDamage(page: number, problem: "is too deep in its tree") }
-      guard visited.insert(number).inserted else { throw PageDamage(page: number, problem: "is in use twice") }
       page = try snapshot.page(number)
+      if page.kind == .branch {
+        guard !isMisplaced(page, bounds) else { throw PageDamage(page: number, problem: "is in the wrong place") }
+        guard visited.insert(number).inserted else { throw PageDamage(page: number, problem: "is in use twice") }
+      }
     } catch let damage as PageDamage {
       return try report(damage, losing: bounds, visit)
     }
@@ -121,13 +126,12 @@ struct TreeScan {
     return try visit(.entry(key, found))
   }
 
-  private mutating func content(_ content: DataPage.Content, of page: DataPage) throws -> Content {
+  private func content(_ content: DataPage.Content, of page: DataPage) throws -> Content {
     switch content {
     case .database(let record): return .database(record)
     case .value(let place): return readsValues ? .value(Array(page.bytes[place])) : .unread
     case .overflow(let number, let size):
       guard readsValues else { return .unread }
-      guard visited.insert(number).inserted else { throw PageDamage(page: number, problem: "is in use twice") }
       return .value(try snapshot.value(onPage: number, size: size))
     case .child, .duplicates:
       throw PageDamage(page: page.number, problem: "has several values of one key")
@@ -196,6 +200,14 @@ struct TreeScan {
       }
     }
     return keys
+  }
+
+  /// Returns whether a branch page has keys, but none of them within bounds.
+  private func isMisplaced(_ page: DataPage, _ bounds: KeyRange) -> Bool {
+    let keys = (1..<max(1, page.nodeCount)).compactMap(page.node).filter { !$0.key.isEmpty }.map {
+      page.key(of: $0, isInteger: hasIntegerKeys && $0.key.count == 8)
+    }
+    return !keys.isEmpty && !keys.contains(where: bounds.contains)
   }
 
   /// Returns the entries of a leaf page, and the gaps between them if it is damaged.
