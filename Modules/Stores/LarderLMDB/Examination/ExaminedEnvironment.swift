@@ -125,7 +125,13 @@ extension DataFileSnapshot {
           .unsupported, during: operation, store: store,
           message: "the environment has a plain entry of this name, not a named database; choose another name")
       case .damage(let damage, let lost):
-        if let lost { throw DamagedPageError(damage, losing: lost).storeError(during: operation, store: store) }
+        guard lost != nil else { return true }
+        // Without the key of the database, which is not one of the store.
+        throw StoreError(
+          .corrupted, during: operation, store: store,
+          message:
+            "page \(damage.page) of the data file \(damage.problem), so that the store cannot be found; restore a backup"
+        )
       }
       return true
     }
