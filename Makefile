@@ -82,14 +82,20 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	find .build/release/ -path '*/Larder*.build/*.o' -not -path '*Tests.build/*' -print0 | xargs -0 Scripts/scan-stale-threads
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
+	  LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
-	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|CompactionTests|LongValueTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|ParserFuzzTests|ResponseRecordTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests'
+	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|CompactionTests|LongValueTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|ParserFuzzTests|ResponseRecordTests|StoreQueueKillTests|WorkerCrashTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests|ExaminedStoreTests|MigrationTests'
+	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
+	  LARDER_LMDB_1="$$folder" LD_LIBRARY_PATH="$$folder" \
+	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing --filter 'LarderLMDBTests|LMDBStoreConformance'
 	LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests --package-path Tools --filter 'KillTests|CopyTests|DiffTests|ExpiryTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter 'KillTests|OrderBookTests'
 	Scripts/prove-static-archive release
 	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker
 	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
+	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LD_LIBRARY_PATH="$$folder" Scripts/power-cuts \
+	  "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) --kinds lmdb
 
 # Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
 fuzz: set-up-build ## Feed the CBOR decoder with inputs from libFuzzer; DURATION=… sets the seconds.

@@ -96,6 +96,15 @@ import Testing
     #expect(error?.message.contains("runs with LMDB \(readable.library)") == true)
   }
 
+  @Test func onlyKnownVersionsOfTheLibraryAreSupported() {
+    #expect(DataFileFormat.format(major: 0, minor: 9) == .version1)
+    #expect(DataFileFormat.format(major: 1, minor: 0) == .version3)
+    #expect(DataFileFormat.format(major: 1, minor: 4) == .version3)
+    #expect(DataFileFormat.format(major: 2, minor: 0) == nil)
+    #expect(DataFileFormat.format(major: 0, minor: 8) == nil)
+    #expect(DataFileFormat.supported == .linked)
+  }
+
   @Test func arbitraryBytesAreRefusedOrRead() async throws {
     var random = SeededGenerator(test: #function)
     let image = try await DataFileImage.filled()

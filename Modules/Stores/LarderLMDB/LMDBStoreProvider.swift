@@ -5,13 +5,20 @@ public import LarderFiles
 /// A provider that opens ``LMDBStore``s for `StoreRegistry`, for URLs such as `lmdb:users` and `lmdb:shop#orders`.
 public struct LMDBStoreProvider: StoreProvider {
   private let busyTimeout: Duration?
+  private let examinesPages: Bool
 
   /// Creates the provider.
   ///
-  /// - Parameter busyTimeout: The time that a write or the opening of a store waits for other writers; see
-  ///   ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``. Defaults to `nil`, for no limit.
-  public init(busyTimeout: Duration? = nil) {
+  /// - Parameters:
+  ///   - busyTimeout: The time that a write or the opening of a store waits for other writers; see
+  ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``. Defaults to `nil`, for no limit.
+  ///   - examinesPages: Whether existing stores are read page by page, without LMDB's memory map. Such a store can only be
+  ///     read. It may be damaged, or have been written by LMDB 0.9 or 1.0, whichever the program runs with. A read that
+  ///     finds damage throws `corrupted` with an `UnreadableKeysError`, and all other entries can be read. `verify` has one
+  ///     finding for each damaged page. Defaults to `false`.
+  public init(busyTimeout: Duration? = nil, examinesPages: Bool = false) {
     self.busyTimeout = busyTimeout
+    self.examinesPages = examinesPages
   }
 
   /// The scheme `lmdb`.
@@ -36,12 +43,45 @@ public struct LMDBStoreProvider: StoreProvider {
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
   ) async throws -> some UntypedStore {
     let location = try LMDBStoreProvider.location(of: url)
+    guard !examinesPages else {
+      let configuration = EnvironmentConfiguration(
+        path: location.path, access: options.access, createsIfMissing: false, busyTimeout: busyTimeout)
+      let environment = try await ExaminedEnvironment(configuration)
+      do {
+        return OpenedDatabase.examined(
+          try await ExaminedDatabase(in: environment, name: location.name, newCodecName: newCodecName))
+      } catch {
+        try await environment.close()
+        throw error
+      }
+    }
     let environment = try await LMDBEnvironment(
       path: location.path, durability: options.durability, access: options.access,
       createsIfMissing: options.createsIfMissing, busyTimeout: busyTimeout)
-    return try await UntypedDatabase(
-      in: environment, isOwned: true, name: location.name, createsIfMissing: options.createsIfMissing,
-      newCodecName: newCodecName)
+    return OpenedDatabase.ordinary(
+      try await UntypedDatabase(
+        in: environment, isOwned: true, name: location.name, createsIfMissing: options.createsIfMissing,
+        newCodecName: newCodecName))
+  }
+
+  /// A database that is open in one of two ways.
+  private enum OpenedDatabase: UntypedStore {
+    case ordinary(UntypedDatabase)
+    case examined(ExaminedDatabase)
+
+    var codecName: String {
+      switch self {
+      case .ordinary(let database): database.codecName
+      case .examined(let database): database.codecName
+      }
+    }
+
+    func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+      switch self {
+      case .ordinary(let database): try await database.typed(codec: codec)
+      case .examined(let database): try await database.typed(codec: codec)
+      }
+    }
   }
 
   /// Returns the path of the environment that a URL names, alone or with a store in it.

@@ -36,7 +36,8 @@ struct LarderCommand: AsyncParsableCommand {
       CountCommand.self,
       SampleCommand.self, WatchCommand.self, StoresCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, DiffCommand.self, StatCommand.self, VerifyCommand.self,
-      SalvageCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self, PurgeCommand.self,
+      SalvageCommand.self, MigrateCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
+      PurgeCommand.self,
       BenchCommand.self,
       KeyRingCommand.self, ReencryptCommand.self, QueueCommand.self, HTTPCommand.self,
     ])

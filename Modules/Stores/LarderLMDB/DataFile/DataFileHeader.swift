@@ -14,24 +14,41 @@ struct DataFileFormat: Equatable {
   let library: String
   /// The size of the header of a page, in bytes.
   let pageHeaderSize: Int
-  /// The place in a page from which the places of its nodes count.
-  let nodeBase: Int
-  /// Whether the key of a named database ends with a zero byte after the name.
-  let terminatesNames: Bool
-  /// Whether the data of a node begins at an even distance from its key.
-  let alignsData: Bool
 
-  static let version1 = DataFileFormat(
-    version: 1, library: "0.9", pageHeaderSize: 16, nodeBase: 0, terminatesNames: false, alignsData: false)
-  static let version3 = DataFileFormat(
-    version: 3, library: "1.0", pageHeaderSize: 24, nodeBase: 24, terminatesNames: true, alignsData: true)
+  static let version1 = DataFileFormat(version: 1, library: "0.9", pageHeaderSize: 16)
+  static let version3 = DataFileFormat(version: 3, library: "1.0", pageHeaderSize: 24)
+  static let all = [version1, version3]
 
-  /// The format of the LMDB library that this process has loaded, which need not be the one that it was built with.
-  static let linked: DataFileFormat = {
-    var major: Int32 = 0
-    mdb_version(&major, nil, nil)
-    return major == 0 ? version1 : version3
+  /// Returns the format of a version of the library, or `nil` if it is unknown.
+  static func format(major: Int32, minor: Int32) -> DataFileFormat? {
+    switch (major, minor) {
+    case (0, 9): version1
+    case (1, _): version3
+    default: nil
+    }
+  }
+
+  /// The format of the LMDB library that this process has loaded, which need not be the one that it was built with, or
+  /// `nil` for a version that is not supported.
+  static let supported: DataFileFormat? = {
+    var (major, minor): (Int32, Int32) = (0, 0)
+    mdb_version(&major, &minor, nil)
+    return format(major: major, minor: minor)
   }()
+
+  /// The format of the LMDB library that this process has loaded.
+  ///
+  /// With a version that is not supported, no environment can be opened.
+  static var linked: DataFileFormat { supported ?? version3 }
+
+  /// The place in a page from which the places of its nodes count.
+  var nodeBase: Int { self == .version1 ? 0 : pageHeaderSize }
+
+  /// Whether the key of a named database ends with a zero byte after the name.
+  var terminatesNames: Bool { self != .version1 }
+
+  /// Whether the data of a node begins at an even distance from its key.
+  var alignsData: Bool { self != .version1 }
 
   /// The number of bytes by which the fields of a page are behind their places in version 1.
   var shift: Int { pageHeaderSize - DataFileFormat.version1.pageHeaderSize }
@@ -84,9 +101,9 @@ struct DataFileHeader: Equatable {
   /// - Parameters:
   ///   - bytes: The first ``maximumSize`` bytes of the file, or the whole file if it is shorter.
   ///   - store: The name of the environment, for errors.
-  ///   - readable: The format that the library reads; defaults to that of the loaded library.
+  ///   - readable: The format that is accepted, or `nil` for all; defaults to that of the loaded library.
   /// - Throws: ``StoreError`` with `unrecognizedFormat`, `unsupported`, `versionMismatch` or `corrupted`.
-  init(_ bytes: [UInt8], store: String, readable: DataFileFormat = .linked) throws(StoreError) {
+  init(_ bytes: [UInt8], store: String, readable: DataFileFormat? = .linked) throws(StoreError) {
     func error(_ code: StoreError.Code, _ message: String) -> StoreError {
       StoreError(code, during: .open, store: store, message: message)
     }
@@ -95,8 +112,9 @@ struct DataFileHeader: Equatable {
 
     func parse(_ metaPage: ArraySlice<UInt8>) throws(StoreError) -> DataFileHeader {
       let bytes = PageBytes(metaPage)
-      let formats = [DataFileFormat.version1, .version3]
-      guard let format = formats.first(where: { bytes.integer(at: $0.pageHeaderSize) == DataFileHeader.magic }) else {
+      guard
+        let format = DataFileFormat.all.first(where: { bytes.integer(at: $0.pageHeaderSize) == DataFileHeader.magic })
+      else {
         // The page header is shorter on 32-bit machines.
         let numbers: [UInt32] = [16, 24, 12].compactMap { bytes.integer(at: $0) }
         if numbers.prefix(2).contains(where: { $0.byteSwapped == DataFileHeader.magic }) {
@@ -106,7 +124,9 @@ struct DataFileHeader: Equatable {
           throw error(.unsupported, "the data file was written by a 32-bit build of LMDB")
         }
         // A power failure can leave the beginning of a first page, which begins with the page number 0.
-        if metaPage.count < readable.pageHeaderSize + 4, metaPage.prefix(8).allSatisfy({ $0 == 0 }) { throw truncated }
+        if metaPage.count < DataFileFormat.version3.pageHeaderSize + 4, metaPage.prefix(8).allSatisfy({ $0 == 0 }) {
+          throw truncated
+        }
         throw error(.unrecognizedFormat, "the file is not an LMDB data file: its magic number is missing")
       }
       guard let version: UInt32 = bytes.integer(at: format.pageHeaderSize + 4) else { throw truncated }
@@ -120,13 +140,12 @@ struct DataFileHeader: Equatable {
           "the data file has version \(version) of LMDB's format; only the versions 1 (LMDB 0.9) and 3 (LMDB 1.0) are "
             + "supported")
       }
-      guard format == readable else {
+      if let readable, format != readable {
         throw error(
           .versionMismatch,
           "the data file is one of LMDB \(format.library), and this program runs with LMDB \(readable.library), which "
-            + "cannot read it; open it with a program that runs with LMDB \(format.library), or create a new file from "
-            + "it: mdb_dump -a of LMDB \(format.library) writes a text, which mdb_load of LMDB \(readable.library) reads"
-        )
+            + "cannot read it; create a new file from it with larder migrate or LMDBEnvironment.migrate(from:to:), or "
+            + "open it with a program that runs with LMDB \(format.library)")
       }
       guard let header = DataFileHeader(metaPage: bytes, format) else { throw truncated }
       guard
@@ -137,11 +156,11 @@ struct DataFileHeader: Equatable {
     }
 
     let first = try parse(bytes[...])
-    guard bytes.count >= first.pageSize + readable.pageHeaderSize + DataFileHeader.metaSize else {
+    guard bytes.count >= first.pageSize + first.format.pageHeaderSize + DataFileHeader.metaSize else {
       throw truncated
     }
     let second = try parse(bytes[first.pageSize...])
-    guard first.pageSize == second.pageSize else { throw damaged }
+    guard first.pageSize == second.pageSize, first.format == second.format else { throw damaged }
     self = first.transaction >= second.transaction ? first : second
   }
 

@@ -85,6 +85,27 @@ enum LockFile {
     return try FileAttributes.Identity(ofDescriptor: descriptor)
   }
 
+  /// Returns whether another process has the environment open.
+  ///
+  /// Each process holds a shared lock of the first byte (`mdb_env_share_locks` in `mdb.c`).
+  ///
+  /// - Parameter path: The path of the lock file, which need not exist.
+  /// - Throws: `LMDBError`.
+  static func isInUse(_ path: String) throws(LMDBError) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      guard errno == ENOENT else { throw LMDBError(code: errno) }
+      return false
+    }
+    defer { close(descriptor) }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_len = 1
+    guard fcntl(descriptor, F_GETLK, &lock) == 0 else { throw LMDBError(code: errno) }
+    return lock.l_type != Int16(F_UNLCK)
+  }
+
   private static func openFile(_ path: String, for dataFile: String?) throws(LMDBError) -> Int32 {
     while true {
       let existing = open(path, O_RDWR | O_CLOEXEC)

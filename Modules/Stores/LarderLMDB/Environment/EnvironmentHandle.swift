@@ -201,6 +201,39 @@ enum EnvironmentTable {
     }
   }
 
+  /// Returns the files of an environment that no process has open.
+  ///
+  /// A process that uses no locks is not noticed.
+  ///
+  /// - Throws: ``StoreError``: `notFound`; `locked` if a process has it open, this one included.
+  static func unusedFiles(
+    of configuration: EnvironmentConfiguration, during operation: StoreOperation
+  ) async throws -> EnvironmentFiles {
+    try await queue.run {
+      guard let found = try configuration.findFiles(), found.hasData else {
+        throw StoreError(
+          .notFound, during: operation, store: configuration.name, message: "there is no LMDB environment at this path")
+      }
+      // Examining the lock file of an open environment would release the process's locks on it.
+      let isOpen = files.contains {
+        $0.opened.identity == found.identity || $0.opened.lockIdentity.map { $0 == found.lockIdentity } ?? false
+      }
+      let isInUse: Bool
+      do throws(LMDBError) {
+        isInUse = isOpen ? true : try LockFile.isInUse(found.lockFile)
+      } catch {
+        throw StoreError(
+          error, during: operation, store: configuration.name, message: "the lock file cannot be examined")
+      }
+      guard !isInUse else {
+        throw StoreError(
+          .locked, during: operation, store: configuration.name,
+          message: "a program has the environment open; end it first", isRetryable: true)
+      }
+      return found
+    }
+  }
+
   /// Gives back an environment, and closes it if it was the last use.
   ///
   /// Blocks.

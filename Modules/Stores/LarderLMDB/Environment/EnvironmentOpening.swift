@@ -55,6 +55,13 @@ extension EnvironmentConfiguration {
   /// - Parameter found: The files, or `nil` if nothing exists at the path.
   /// - Throws: ``StoreError``.
   func open(_ found: EnvironmentFiles?) throws -> OpenedEnvironment {
+    guard DataFileFormat.supported != nil else {
+      throw StoreError(
+        .unsupported, during: .open, store: name,
+        message:
+          "this program runs with LMDB \(LMDBEnvironment.libraryVersion); only LMDB 0.9 and LMDB 1.0 are supported, so "
+          + "install one of them")
+    }
     if let found, found.linkCount > 1, access != .immutable {
       throw StoreError(
         .unsupported, during: .open, store: name,

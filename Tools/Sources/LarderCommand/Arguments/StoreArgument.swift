@@ -123,6 +123,8 @@ struct StoreTarget: Sendable {
   var codec = CodecChoice()
   /// Whether a compressed store also has the entries that unknown changes may have replaced; defaults to `false`.
   var findsPossiblyOlder = false
+  /// Whether an existing LMDB store is read page by page, so that no damage ends the process; defaults to `false`.
+  var examinesPages = false
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
 }

@@ -31,7 +31,7 @@ enum Stores {
   /// - Throws: ``CommandFailure`` if the scheme is unknown, or an option is not for stores of this scheme.
   static func provider(for url: StoreURL, _ target: StoreTarget) throws -> any StoreProvider {
     let compressed = CompressedFileStoreProvider(findsPossiblyOlder: target.findsPossiblyOlder)
-    let lmdb = LMDBStoreProvider(busyTimeout: target.timeout)
+    let lmdb = LMDBStoreProvider(busyTimeout: target.timeout, examinesPages: target.examinesPages)
     let sqlite = SQLiteStoreProvider(layout: target.layout ?? .ordinary, busyTimeout: target.timeout)
     guard target.layout == nil || url.scheme == sqlite.scheme else {
       throw CommandFailure(

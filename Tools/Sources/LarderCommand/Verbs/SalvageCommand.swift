@@ -44,6 +44,7 @@ struct SalvageCommand: AsyncParsableCommand {
     var sourceTarget = opening.target(source, codec: CodecChoice(codec: codec))
     let newTarget = opening.target(
       target, sharingKeysOf: sourceTarget, layout: table.layout, codec: CodecChoice(codec: codec))
+    sourceTarget.examinesPages = true
     sourceTarget.findsPossiblyOlder = possiblyOlder
     // Before anything is copied, because the option is not for all stores.
     _ = try Stores.provider(for: StoreURL(source), sourceTarget)

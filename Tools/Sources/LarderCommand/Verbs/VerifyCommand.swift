@@ -9,7 +9,8 @@ struct VerifyCommand: AsyncParsableCommand {
     discussion: """
       Prints a line {"key":...,"place":...,"message":...} for each finding, which is a damaged entry or an encrypted \
       one whose key is not available. An unknown key is null. Exits with 2 if there is any. The remains of a crash are \
-      recovered, and are not damage. Without --key-ring, encrypted values are not examined.
+      recovered, and are not damage. Without --key-ring, encrypted values are not examined. An lmdb: store has one finding \
+      for each damaged page, and may be of LMDB 0.9 or 1.0.
 
         larder verify json:users.json
       """)
@@ -21,8 +22,10 @@ struct VerifyCommand: AsyncParsableCommand {
     var report = VerificationReport(entryCount: 0)
     var isOpened = true
     var isLocked = false
+    var target = store.target
+    target.examinesPages = true
     do {
-      try await StoreSession.runMovable(store.target, access: access.storeAccess) { found in
+      try await StoreSession.runMovable(target, access: access.storeAccess) { found in
         isLocked = found.isLocked
         return try await MovableStore(decodingIfPossible: found)
       } _: { store, output in

@@ -77,6 +77,54 @@ import Testing
     #expect(try folder.names() == [])
   }
 
+  // MARK: Damage
+
+  @Test func aDamagedPageCostsItsEntriesOnly() async throws {
+    #expect(try await Tool.larder("import", store, input: lines("k", 0..<3000)).status == 0)
+    // Without pages of earlier transactions.
+    let copy = folder.file("copy")
+    #expect(try await Tool.larder("backup", store, copy, "--compact") == .done())
+    let url = URL(filePath: "\(copy)/data.mdb")
+    var content = try Data(contentsOf: url)
+    let place = try #require(content.range(of: Data("k1001234".utf8))).lowerBound
+    let page = place / 4096
+    content.replaceSubrange(page * 4096..<(page + 1) * 4096, with: Data(count: 4096))
+    try content.write(to: url)
+    let verified = try await Tool.larder("verify", "lmdb:\(copy)")
+    #expect(verified.status == 2)
+    #expect(verified.output.split(separator: "\n").count == 1)
+    #expect(verified.output.hasPrefix(#"{"key":null,"place":"copy, page \#(page)","message":"the page "#))
+    let rescued = "json:\(folder.file("rescued.json"))"
+    let salvaged = try await Tool.larder("salvage", "lmdb:\(copy)", rescued)
+    #expect(salvaged.status == 2)
+    #expect(salvaged.output.split(separator: "\n").count == 1)
+    #expect(salvaged.errors.hasSuffix("entries, 1 key or range could not be read\n"))
+    let count = try #require(Int(try await Tool.larder("count", rescued).output.dropLast()))
+    #expect((2700..<3000).contains(count))
+    #expect(verified.errors == "\(count) entries, 1 finding\n")
+    // Damage is not copied.
+    #expect(try await Tool.larder("migrate", "lmdb:\(copy)", "lmdb:\(folder.file("new"))").failed(65, "larder salvage"))
+    #expect(try !folder.names().contains("new"))
+  }
+
+  // MARK: Migration
+
+  @Test func anEnvironmentIsMigratedAsAWhole() async throws {
+    #expect(try await Tool.larder("import", store, input: lines("k", 0..<50)).status == 0)
+    #expect(try await Tool.larder("set", "\(store)#other", "k", "2", "--codec", "json").status == 0)
+    let new = "lmdb:\(folder.file("new"))"
+    let run = try await Tool.larder("migrate", store, new)
+    #expect(run.status == 0 && run.output.isEmpty)
+    #expect(run.errors.hasPrefix("migrated 3 databases with 53 entries from LMDB "))
+    #expect(try await Tool.larder("diff", store, new) == .done())
+    #expect(try await Tool.larder("get", "\(new)#other", "k") == .done("2\n"))
+    #expect(try await Tool.larder("migrate", store, new).failed(64, "already exists"))
+    #expect(try await Tool.larder("migrate", "\(store)#other", new).failed(64, "as a whole"))
+    #expect(try await Tool.larder("migrate", "json:\(path)", new).failed(64, "no LMDB environment"))
+    #expect(try await Tool.larder("migrate", "\(store)-none", "\(new)2").failed(66, "no LMDB environment"))
+    #expect(try folder.names() == ["new", "store"])
+  }
+
   // MARK: Figures
 
   @Test func statShowsTheFiguresOfTheEnvironment() async throws {

@@ -1,0 +1,177 @@
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderLMDB
+
+/// Copies of environments of both formats that the loaded library can open.
+@Suite(.timeLimit(.minutes(20))) struct MigrationTests {
+  private static let formats = DataFileFormat.all.filter { ExaminedImage.obstacle($0) == nil }
+
+  private let folder: TemporaryFolder
+  private var old: String { folder.path("old") }
+  private var new: String { folder.path("new") }
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  private func expectEntries(at path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let environment = try await LMDBEnvironment(path: path, access: .readOnly, createsIfMissing: false)
+    #expect(try await environment.storeNames() == ["default", "other"], sourceLocation: sourceLocation)
+    // Another codec than the recorded one is refused.
+    await expectStoreError(.versionMismatch) { try await LMDBStore<Int>(in: environment, codec: .json()) }
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    let found = try await store.entries(in: .all, limit: .max, order: .ascending)
+    #expect(
+      Dictionary(uniqueKeysWithValues: found.map { ($0.key, $0.value) }) == ExaminedImage.entries,
+      sourceLocation: sourceLocation)
+    try await environment.close()
+  }
+
+  @Test(arguments: formats, [true, false]) func allDatabasesAreCopied(_ format: DataFileFormat, isFolder: Bool)
+    async throws
+  {
+    try await ExaminedImage.create(format, at: folder.path("created"))
+    try FileManager.default.moveItem(atPath: folder.path(isFolder ? "created" : "created/data.mdb"), toPath: old)
+    let data = isFolder ? old + "/data.mdb" : old
+    let before = try Data(contentsOf: URL(filePath: data))
+    let migration = try await LMDBEnvironment.migrate(from: old, to: new)
+    #expect(migration.oldVersion == format.library && migration.newVersion == DataFileFormat.linked.library)
+    #expect(migration.databaseCount == 3)
+    #expect(migration.entryCount > ExaminedImage.number + 200)
+    #expect(try Data(contentsOf: URL(filePath: data)) == before)
+    try await expectEntries(at: new)
+    #expect(try folder.names.filter { $0.contains("tmp") } == [])
+    // Nothing is replaced.
+    await expectStoreError(.invalidArgument) { try await LMDBEnvironment.migrate(from: old, to: new) }
+    try await expectEntries(at: new)
+    // The copy can be written.
+    let store = try await LMDBStore<[UInt8]>(path: new, codec: .raw)
+    try await store.setValue([1], forKey: "new")
+    try await store.close()
+  }
+
+  @Test func theEntriesOfOtherProgramsAreCopied() async throws {
+    guard ExaminedImage.obstacle(.version1) == nil, ExaminedImage.obstacle(.version3) == nil else { return }
+    let program = """
+      environment = lmdb.open(sys.argv[1], max_dbs=4, map_size=1 << 26)
+      with environment.begin(write=True) as transaction:
+        for number in range(3000): transaction.put(b"plain %d" % number, b"value" * (number % 30))
+        transaction.put(b"large", b"v" * 100000)
+      environment.open_db(b"m empty")
+      environment.open_db("näme".encode())
+      environment.close()
+      """
+    _ = try ForeignTool.runOther(program, old)
+    let migration = try await LMDBEnvironment.migrate(from: old, to: new)
+    #expect(migration.databaseCount == 2 && migration.entryCount == 3001)
+    let lines = try ForeignTool.lines(
+      of: "env", "LD_LIBRARY_PATH=\(DataFileFormat.linked == .version3 ? ForeignTool.otherLibrary ?? "" : "")",
+      ForeignTool.python ?? "", "-c",
+      """
+      import lmdb, sys
+      environment = lmdb.open(sys.argv[1], max_dbs=4, map_size=1 << 26)
+      with environment.begin() as transaction:
+        print(transaction.stat()["entries"], len(transaction.get(b"large")), transaction.get(b"plain 31"))
+        print(transaction.stat(environment.open_db(b"m empty", txn=transaction, create=False))["entries"])
+      """, new)
+    #expect(lines == ["3003 100000 b'value'", "0"])
+  }
+
+  @Test(arguments: formats) func aDatabaseWithSeveralValuesPerKeyIsRefused(_ format: DataFileFormat) async throws {
+    guard format != .linked else { return }
+    let program = """
+      environment = lmdb.open(sys.argv[1], max_dbs=4, map_size=1 << 26)
+      database = environment.open_db(b"several", dupsort=True)
+      with environment.begin(write=True) as transaction:
+        for number in range(3): transaction.put(b"key", b"%d" % number, db=database)
+      """
+    _ = try ForeignTool.runOther(program, old)
+    await expectStoreError(.unsupported) { try await LMDBEnvironment.migrate(from: old, to: new) }
+    #expect(try folder.names == ["old"])
+  }
+
+  @Test(arguments: formats) func damageIsRefused(_ format: DataFileFormat) async throws {
+    let image = try await ExaminedImage.make(format)
+    let pages = image.paths.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }.subtracting(image.bodies).sorted()
+    for page in [0, 1] + TestDepth.part(of: pages, oneIn: 20, for: "migration") {
+      var bytes = image.bytes
+      for place in 0..<ExaminedImage.pageSize { bytes[Int(page) * ExaminedImage.pageSize + place] = 0 }
+      try Data(bytes).write(to: URL(filePath: old))
+      await expectStoreError(.corrupted) { try await LMDBEnvironment.migrate(from: old, to: new) }
+    }
+    #expect(try folder.names == ["old"])
+    await expectStoreError(.notFound) { try await LMDBEnvironment.migrate(from: folder.path("missing"), to: new) }
+  }
+
+  /// A program of either version, and this process.
+  @Test(arguments: formats) func anEnvironmentInUseIsRefused(_ format: DataFileFormat) async throws {
+    try await ExaminedImage.create(format, at: old)
+    if format == .linked {
+      let environment = try await LMDBEnvironment(path: old)
+      await expectStoreError(.locked) { try await LMDBEnvironment.migrate(from: old, to: new) }
+      // The locks of this process are still there.
+      await #expect(processExitsWith: .success) { [old = old as String, new = new as String] in
+        await expectStoreError(.locked) { try await LMDBEnvironment.migrate(from: old, to: new) }
+      }
+      try await environment.close()
+    } else {
+      let waiting = """
+        import time, os
+        environment = lmdb.open(sys.argv[1], max_dbs=4, map_size=1 << 26)
+        open(sys.argv[1] + ".open", "w")
+        end = time.time() + 60
+        while not os.path.exists(sys.argv[1] + ".refused") and time.time() < end: time.sleep(0.01)
+        """
+      async let lines = Task.detached { [old = old as String] in try ForeignTool.runOther(waiting, old) }.value
+      while !FileManager.default.fileExists(atPath: old + ".open") { try await Task.sleep(for: .milliseconds(5)) }
+      await expectStoreError(.locked) { try await LMDBEnvironment.migrate(from: old, to: new) }
+      try Data().write(to: URL(filePath: old + ".refused"))
+      _ = try await lines
+    }
+    #expect(!FileManager.default.fileExists(atPath: new))
+    _ = try await LMDBEnvironment.migrate(from: old, to: new)
+    try await expectEntries(at: new)
+  }
+
+  @Test func theRestOfAnInterruptedMigrationIsReplaced() async throws {
+    try await ExaminedImage.create(.linked, at: old)
+    let left = new + ".larder-tmp-0123456789abcdef"
+    try FileManager.default.createDirectory(atPath: left + "/store", withIntermediateDirectories: true)
+    try Data([1]).write(to: URL(filePath: left + "/store/data.mdb"))
+    try Data().write(to: URL(filePath: left + "/lock"))
+    _ = try await LMDBEnvironment.migrate(from: old, to: new)
+    #expect(try folder.names == ["new", "old"])
+    try await expectEntries(at: new)
+  }
+
+  /// The comparison notices each kind of difference.
+  @Test func aDifferentCopyIsNoticed() async throws {
+    func listing(_ name: String, _ changes: ChangeBatch<[UInt8]>) async throws -> DatabaseListing {
+      try await ExaminedImage.create(.linked, at: folder.path(name))
+      let store = try await LMDBStore<[UInt8]>(path: folder.path(name), codec: .raw)
+      try await store.apply(changes)
+      try await store.close()
+      return DatabaseListing(
+        try DataFileReader(folder.path(name) + "/data.mdb", store: name).latestSnapshot(), store: name)
+    }
+    let keys = ExaminedImage.entries.keys.sorted()
+    let whole = try await listing("whole", [])
+    try whole.compare(with: try await listing("same", []))
+    let differences: [ChangeBatch<[UInt8]>] = [
+      [.set(keys[20], [7])], [.remove(keys[0])], [.remove(keys[599])], [.set("a", [1])], [.set("z", [1])],
+      [.remove(keys[3]), .set("k", [])],
+    ]
+    for (number, changes) in differences.enumerated() {
+      let other = try await listing("\(number)", changes)
+      expectStoreError(.ioFailed) { try whole.compare(with: other) }
+    }
+    _ = try await LMDBStore<[UInt8]>(path: folder.path("same"), name: "third", codec: .raw).close()
+    let third = DatabaseListing(
+      try DataFileReader(folder.path("same") + "/data.mdb", store: "third").latestSnapshot(), store: "third")
+    expectStoreError(.ioFailed) { try whole.compare(with: third) }
+  }
+}
