@@ -35,13 +35,18 @@ public struct PostgresError: ValueFreeError, Hashable {
   var endsConnection: Bool { ["", "57", "08"].contains(sqlState.prefix(2)) && sqlState != "57014" }
 
   /// Whether a transaction that it refused may succeed if it is repeated.
-  var mustRepeat: Bool { isConflict || concernsPreparation || ["57P01", "57P02"].contains(sqlState) }
+  var mustRepeat: Bool { isConflict || concernsPreparation || ["57P01", "57P02", "57P05"].contains(sqlState) }
+
+  /// The error of a statement that a pooler has sent to another connection of the server, where nothing was run.
+  static let exchangedConnection = PostgresError(
+    sqlState: "0A000",
+    message: "a pooler exchanges connections between transactions; use its mode \"session\", or connect to the server")
 
   /// The code of the store error.
   var storeErrorCode: StoreError.Code {
     switch sqlState {
     case "53100": .full
-    case "53300", "", "57P01", "57P02", "57P03", "57P05": .ioFailed
+    case "", "57P01", "57P02", "57P03", "57P05": .ioFailed
     case "57014", "55P03", "25P03", "25P04": .timedOut
     case "42501", "25006": .notPermitted
     case "3D000": .notFound
@@ -57,10 +62,10 @@ public struct PostgresError: ValueFreeError, Hashable {
       case "28": .notPermitted
       // A constraint or a trigger of the user refuses the change.
       case "23", "44", "P0": .notPermitted
-      case "53": .full
       case "54": .valueTooLarge
       case "22": .encodingFailed
-      case "08", "57", "58": .ioFailed
+      // Of memory, connections and locks; space on disk is above.
+      case "08", "53", "57", "58": .ioFailed
       default: .ioFailed
       }
     }

@@ -52,7 +52,7 @@ struct StoreCatalog: Sendable {
     return (0..<rows.rowCount).compactMap { rows.text($0, 0) }
   }
 
-  private func exists(_ name: String, for operation: StoreOperation) async throws -> Bool {
+  func exists(_ name: String, for operation: StoreOperation) async throws -> Bool {
     let rows = try await handle.read(
       Statement(
         """
@@ -118,18 +118,25 @@ struct StoreCatalog: Sendable {
   }
 
   /// Creates the table and the record of a store, as far as they are missing.
+  ///
+  /// A role without the right to create tables can use those that exist.
   func create(_ new: StoreTable, codecName: String) async throws {
-    let statements = [
-      Statement(
-        """
-        CREATE TABLE IF NOT EXISTS \(table)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
-        """),
-      Statement(
-        """
-        CREATE TABLE IF NOT EXISTS \(new.quotedName)(key bytea PRIMARY KEY, value \(new.valueType.rawValue))
-        """),
-    ]
-    try await creating { try await handle.write(statements, for: .open) }
+    var statements: [Statement] = []
+    if try await !exists(StoreCatalog.tableName, for: .open) {
+      statements.append(
+        Statement(
+          """
+          CREATE TABLE IF NOT EXISTS \(table)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
+          """))
+    }
+    if try await !exists(new.name, for: .open) {
+      statements.append(
+        Statement(
+          """
+          CREATE TABLE IF NOT EXISTS \(new.quotedName)(key bytea PRIMARY KEY, value \(new.valueType.rawValue))
+          """))
+    }
+    if !statements.isEmpty { try await creating { try await handle.write(statements, for: .open) } }
     // Afterwards, because a statement is parsed before the one before it has created its table.
     let record = Statement(
       """

@@ -99,7 +99,14 @@ struct StoreTable: Sendable {
 
   /// Sets and removes keys that are already locked.
   func change(setting keys: [StoreKey], to values: [ArraySlice<UInt8>], removing removed: [StoreKey]) -> [Statement] {
-    var statements = keys.isEmpty ? [] : [set(keys, to: values)]
+    var statements: [Statement] = []
+    var (start, size) = (0, 0)
+    for (index, value) in values.enumerated() {
+      size += keys[index].count + value.count
+      guard size > StoreTable.statementSize || index == values.count - 1 else { continue }
+      statements.append(set(Array(keys[start...index]), to: Array(values[start...index])))
+      (start, size) = (index + 1, 0)
+    }
     if !removed.isEmpty {
       statements.append(Statement("DELETE FROM \(quotedName) WHERE key = ANY($1)", .keys(removed)))
     }

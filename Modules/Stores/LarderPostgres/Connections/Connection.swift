@@ -39,16 +39,36 @@ final class Connection {
   /// The names of prepared statements by their SQL.
   private var prepared: [StatementText: String] = [:]
 
+  /// A random text in the names of prepared statements and in a setting of the session, which no other connection has.
+  ///
+  /// Behind a pooler, another program can have prepared a different statement on the same connection of the server.
+  private let token: String
+
   /// The number of the last name.
   private var lastPrepared = 0
+
+  /// A statement that fails if the session is not the one that was set up, or `nil` without a pooler.
+  ///
+  /// A pooler that exchanges connections between transactions would run statements with the settings of other programs.
+  private let poolerCheck: Statement?
 
   /// Whether the connection cannot be used any more, although the server still answers.
   private var isBroken = false
 
   private init(
-    _ connection: OpaquePointer, backend: Backend, server: Server
+    _ connection: OpaquePointer, token: String, backend: Backend, server: Server
   ) {
     self.connection = connection
+    self.token = token
+    // A pooler makes up the number of the process.
+    poolerCheck =
+      PQbackendPID(connection) == backend.process
+      ? nil
+      : Statement(
+        """
+        SELECT 1 / (pg_backend_pid() = \(backend.process)
+          AND coalesce(nullif(current_setting('larder.session', true), ''), '\(token)') = '\(token)')::int
+        """, [], isPrepared: false)
     self.backend = backend
     self.server = server
   }
@@ -108,16 +128,18 @@ final class Connection {
     }
     PQsetErrorVerbosity(raw, PQERRORS_DEFAULT)
     guard PQsetnonblocking(raw, 1) == 0 else { throw error(of: raw) }
-    try run(configuration.setup, on: raw, wait)
+    let token = String(UInt64.random(in: 0 ... .max), radix: 36)
+    try run("\(configuration.setup); SET larder.session = '\(token)'", on: raw, wait)
     let facts = try run(Connection.factsQuery, on: raw, wait)
     // Other engines, and roles with few rights, cannot tell; the outcome of a lost commit is then unknown.
     let identity = try? run(Connection.identityQuery, on: raw, wait)
     guard PQenterPipelineMode(raw) == 1 else { throw error(of: raw) }
     isReady = true
     return Connection(
-      raw,
+      raw, token: token,
       backend: Backend(
-        process: PQbackendPID(raw), start: facts.text(0, 0) ?? "", dataIdentity: identity?.text(0, 0) ?? ""),
+        process: facts.text(0, 3).flatMap { Int32($0) } ?? PQbackendPID(raw), start: facts.text(0, 0) ?? "",
+        dataIdentity: identity?.text(0, 0) ?? ""),
       server: Server(
         isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t")
     )
@@ -127,13 +149,17 @@ final class Connection {
     SELECT (SELECT extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()),
       current_setting('fsync', true) IS NOT DISTINCT FROM 'on'
         AND current_setting('full_page_writes', true) IS NOT DISTINCT FROM 'on',
-      coalesce(current_setting('synchronous_standby_names', true), '') <> ''
+      coalesce(current_setting('synchronous_standby_names', true), '') <> '', pg_backend_pid()
     """
 
   /// The statistics are discarded when a server recovers from a crash, so that the time of their reset shows it.
+  ///
+  /// The timeline is that of the log that is being written, which begins the name of its file. The control file has the
+  /// timeline of the last checkpoint, minutes after another server has taken over.
   static let identityQuery = """
     SELECT concat_ws('/', pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
-      (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT stats_reset FROM pg_stat_bgwriter))
+      CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END,
+      (SELECT stats_reset FROM pg_stat_bgwriter))
     """
 
   /// Runs statements before the session is used.
@@ -200,6 +226,8 @@ final class Connection {
 
   /// An answer that the server owes for what was sent.
   enum Expected: Equatable {
+    /// That the connection of the server is still the same.
+    case poolerCheck
     /// That a statement was prepared.
     case preparation(sql: String)
     /// The rows of a statement.
@@ -213,6 +241,10 @@ final class Connection {
   /// - Returns: The answers that will come, or `nil` if the connection is unusable.
   func send(_ request: Session.Request) -> [Expected]? {
     var expected: [Expected] = []
+    if let poolerCheck {
+      guard send(poolerCheck, &expected) else { return nil }
+      expected[0] = .poolerCheck
+    }
     for (index, statement) in request.statements.enumerated() {
       guard send(statement, &expected) else { return nil }
       if request.flushes.contains(index + 1), PQsendFlushRequest(connection) != 1 { return nil }
@@ -231,7 +263,7 @@ final class Connection {
     let isPrepared = statement.isPrepared && (name != nil || prepared.count < Connection.preparedLimit)
     if isPrepared, name == nil {
       lastPrepared += 1
-      let new = "larder_\(lastPrepared)"
+      let new = "larder_\(token)_\(lastPrepared)"
       guard PQsendPrepare(connection, new, statement.sql, Int32(types.count), types) == 1 else { return false }
       expected.append(.preparation(sql: statement.sql))
       prepared[text] = new

@@ -103,9 +103,19 @@ final class Session: Sendable {
   /// The facts that the server told when the session connected last.
   var knownFacts: Facts { facts.withLock { $0 } }
 
+  /// The largest number of bytes of the parameters of a statement.
+  ///
+  /// A server ends the connection of a message above 1 GiB, which also contains the statement and the lengths.
+  private static let parameterLimit = 1_000_000_000
+
   /// Sends a request and waits for its answers.
+  ///
+  /// A request with a statement that no server accepts is refused before anything is sent.
   func run(_ request: Request) async -> Response {
-    await withCheckedContinuation { continuation in
+    if let error = Session.refusal(of: request.statements) {
+      return Response(failure: .refused(error), backend: request.backend)
+    }
+    return await withCheckedContinuation { continuation in
       let (startsThread, signals) = inbox.withLock { inbox in
         inbox.pending.append(PendingRequest(request: request, continuation: continuation))
         defer { (inbox.hasThread, inbox.isSignalled) = (true, true) }
@@ -114,6 +124,22 @@ final class Session: Sendable {
       if startsThread { Thread.detachNewThread { self.serve() } }
       if signals { wake.signal() }
     }
+  }
+
+  /// Returns the error of a statement that is too large to be sent, or `nil`.
+  ///
+  /// - Parameters:
+  ///   - statements: The statements of a request.
+  ///   - limit: The largest number of bytes of the parameters of one. Defaults to what a server accepts.
+  static func refusal(of statements: [Statement], limit: Int = parameterLimit) -> PostgresError? {
+    for statement in statements {
+      let size = statement.parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) }
+      guard size > limit else { continue }
+      return PostgresError(
+        sqlState: "54000",
+        message: "the call needs a statement of \(size) bytes, and a server accepts \(limit); write less at once")
+    }
+    return nil
   }
 
   /// Ends the connection before the next request, which gets a new one.
@@ -288,10 +314,11 @@ final class Session: Sendable {
     var answeredCount = 0
     answers: while answeredCount < sent.count, let answer = connection.nextAnswer() {
       switch (sent[answeredCount].expected.first, answer) {
-      case (.preparation, .result): break
+      case (.preparation, .result), (.poolerCheck, .result): break
       case (.rows, .result(let result)): sent[answeredCount].response.results.append(result)
-      case (let expected, .failure(let error)):
+      case (let expected, .failure(var error)):
         if case .preparation(let sql) = expected { connection.forget(sql) }
+        if expected == .poolerCheck { error = .exchangedConnection }
         // A user's own SQL can drop prepared statements, and a table that was changed makes them useless.
         if error.concernsPreparation { connection.forgetPreparations() }
         if sent[answeredCount].response.failure == nil {
@@ -305,7 +332,7 @@ final class Session: Sendable {
         if connection.isLost { break answers }
       case (.preparation(let sql), .skipped): connection.forget(sql)
       case (_, .skipped): break
-      case (.rows, .end), (.preparation, .end):
+      case (.rows, .end), (.preparation, .end), (.poolerCheck, .end):
         sent[answeredCount].expected.removeFirst()
       case (_, .end):
         // This follows an error of the commit, which the end of the request follows, unless the connection is lost.

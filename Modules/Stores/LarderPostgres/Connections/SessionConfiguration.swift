@@ -49,7 +49,8 @@ struct SessionConfiguration: Sendable {
       \(durability == .synced ? syncing : "SET synchronous_commit = off");
       SET statement_timeout = \(milliseconds);
       SET lock_timeout = 0;
-      SET idle_in_transaction_session_timeout = \(milliseconds);
+      SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout');
+      SET idle_in_transaction_session_timeout = \(milliseconds)
       """
   }
 

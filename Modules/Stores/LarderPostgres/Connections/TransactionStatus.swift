@@ -33,6 +33,8 @@ enum TransactionStatus: Sendable, Equatable {
     let status = Statement("SELECT pg_xact_status($1::text::xid8)", .text(number))
     repeat {
       let response = await session.run(Session.Request(statements: [identity, ending(of: backend), status]))
+      // The number is in the future, so another server has taken over. Waiting until it is used would give a wrong answer.
+      if case .refused(let error) = response.failure, error.sqlState == "22023" { return .unknown }
       if response.failure == nil {
         // Another server, or one that has lost commits in a crash, uses the same numbers for other transactions.
         let isSame = !backend.dataIdentity.isEmpty && response.results[0].text(0, 0) == backend.dataIdentity

@@ -89,7 +89,8 @@ extension PostgresQueue {
       guard let last = found.integer(0, 0) else { return 0 }
       var (count, first) = (0, Int64(0))
       while true {
-        let rows = try await requeue(statements.requeue(after: first, upTo: last), .allDeadLetters)
+        let rows = try await requeue(
+          statements.requeue(after: first, upTo: last), .deadLetterPage(after: first, upTo: last))
         count += Int(rows.integer(0, 0) ?? 0)
         guard let next = rows.integer(0, 1) else { return count }
         first = next

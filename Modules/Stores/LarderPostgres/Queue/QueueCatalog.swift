@@ -69,10 +69,28 @@ struct QueueCatalog: Sendable {
       Statement("SELECT pg_get_serial_sequence($1, 'seq'), 'larder_' || $1::regclass::oid", .text(table)), for: .open)
     var found = Found(
       valueType: valueType, sequence: names.text(0, 0) ?? "", channel: names.text(0, 1) ?? QueueCatalog.tableName)
+    if handle.information.access == .readWrite { try await advance(found.sequence) }
     if codecName != codec.name {
       found.adoption = Statement("UPDATE \(records) SET codec = $2 WHERE name = $1", .text(name), .text(codec.name))
     }
     return found
+  }
+
+  /// Advances the sequence of the items beyond those in the table.
+  ///
+  /// A logical replica has the rows of its original, but not the state of sequences.
+  private func advance(_ sequence: String) async throws {
+    let isBehind = try await handle.read(
+      Statement(
+        """
+        SELECT CASE WHEN has_sequence_privilege($1, 'UPDATE') AND has_sequence_privilege($1, 'USAGE')
+          THEN (SELECT max(seq) FROM \(table)) > coalesce(pg_sequence_last_value($1::regclass), 0) END
+        """, .text(sequence)), for: .open)
+    guard isBehind.withBytes(0, 0, { $0?.first == 1 }) else { return }
+    // Without the lock, another process could take numbers between the two halves of the statement.
+    try await handle.write(
+      [Statement("SELECT setval($1::regclass, max(seq)) FROM \(table)", .text(sequence))], isReadCommitted: true,
+      locking: Statement("LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE"), for: .open)
   }
 
   /// Returns the name of the codec that is recorded for the queue, or `nil` if there is no such queue.
@@ -107,7 +125,9 @@ struct QueueCatalog: Sendable {
       """
       CREATE TABLE IF NOT EXISTS \(records)(name text PRIMARY KEY, codec text NOT NULL, format integer NOT NULL)
       """, [], isPrepared: false)
-    try await catalog.creating { try await handle.write([table], for: .open) }
+    if try await !catalog.exists(QueueCatalog.tableName, for: .open) {
+      try await catalog.creating { try await handle.write([table], for: .open) }
+    }
     let record = Statement(
       """
       INSERT INTO \(records)(name, codec, format) VALUES($1, $2, \(QueueCatalog.format))

@@ -77,14 +77,21 @@ extension QueueStatements {
   /// The greatest number of a dead letter.
   var lastDeadLetter: Statement { Statement("SELECT max(seq) FROM \(table) WHERE state = 3") }
 
+  /// A query for the next dead letters that one statement moves.
+  func deadLetterPage(after first: String, upTo last: String) -> String {
+    """
+    SELECT * FROM \(table) WHERE state = 3 AND seq > \(first) AND seq <= \(last)
+    ORDER BY seq LIMIT \(QueueStatements.dueLimit)
+    """
+  }
+
   /// Moves dead letters to the end of the queue, except those whose keys are in it.
   ///
   /// The result has one row: the number of dead letters moved, and the last one that was considered.
   func requeue(after first: Int64, upTo last: Int64) -> Statement {
     Statement(
       """
-      \(QueueStatements.clock), page AS MATERIALIZED (
-        SELECT * FROM \(table) WHERE state = 3 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT \(QueueStatements.dueLimit)),
+      \(QueueStatements.clock), page AS MATERIALIZED (\(deadLetterPage(after: "$2", upTo: "$3"))),
       chosen AS MATERIALIZED (
         SELECT DISTINCT ON (page.name) page.* FROM page WHERE NOT EXISTS (
           SELECT FROM \(table) AS q WHERE q.key = page.name AND q.\(QueueStatements.isLive))

@@ -148,7 +148,7 @@ struct QueueStatements: Sendable {
     case keys([StoreKey])
     case range(KeyRange)
     case deadLetters([StoreKey])
-    case allDeadLetters
+    case deadLetterPage(after: Int64, upTo: Int64)
   }
 
   /// Locks groups in the order of their names, until the end of the transaction.
@@ -196,7 +196,9 @@ struct QueueStatements: Sendable {
       let (condition, bounds) = StoreTable.condition(range, from: 2)
       return (select("\(condition) AND \(QueueStatements.isLive)"), bounds)
     case .deadLetters(let keys): return (select("state = 3 AND name = ANY($2)"), [.keys(keys)])
-    case .allDeadLetters: return (select("state = 3"), [])
+    case .deadLetterPage(let first, let last):
+      let page = deadLetterPage(after: "$2", upTo: "$3")
+      return ("SELECT group_key FROM (\(page)) AS page WHERE group_key IS NOT NULL", [.integer(first), .integer(last)])
     }
   }
 
