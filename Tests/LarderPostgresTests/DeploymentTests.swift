@@ -127,7 +127,9 @@ import Testing
         try await store.setValue(1, forKey: "a")
         names.append(
           try await database.write { transaction in
-            try await transaction.execute("SELECT name FROM pg_prepared_statements ORDER BY 1").compactMap { $0["name"] }
+            try await transaction.execute("SELECT name FROM pg_prepared_statements ORDER BY 1").compactMap {
+              $0["name"]
+            }
           })
       }
       #expect(names.allSatisfy { !$0.isEmpty } && Set(names[0]).isDisjoint(with: names[1]))
