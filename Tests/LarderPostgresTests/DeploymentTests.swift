@@ -5,7 +5,7 @@ import Larder
 import TestSupport
 import Testing
 
-/// What stands between a program and its data: poolers, roles with few rights, restored databases.
+/// The places between a program and its data: poolers, roles with few rights, restored databases.
 @Suite(.timeLimit(.minutes(60))) struct DeploymentTests {
   /// Runs a closure with the connection string of a pooler in front of a server.
   private static func withPooler(

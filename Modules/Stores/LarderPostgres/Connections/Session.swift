@@ -137,7 +137,7 @@ final class Session: Sendable {
       guard size > limit else { continue }
       return PostgresError(
         sqlState: "54000",
-        message: "the call needs a statement of \(size) bytes, and a server accepts \(limit); write less at once")
+        message: "the call needs a statement of \(size) bytes, and a server accepts \(limit); write less in one call")
     }
     return nil
   }
