@@ -157,6 +157,22 @@ import Testing
     try location.remove()
   }
 
+  @Test func migration() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let store = try await LMDBStore<Int>(path: folder + "/shop")
+    try await store.setValue(1, forKey: "a")
+    try await store.close()
+
+    let migration = try await LMDBEnvironment.migrate(from: folder + "/shop", to: folder + "/shop-new")
+    print(migration.oldVersion, migration.newVersion, migration.entryCount)
+
+    let migrated = try await LMDBStore<Int>(path: folder + "/shop-new")
+    #expect(try migrated.value(forKey: "a") == 1)
+    try await migrated.close()
+    try location.remove()
+  }
+
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Stores/LarderLMDB/LarderLMDB.docc/UsingLMDBStore.md")
     #expect(guide.pieces.count >= 8)
