@@ -32,7 +32,7 @@ import Testing
     // `QueueTests` tests the verbs of queues, `LMDBTests` and `WatchTests` those of LMDB, and `EncryptionTests` those of keys.
     // `aDifferenceReportsBothStores` tests `diff`, which succeeds only for equal stores. `EditTests` tests `edit`, and
     // `HTTPTests` the verbs of HTTP caches.
-    let others: Set = ["queue", "http", "stores", "watch", "keyring", "reencrypt", "diff", "edit"]
+    let others: Set = ["queue", "http", "stores", "watch", "migrate", "keyring", "reencrypt", "diff", "edit"]
     #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(others))
   }
 

@@ -482,7 +482,7 @@ import Testing
       #expect(help.status == 0)
       let scheme =
         switch verb {
-        case "stores", "watch", "reencrypt", "http": "lmdb"
+        case "stores", "watch", "migrate", "reencrypt", "http": "lmdb"
         case "queue": "queue"
         case "keyring": "file"
         default: "json"
