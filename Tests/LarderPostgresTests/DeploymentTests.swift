@@ -203,7 +203,7 @@ import Testing
     let table = StoreTable(name: "t", schema: "s", valueType: .bytes)
     let value = [UInt8](repeating: 0, count: 9 << 20)
     let keys: [StoreKey] = ["a", "b", "c", "d", "e"]
-    #expect(table.change(setting: keys, to: keys.map { _ in value[...] }, removing: []).count == 3)
+    #expect(table.change(setting: keys, to: keys.map { _ in value[...] }, removing: []).count == 5)
     #expect(table.change(setting: keys, to: keys.map { _ in [1] }, removing: ["f"]).count == 2)
     #expect(table.change(setting: [], to: [], removing: []).isEmpty)
   }

@@ -74,17 +74,17 @@ import Testing
   // MARK: Statements
 
   @Test func aLargeBatchIsSplit() throws {
-    let batch = ChangeBatch<[UInt8]>(
-      (0..<10).map { .set(StoreKey(integer: $0), Array(repeating: 1, count: $0 == 5 ? 1000 : 84)) })
-    let changes = try EncodedChanges(batch) { _ in
+    let parts = StoreTable.parts(ofSizes: (0..<10).map { $0 == 5 ? 1000 : 92 }, atMost: 200)
+    #expect(parts.map(\.count) == [2, 2, 1, 1, 2, 2], "a value above the limit is alone")
+    #expect(parts.flatMap { Array($0) } == Array(0..<10))
+    #expect(StoreTable.parts(ofSizes: [], atMost: 200).isEmpty)
+    let value = [UInt8](repeating: 1, count: 9 << 20)
+    let table = StoreTable(name: "t", schema: "s", valueType: .bytes)
+    let changes = try EncodedChanges(ChangeBatch([.set("a", value), .set("b", value), .remove("c")])) { _ in
     } encode: {
       $2 += $0
     }
-    guard case .items(let items) = changes.steps.first else { return #expect(Bool(false)) }
-    let parts = StoreTable.parts(of: items, atMost: 200)
-    #expect(parts.map(\.count) == [2, 2, 1, 1, 2, 2], "a value above the limit is alone")
-    #expect(parts.flatMap { $0.map(\.key) } == items.map(\.key))
-    #expect(StoreTable.parts(of: [], atMost: 200).isEmpty)
+    #expect(table.write(changes).map(\.parameters.count) == [2, 2, 1])
   }
 
   @Test func changesOfABatchBecomeFewStatements() throws {

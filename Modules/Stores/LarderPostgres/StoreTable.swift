@@ -93,19 +93,12 @@ struct StoreTable: Sendable {
   /// Prevents all other writes until the end of the transaction.
   ///
   /// Readers don't wait. A removal of a range needs it, because it cannot lock keys that are missing.
-  var lock: Statement {
-    Statement("LOCK TABLE \(quotedName) IN SHARE ROW EXCLUSIVE MODE")
-  }
+  var lock: Statement { Statement.lock(ofTable: quotedName) }
 
   /// Sets and removes keys that are already locked.
   func change(setting keys: [StoreKey], to values: [ArraySlice<UInt8>], removing removed: [StoreKey]) -> [Statement] {
-    var statements: [Statement] = []
-    var (start, size) = (0, 0)
-    for (index, value) in values.enumerated() {
-      size += keys[index].count + value.count
-      guard size > StoreTable.statementSize || index == values.count - 1 else { continue }
-      statements.append(set(Array(keys[start...index]), to: Array(values[start...index])))
-      (start, size) = (index + 1, 0)
+    var statements = StoreTable.parts(ofSizes: zip(keys, values).map { $0.count + $1.count }).map { part in
+      set(Array(keys[part]), to: Array(values[part]))
     }
     if !removed.isEmpty {
       statements.append(Statement("DELETE FROM \(quotedName) WHERE key = ANY($1)", .keys(removed)))
@@ -123,28 +116,33 @@ struct StoreTable: Sendable {
         let (condition, bounds) = StoreTable.condition(range)
         return [Statement("DELETE FROM \(quotedName) WHERE \(condition)", bounds)]
       case .items(let items):
-        return StoreTable.parts(of: items).flatMap { part in
-          write(part.map { item in (item.key, item.value.map { changes.bytes[$0.part][$0.range] }) })
+        let sizes = items.map { $0.key.count + ($0.value?.range.count ?? 0) }
+        return StoreTable.parts(ofSizes: sizes).flatMap { part in
+          write(items[part].map { item in (item.key, item.value.map { changes.bytes[$0.part][$0.range] }) })
         }
       }
     }
   }
 
   /// Splits changes so that the parameters of a statement have at most ``statementSize`` bytes, or those of one change.
-  static func parts(
-    of items: [EncodedChanges.Item], atMost limit: Int = statementSize
-  ) -> [ArraySlice<EncodedChanges.Item>] {
-    var parts: [ArraySlice<EncodedChanges.Item>] = []
+  ///
+  /// - Parameters:
+  ///   - sizes: The size of the key and the value of each change, in bytes.
+  ///   - limit: The size of the parameters. Defaults to ``statementSize``.
+  /// - Returns: The ranges of the changes of each statement.
+  static func parts(ofSizes sizes: [Int], atMost limit: Int = statementSize) -> [Range<Int>] {
+    var parts: [Range<Int>] = []
     var (start, size) = (0, 0)
-    for (index, item) in items.enumerated() {
-      let itemSize = item.key.count + (item.value?.range.count ?? 0) + 8
+    for (index, ownSize) in sizes.enumerated() {
+      // Each key and each value has its length before it.
+      let itemSize = ownSize + 8
       if size + itemSize > limit, index > start {
-        parts.append(items[start..<index])
+        parts.append(start..<index)
         (start, size) = (index, 0)
       }
       size += itemSize
     }
-    if start < items.count { parts.append(items[start...]) }
+    if start < sizes.count { parts.append(start..<sizes.count) }
     return parts
   }
 

@@ -22,6 +22,13 @@ struct Statement: Sendable {
     self.parameters = parameters
     self.isPrepared = isPrepared
   }
+
+  /// A statement that prevents all other writes to a table until the end of the transaction.
+  ///
+  /// - Parameter table: The name of the table for SQL.
+  static func lock(ofTable table: String) -> Statement {
+    Statement("LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE")
+  }
 }
 
 /// A parameter of a statement, in the [binary format](https://www.postgresql.org/docs/current/protocol-overview.html) of

@@ -257,7 +257,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// The statement that keeps others from changing the queue, or `nil` if the server orders transactions by itself.
   var tableLock: Statement? {
     guard handle.pool.configuration.isolation == .readCommitted else { return nil }
-    return Statement("LOCK TABLE \(statements.table) IN SHARE ROW EXCLUSIVE MODE")
+    return Statement.lock(ofTable: statements.table)
   }
 
   /// Wakes a consumer of this object and, soon, those of others.

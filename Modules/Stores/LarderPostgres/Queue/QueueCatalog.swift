@@ -90,7 +90,7 @@ struct QueueCatalog: Sendable {
     // Without the lock, another process could take numbers between the two halves of the statement.
     try await handle.write(
       [Statement("SELECT setval($1::regclass, max(seq)) FROM \(table)", .text(sequence))], isReadCommitted: true,
-      locking: Statement("LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE"), for: .open)
+      locking: Statement.lock(ofTable: table), for: .open)
   }
 
   /// Returns the name of the codec that is recorded for the queue, or `nil` if there is no such queue.
