@@ -275,14 +275,24 @@ import Testing
     try await Setting.run(connections: 1, timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")
-      let pids = try await setting.psql(
-        "SELECT pid FROM pg_stat_activity WHERE application_name = '\(setting.schema)'")
-      let backends = pids.split(separator: "\n").compactMap { Int32($0) }
-      for backend in backends { kill(backend, SIGSTOP) }
-      defer { for backend in backends { kill(backend, SIGCONT) } }
-      await expectError(.timedOut, isRetryable: true) { _ = try await store.value(forKey: "k") }
-      let error = await expectStoreError(.timedOut) { try await store.setValue(2, forKey: "k") }
-      #expect(error?.outcome == .unknown, "the commit may be under way")
+      /// Runs a closure while all processes of the server that serve the database are stopped.
+      func whileFrozen(_ body: () async throws -> Void) async throws {
+        let pids = try await setting.psql(
+          "SELECT pid FROM pg_stat_activity WHERE application_name = '\(setting.schema)'")
+        let backends = pids.split(separator: "\n").compactMap { Int32($0) }
+        for backend in backends { kill(backend, SIGSTOP) }
+        defer { for backend in backends { kill(backend, SIGCONT) } }
+        try await body()
+      }
+      try await whileFrozen {
+        await expectError(.timedOut, isRetryable: true) { _ = try await store.value(forKey: "k") }
+        let value = try await store.value(forKey: "k")
+        #expect(value == 1, "on a new connection")
+      }
+      try await whileFrozen {
+        let error = await expectStoreError(.timedOut) { try await store.setValue(2, forKey: "k") }
+        #expect(error?.outcome == .unknown, "the commit may be under way")
+      }
       // The next calls use new connections.
       #expect(try await store.value(forKey: "k") == 1)
       try await store.setValue(3, forKey: "k")

@@ -35,28 +35,6 @@ import Testing
     }
   }
 
-  @Test func concurrentReadsShareRoundTrips() async throws {
-    try await Setting.runBehindProxy(connections: 3) { proxy, database, _ in
-      let store = try await PostgresStore<Int>(in: database)
-      try await store.apply(ChangeBatch((0..<1000).map { .set(StoreKey(integer: $0), $0) }))
-      try await store.update(["other"]) { $0[0] = 1 }
-      proxy.delay(toServer: .milliseconds(1), toClient: .milliseconds(1))
-      let count = try await proxy.countRoundTrips {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          for key in 0..<1000 {
-            group.addTask {
-              let value = try await store.value(forKey: StoreKey(integer: key))
-              #expect(value == key)
-            }
-          }
-          try await group.waitForAll()
-        }
-      }
-      // Four connections, each with fewer than 20 on an idle machine.
-      #expect(count < 300)
-    }
-  }
-
   @Test(arguments: [PostgresProxy.CutInstant.beforeCommit, .beforeCommitInNetwork, .afterCommit])
   func aConnectionThatIsLostDuringTheCommitIsFoundOut(instant: PostgresProxy.CutInstant) async throws {
     try await Setting.runBehindProxy { proxy, database, setting in

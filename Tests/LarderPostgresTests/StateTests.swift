@@ -8,38 +8,73 @@ import Testing
 @Suite struct StateTests {
   // MARK: Sessions
 
-  @Test func readsAvoidSessionsThatMayWait() {
-    var allotment = SessionPool.Allotment(writerCount: 2)
-    #expect([allotment.takeForReading(), allotment.takeForReading(), allotment.takeForReading()] == [0, 1, 2])
-    #expect(allotment.takeForWriting() == 1)
-    #expect(allotment.takeForWriting() == 2)
-    // The first session alone never waits for a lock.
-    #expect([allotment.takeForReading(), allotment.takeForReading()] == [0, 0])
-    allotment.endReading(1)
-    allotment.endWriting(1)
-    #expect(allotment.takeForReading() == 1)
+  private final class Owner: Sendable {}
+
+  private func id(_ owner: Owner) -> ObjectIdentifier { ObjectIdentifier(owner) }
+
+  @Test func theLatestConnectedSessionServesTheNextCall() {
+    var allotment = SessionPool.Allotment(limit: 3)
+    let owner = Owner()
+    func take(mayConnect: Bool = true, connected: Set<Int> = []) -> Int? {
+      allotment.take(for: id(owner), mayConnect: mayConnect, isConnected: connected.contains)
+    }
+    #expect([take(), take(), take(), take()] == [0, 1, 2, nil])
+    for session in [1, 0, 2] { allotment.give(session, of: id(owner)) }
+    #expect(take(connected: [0, 1]) == 0)
+    #expect(take(connected: [0, 1]) == 1)
+    #expect(take(mayConnect: false, connected: [0, 1]) == nil, "others are connected, so it waits for one of them")
+    #expect(take(mayConnect: false) == 2, "nobody is connected, so it must try")
   }
 
-  @Test func aWriteHasItsSessionForItself() {
-    var allotment = SessionPool.Allotment(writerCount: 2)
-    _ = (allotment.takeForReading(), allotment.takeForReading())
-    #expect(allotment.takeForWriting() == 2, "the one with fewer reads")
-    #expect(allotment.takeForWriting() == 1)
-    #expect(allotment.takeForWriting() == nil)
-    allotment.endWriting(2)
-    #expect(allotment.takeForWriting() == 2)
+  @Test func anOwnerWithoutASessionGetsOneBeyondTheLimit() {
+    var allotment = SessionPool.Allotment(limit: 2)
+    let (locked, other) = (Owner(), Owner())
+    func take(_ owner: Owner) -> Int? {
+      allotment.take(for: id(owner), mayConnect: true) { _ in true }
+    }
+    #expect([take(locked), take(locked), take(locked)] == [0, 1, nil])
+    #expect([take(other), take(other)] == [2, nil])
+    allotment.give(2, of: id(other))
+    #expect(take(locked) == nil, "the limit is still reached")
+    #expect(take(other) == 2)
   }
 
-  @Test func severalHostsGetTheirPorts() {
-    typealias Host = SessionConfiguration.Host
+  @Test func waitingCallsAreServedInOrderButFirstThoseOfOwnersWithoutASession() {
+    var allotment = SessionPool.Allotment(limit: 2)
+    let (first, second) = (Owner(), Owner())
+    func take(_ owner: Owner, mayConnect: Bool = true) -> Int? {
+      allotment.take(for: id(owner), mayConnect: mayConnect) { _ in true }
+    }
+    func serve() -> Int? { allotment.serveNext(mayConnect: false) { _ in true }?.number }
+    #expect([take(first), take(first)] == [0, 1])
+    #expect(take(second, mayConnect: false) == nil, "no more connections can be made")
+    for number in 1...3 { allotment.wait(number, for: id(first)) }
+    allotment.wait(4, for: id(second))
+    #expect(serve() == nil)
+    allotment.giveUp(1)
+    allotment.give(0, of: id(first))
+    #expect(serve() == 4)
+    allotment.give(1, of: id(first))
+    #expect(serve() == 2)
+    #expect((allotment.waiterCount, allotment.takenCount) == (1, 2))
+  }
+
+  @Test func severalHostsGetTheirPortsAndAddresses() {
+    func hosts(_ options: [String: String]) -> [[String: String]] {
+      Host.all(of: options) { $0 == "b" ? ["1.2.3.4", "::1"] : [] }.map(\.keywords)
+    }
+    #expect(hosts(["host": "a,/run", "port": "1,2"]) == [["host": "a", "port": "1"], ["host": "/run", "port": "2"]])
     #expect(
-      SessionConfiguration.hosts(named: "a,b", ports: "1,2") == [
-        Host(name: "a", port: "1"), Host(name: "b", port: "2"),
+      hosts(["host": "a,b", "port": "1"]) == [
+        ["host": "a", "port": "1"], ["host": "b", "hostaddr": "1.2.3.4", "port": "1"],
+        ["host": "b", "hostaddr": "::1", "port": "1"],
       ])
-    #expect(
-      SessionConfiguration.hosts(named: "a,b", ports: "") == [Host(name: "a", port: ""), Host(name: "b", port: "")])
-    #expect(SessionConfiguration.hosts(named: "a", ports: "1").isEmpty)
-    #expect(SessionConfiguration.hosts(named: "a,b", ports: "1,2,3").isEmpty, "left to the library, which refuses it")
+    #expect(hosts(["hostaddr": "1.1.1.1,2.2.2.2"]) == [["hostaddr": "1.1.1.1"], ["hostaddr": "2.2.2.2"]])
+    #expect(hosts(["host": "b", "hostaddr": "2.2.2.2"]) == [["host": "b", "hostaddr": "2.2.2.2"]], "not looked up")
+    #expect(hosts([:]) == [[:]], "the library knows the default")
+    #expect(hosts(["host": "a,b", "port": "1,2,3"]) == [[:]], "left to the library, which refuses it")
+    #expect(hosts(["host": "a,b", "target_session_attrs": "prefer-standby"]) == [[:]], "the library prefers")
+    #expect(Host.addresses(of: "localhost").contains { $0 == "127.0.0.1" || $0 == "::1" })
   }
 
   // MARK: Outcomes

@@ -1,5 +1,4 @@
 #if Postgres
-import CPostgres
 import Foundation
 public import Larder
 
@@ -19,10 +18,9 @@ public import Larder
 ///
 /// ## Connections
 ///
-/// The database keeps a pool of connections, which are made when they are needed and made again when they are lost. One
-/// of them only reads. Concurrent reads are sent without waiting for the answers to earlier ones; a write or a
-/// transaction has its connection for itself. No thread of Swift's
-/// cooperative pool waits for the server: each connection has a thread of its own.
+/// The database keeps a pool of connections, which are made when they are needed and made again when they are lost. Each
+/// call has a connection for itself. While the server accepts no further connection, calls wait for those that exist. No
+/// thread of Swift's cooperative pool waits for the server: each connection has a thread of its own.
 ///
 /// The library libpq makes the connections. It reads the `PG…` variables and `~/.pgpass`, and knows TLS, several hosts
 /// and `target_session_attrs`. See
@@ -52,15 +50,17 @@ public final class PostgresDatabase: Sendable {
   ///   - isolation: The isolation of transactions. Defaults to ``PostgresIsolation/readCommitted``.
   ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
   ///     created, and the server refuses every write.
-  ///   - connections: The number of connections that may write, at least 1. Defaults to 4. One more only reads.
-  ///   - timeout: The time limit of each wait: for a connection of the pool, for a new connection, and for the answer of
-  ///     the server to one request, locks included. Nothing is repeated after it has passed. Defaults to 30 seconds.
+  ///   - connections: The number of connections that stores and queues share, at least 1. Defaults to 8. While all are
+  ///     taken, a store or a queue that has none gets one more, so that others that wait for a lock don't stop it.
+  ///   - timeout: The time limit of each call, which includes waiting for a connection and for locks, and repetitions. In a
+  ///     transaction, each of its calls has this limit. A call whose values are on their way over a slow line may take longer.
+  ///     Defaults to 30 seconds.
   /// - Throws: `StoreError`: `invalidArgument` if the connection cannot be parsed, or if a number is not positive;
   ///   `notFound` if the database or the schema does not exist; `notPermitted` if the server refuses the user or the
   ///   password; `timedOut`; `ioFailed` if no server can be reached.
   public init(
     _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
-    isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 4,
+    isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 8,
     timeout: Duration = .seconds(30)
   ) async throws {
     func refusal(_ message: String) -> StoreError {
@@ -72,22 +72,12 @@ public final class PostgresDatabase: Sendable {
     guard PostgresDatabase.canParse(connection) else {
       throw refusal("the connection is neither a list of keywords nor a URI that libpq understands")
     }
-    let options = PostgresDatabase.options(of: connection) ?? [:]
-    // The library alone knows how to prefer one host of several, and how to use addresses.
-    let isPlainList = options["hostaddr"] == nil && options["target_session_attrs"] != "prefer-standby"
     let configuration = SessionConfiguration(
-      connection: connection,
-      hosts: isPlainList
-        ? SessionConfiguration.hosts(named: options["host"] ?? "", ports: options["port"] ?? "") : [],
-      schema: schema, durability: durability, isolation: isolation, access: access,
+      connection: connection, schema: schema, durability: durability, isolation: isolation, access: access,
       timeout: timeout)
     do throws(PostgresError) {
-      let pool = try SessionPool(configuration, writerCount: connections)
-      let schemaExists = try await PostgresDatabase.connect(pool)
-      let facts = pool.knownFacts
-      guard schemaExists else {
-        throw PostgresError(sqlState: "3D000", message: "the schema \(schema) does not exist; create it first")
-      }
+      let pool = try SessionPool(configuration, limit: connections)
+      let facts = try await PostgresDatabase.connect(pool)
       let isSynced = durability == .synced && facts.server?.isSynced == true
       handle = PostgresHandle(
         pool,
@@ -106,44 +96,44 @@ public final class PostgresDatabase: Sendable {
 
   private static func canParse(_ connection: String) -> Bool {
     // A name alone is the name of a database.
-    options(of: connection) != nil || !connection.contains("=") && !connection.contains("://")
+    ConnectionOptions.parsed(connection) != nil || !connection.contains("=") && !connection.contains("://")
   }
 
   /// Returns whether a connection contains a password.
   static func hasPassword(_ connection: String) -> Bool {
-    let options = options(of: connection) ?? [:]
+    let options = ConnectionOptions.parsed(connection) ?? [:]
     return options["password"] != nil || options["sslpassword"] != nil
   }
 
-  /// Returns the values of a connection by their keywords, or `nil` if libpq does not understand it.
-  private static func options(of connection: String) -> [String: String]? {
-    var message: UnsafeMutablePointer<CChar>?
-    guard let options = PQconninfoParse(connection, &message) else {
-      PQfreemem(message)
-      return nil
+  /// Connects for the first time.
+  private static func connect(_ pool: SessionPool) async throws(PostgresError) -> Session.Facts {
+    let schema = pool.configuration.schema
+    let query = Statement("SELECT 1 FROM pg_namespace WHERE nspname = $1", .text(schema))
+    let timeoutError = PostgresError(sqlState: "57014", message: "the server did not answer in time")
+    do {
+      return try await pool.withSession(
+        for: ObjectIdentifier(pool), until: .now + pool.configuration.timeout
+      ) { session in
+        let response = await session.run(Session.Request(statements: [query]))
+        switch response.failure {
+        case nil where response.results[0].rowCount == 1: return session.knownFacts
+        case nil:
+          throw PostgresError(sqlState: "3D000", message: "the schema \(schema) does not exist; create it first")
+        case .refused(let error), .notSent(let error), .lost(let error): throw error
+        case .timedOut: throw timeoutError
+        }
+      }
+    } catch let error as PostgresError {
+      throw error
+    } catch let failure as SessionPool.ConnectionFailure {
+      throw failure.error
+    } catch {
+      throw timeoutError
     }
-    defer { PQconninfoFree(options) }
-    var values: [String: String] = [:]
-    var option = options
-    while let keyword = option.pointee.keyword {
-      if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
-      option += 1
-    }
-    return values
   }
 
-  /// Connects for the first time.
-  ///
-  /// - Returns: Whether the schema exists.
-  private static func connect(_ pool: SessionPool) async throws(PostgresError) -> Bool {
-    let query = Statement("SELECT 1 FROM pg_namespace WHERE nspname = $1", .text(pool.configuration.schema))
-    let response = await pool.read(Session.Request(statements: [query]))
-    switch response.failure {
-    case nil: return response.results[0].rowCount == 1
-    case .refused(let error), .notSent(let error), .lost(let error): throw error
-    case .timedOut: throw PostgresError(sqlState: "57014", message: "the server did not answer in time")
-    }
-  }
+  /// The state of the connections at present, for a health page or for metrics.
+  public var connectionStatistics: PostgresConnectionStatistics { handle.pool.statistics }
 
   // MARK: Transactions
 
@@ -227,6 +217,30 @@ public final class PostgresDatabase: Sendable {
 extension PostgresDatabase: CustomStringConvertible {
   /// The type and the name of the database.
   public var description: String { "PostgresDatabase(\(name))" }
+}
+
+/// The connections of a ``PostgresDatabase`` at one moment, and what happened to them since it was opened.
+///
+/// Calls that wait although few connections are busy show that the server accepts no more. Many repetitions show conflicts,
+/// or connections that are lost.
+public struct PostgresConnectionStatistics: Sendable, Hashable {
+  /// The number of connections.
+  public let connected: Int
+
+  /// The number of connections that serve a call or a transaction, or that are being made for one.
+  public let busy: Int
+
+  /// The number of calls that wait for a connection.
+  public let waiting: Int
+
+  /// How often a connection was made, also again after it was lost.
+  public let connects: Int
+
+  /// How often no connection could be made.
+  public let failures: Int
+
+  /// How often a call was repeated, because of a conflict or a lost connection.
+  public let repeats: Int
 }
 
 /// The isolation of the transactions of a ``PostgresDatabase``.

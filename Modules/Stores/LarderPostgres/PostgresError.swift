@@ -26,6 +26,9 @@ public struct PostgresError: ValueFreeError, Hashable {
   /// The code of a transaction that must be repeated: nothing was changed.
   var isConflict: Bool { sqlState == "40001" || sqlState == "40P01" }
 
+  /// Whether the statement was cancelled, by its time limit or by its caller.
+  var isCancellation: Bool { sqlState == "57014" }
+
   /// Whether a prepared statement is gone or outdated, so that it must be prepared again: nothing was changed.
   var concernsPreparation: Bool {
     sqlState == "26000" || sqlState == "0A000" && message.contains("cached plan")

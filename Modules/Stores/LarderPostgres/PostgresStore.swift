@@ -160,8 +160,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
         try self.encoded(changes, &allowance, during: .apply)
       }
       let adoption = pendingAdoption
-      try await handle.write(
-        adoption + table.write(encoded), locking: lock(for: encoded), usesResults: false, for: .apply)
+      try await handle.write(adoption + statements(for: encoded), usesResults: false, for: .apply)
       if !adoption.isEmpty { noteAdoption() }
     }
   }
@@ -177,9 +176,9 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
       let adoption = pendingAdoption
-      let first = [table.claim(keys), table.values(forKeys: keys)]
+      let first = locks() + [table.claim(keys), table.values(forKeys: keys)]
       return try await handle.transaction(for: .update, first: first) { session, rows in
-        let (result, statements) = try await changed(keys, rows[1], during: .update, body)
+        let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, body)
         // Without a change, what was locked is rolled back with the rows for missing keys.
         guard let statements else { return TransactionEnd(result: result, commits: false) }
         if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
@@ -275,12 +274,16 @@ extension PostgresStore {
     }
   }
 
-  /// Returns the lock that a batch needs, or `nil`.
-  func lock(for changes: EncodedChanges) -> Statement? {
+  /// The lock of a write, or none.
+  func locks(_ lock: TableLock = .shared) -> [Statement] {
     // The server orders serializable transactions by itself.
-    guard handle.pool.configuration.isolation == .readCommitted else { return nil }
+    handle.pool.configuration.isolation == .readCommitted ? [table.lock(lock)] : []
+  }
+
+  /// Returns the statements of a batch, the first of which takes its lock.
+  func statements(for changes: EncodedChanges) -> [Statement] {
     let removesRange = changes.steps.contains { if case .removeAll = $0 { true } else { false } }
-    return removesRange ? table.lock : nil
+    return locks(removesRange ? .exclusive : .shared) + table.write(changes)
   }
 
   /// Runs the body of an update.

@@ -159,8 +159,7 @@ public final class PostgresTransaction: Sendable {
     let encoded = try await BulkWork.run(atMost: batch.count) { allowance in
       try store.encoded(batch, &allowance, during: .write)
     }
-    let lock = store.lock(for: encoded).map { [$0] } ?? []
-    try await write(lock + store.table.write(encoded), of: store, for: .write)
+    try await write(store.statements(for: encoded), of: store, for: .write)
   }
 
   /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
@@ -176,8 +175,8 @@ public final class PostgresTransaction: Sendable {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try store.information.check(updateOf: keys)
-    let first = [store.table.claim(keys), store.table.values(forKeys: keys)]
-    let rows = try await run(first, of: store.handle, for: .update)[1]
+    let first = store.locks() + [store.table.claim(keys), store.table.values(forKeys: keys)]
+    let rows = try await run(first, of: store.handle, for: .update)[first.count - 1]
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })

@@ -90,10 +90,10 @@ struct StoreTable: Sendable {
       """, .keys(keys))
   }
 
-  /// Prevents all other writes until the end of the transaction.
+  /// Locks the table against other writes that need it.
   ///
-  /// Readers don't wait. A removal of a range needs it, because it cannot lock keys that are missing.
-  var lock: Statement { Statement.lock(ofTable: quotedName) }
+  /// A removal of a range needs an exclusive lock, because it cannot lock keys that are missing.
+  func lock(_ lock: TableLock) -> Statement { lock.statement(of: quotedName) }
 
   /// Sets and removes keys that are already locked.
   func change(setting keys: [StoreKey], to values: [ArraySlice<UInt8>], removing removed: [StoreKey]) -> [Statement] {

@@ -1,5 +1,6 @@
 #if Postgres
 import CPostgres
+import Foundation
 import Larder
 
 /// A connection to a server in pipeline mode, which only the thread of its session uses.
@@ -25,6 +26,8 @@ final class Connection {
     var isSynced: Bool
     /// Whether a commit waits for another server.
     var isReplicated: Bool
+    /// Whether the encoding of the database keeps every character.
+    var keepsText: Bool
   }
 
   /// The number of Larder's statements that a connection keeps prepared.
@@ -84,31 +87,44 @@ final class Connection {
 
   // MARK: Connecting
 
-  /// Connects, and sets up the session.
+  /// Connects to one of the hosts, and sets up the session.
   ///
   /// - Parameters:
   ///   - configuration: The configuration.
-  ///   - host: The host, or `nil` for that of the configuration.
-  ///   - wait: A closure that waits until a socket is ready, and returns whether it is before the deadline.
+  ///   - deadline: The time until which one of the hosts must answer.
   /// - Throws: ``PostgresError``.
   static func connect(
-    _ configuration: SessionConfiguration, to host: SessionConfiguration.Host? = nil,
-    wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
+    _ configuration: SessionConfiguration, until deadline: ContinuousClock.Instant
+  ) throws(PostgresError) -> Connection {
+    let options = ConnectionOptions.effective(for: configuration.connection)
+    let limit = options["connect_timeout"].flatMap { Int($0) }.flatMap { $0 > 0 ? Duration.seconds($0) : nil }
+    let hosts = Host.all(of: options)
+    var failure = lateError
+    for (index, host) in hosts.enumerated() {
+      let now = ContinuousClock.now
+      let share = now.duration(to: deadline) / (hosts.count - index)
+      do throws(PostgresError) {
+        return try connect(configuration, to: host, until: now + min(share, limit ?? share))
+      } catch {
+        failure = error
+      }
+    }
+    throw failure
+  }
+
+  private static func connect(
+    _ configuration: SessionConfiguration, to host: Host, until deadline: ContinuousClock.Instant
   ) throws(PostgresError) -> Connection {
     // A later keyword replaces an earlier one, and `dbname` stands for all that the user's text contains. The intervals of
     // TCP, in seconds and milliseconds, find a server that has disappeared.
     let milliseconds = String(max(1, configuration.timeout.microseconds / 1000))
-    var keywords = [
+    let keywords = [
       "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
       "dbname", "client_encoding",
     ]
-    var values = ["larder", "30", "10", "3", milliseconds, configuration.connection, "UTF8"]
-    if let host {
-      keywords += ["host", "port"]
-      values += [host.name, host.port]
-    }
-    let started = withCStrings(keywords) { keywords in
-      withCStrings(values) { PQconnectStartParams(keywords, $0, 1) }
+    let values = ["larder", "30", "10", "3", milliseconds, configuration.connection, "UTF8"]
+    let started = withCStrings(keywords + host.keywords.map(\.key)) { keywords in
+      withCStrings(values + host.keywords.map(\.value)) { PQconnectStartParams(keywords, $0, 1) }
     }
     guard let raw = started else { throw PostgresError(sqlState: "53200", message: "out of memory") }
     // The messages that a server sends beside results would be printed to the standard error otherwise.
@@ -120,19 +136,17 @@ final class Connection {
     guard PQstatus(raw) != CONNECTION_BAD else { throw connectError(raw) }
     var status = PGRES_POLLING_WRITING
     while status != PGRES_POLLING_OK {
-      guard wait(PQsocket(raw), status == PGRES_POLLING_WRITING) else {
-        throw lateError
-      }
+      guard wait(for: raw, forWriting: status == PGRES_POLLING_WRITING, until: deadline) else { throw lateError }
       status = PQconnectPoll(raw)
       if status == PGRES_POLLING_FAILED { throw connectError(raw) }
     }
     PQsetErrorVerbosity(raw, PQERRORS_DEFAULT)
     guard PQsetnonblocking(raw, 1) == 0 else { throw error(of: raw) }
     let token = String(UInt64.random(in: 0 ... .max), radix: 36)
-    try run("\(configuration.setup); SET larder.session = '\(token)'", on: raw, wait)
-    let facts = try run(Connection.factsQuery, on: raw, wait)
+    try run(setup(configuration, token), on: raw, until: deadline)
+    let facts = try run(Connection.factsQuery, on: raw, until: deadline)
     // Other engines, and roles with few rights, cannot tell; the outcome of a lost commit is then unknown.
-    let identity = try? run(Connection.identityQuery, on: raw, wait)
+    let identity = try? run(Connection.identityQuery, on: raw, until: deadline)
     guard PQenterPipelineMode(raw) == 1 else { throw error(of: raw) }
     isReady = true
     return Connection(
@@ -141,8 +155,35 @@ final class Connection {
         process: facts.text(0, 3).flatMap { Int32($0) } ?? PQbackendPID(raw), start: facts.text(0, 0) ?? "",
         dataIdentity: identity?.text(0, 0) ?? ""),
       server: Server(
-        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t")
+        isSynced: facts.text(0, 1) == "t", isReplicated: facts.text(0, 2) == "t",
+        keepsText: PQparameterStatus(raw, "server_encoding").map {
+          ["UTF8", "SQL_ASCII"].contains(String(cString: $0))
+        } ?? true)
     )
+  }
+
+  private static func setup(_ configuration: SessionConfiguration, _ token: String) -> String {
+    "\(configuration.setup); SET larder.session = '\(token)'"
+  }
+
+  /// Sets up the session anew, after SQL of the user that may have changed it.
+  ///
+  /// - Throws: ``PostgresError``. The connection is unusable then.
+  func reset(_ configuration: SessionConfiguration, until deadline: ContinuousClock.Instant) throws(PostgresError) {
+    guard PQexitPipelineMode(connection) == 1 else { throw lossError }
+    let sql = "\(SessionConfiguration.reset); \(Connection.setup(configuration, token))"
+    try Connection.run(sql, on: connection, until: deadline)
+    guard PQenterPipelineMode(connection) == 1 else { throw lossError }
+  }
+
+  /// Waits for the socket of a connection.
+  ///
+  /// - Returns: Whether it is ready.
+  private static func wait(
+    for connection: OpaquePointer, forWriting: Bool, until deadline: ContinuousClock.Instant
+  ) -> Bool {
+    var descriptor = [pollfd(fd: PQsocket(connection), events: Int16(forWriting ? POLLOUT : POLLIN), revents: 0)]
+    return poll(&descriptor, until: deadline) > 0
   }
 
   private static let factsQuery = """
@@ -167,17 +208,17 @@ final class Connection {
   /// - Returns: The result of the last statement.
   @discardableResult
   private static func run(
-    _ sql: String, on connection: OpaquePointer, _ wait: (_ socket: Int32, _ forWriting: Bool) -> Bool
+    _ sql: String, on connection: OpaquePointer, until deadline: ContinuousClock.Instant
   ) throws(PostgresError) -> QueryResult {
     guard PQsendQuery(connection, sql) == 1 else { throw error(of: connection) }
     while PQflush(connection) == 1 {
-      guard wait(PQsocket(connection), true) else { throw lateError }
+      guard wait(for: connection, forWriting: true, until: deadline) else { throw lateError }
     }
     var last: QueryResult?
     var failure: PostgresError?
     while true {
       while PQisBusy(connection) == 1 {
-        guard wait(PQsocket(connection), false) else { throw lateError }
+        guard wait(for: connection, forWriting: false, until: deadline) else { throw lateError }
         guard PQconsumeInput(connection) == 1 else { throw error(of: connection) }
       }
       guard let result = PQgetResult(connection) else { break }
@@ -228,6 +269,8 @@ final class Connection {
   enum Expected: Equatable {
     /// That the connection of the server is still the same.
     case poolerCheck
+    /// That a transaction has begun.
+    case beginning
     /// That a statement was prepared.
     case preparation(sql: String)
     /// The rows of a statement.
@@ -239,52 +282,69 @@ final class Connection {
   /// Adds a request to what is sent.
   ///
   /// - Returns: The answers that will come, or `nil` if the connection is unusable.
-  func send(_ request: Session.Request) -> [Expected]? {
+  func send(_ request: Session.Request) -> ArraySlice<Expected>? {
     var expected: [Expected] = []
     if let poolerCheck {
-      guard send(poolerCheck, &expected) else { return nil }
+      guard send(poolerCheck, named: nil, &expected) else { return nil }
       expected[0] = .poolerCheck
     }
-    for (index, statement) in request.statements.enumerated() {
-      guard send(statement, &expected) else { return nil }
+    if let beginning = request.beginning {
+      guard let name = prepare(beginning, &expected), send(beginning, named: name, &expected) else { return nil }
+      expected[expected.count - 1] = .beginning
+    }
+    let statements = request.statements + (request.ending.map { [$0] } ?? [])
+    // Now, before a statement limits the time of the later ones: the server counts from the preparation on, also while the
+    // parameters arrive over a slow line.
+    var names: [String?] = []
+    for statement in statements {
+      guard let name = prepare(statement, &expected) else { return nil }
+      names.append(name)
+    }
+    for (index, statement) in statements.enumerated() {
+      guard send(statement, named: names[index], &expected) else { return nil }
       if request.flushes.contains(index + 1), PQsendFlushRequest(connection) != 1 { return nil }
     }
-    if let ending = request.ending, !send(ending, &expected) { return nil }
     guard PQpipelineSync(connection) == 1 else { return nil }
-    expected.append(.synchronization)
-    return expected
+    return (expected + [.synchronization])[...]
   }
 
-  private func send(_ statement: Statement, _ expected: inout [Expected]) -> Bool {
-    let parameters = statement.parameters
-    let types = parameters.map { Oid($0.type) }
+  /// Prepares one of Larder's statements, unless it is prepared.
+  ///
+  /// - Returns: The name, which is `nil` if the statement is sent with its text, or `nil` if the connection is unusable.
+  private func prepare(_ statement: Statement, _ expected: inout [Expected]) -> String?? {
+    guard statement.isPrepared else { return .some(nil) }
     let text = StatementText(sql: statement.sql)
-    var name = prepared[text]
-    let isPrepared = statement.isPrepared && (name != nil || prepared.count < Connection.preparedLimit)
-    if isPrepared, name == nil {
-      lastPrepared += 1
-      let new = "larder_\(token)_\(lastPrepared)"
-      guard PQsendPrepare(connection, new, statement.sql, Int32(types.count), types) == 1 else { return false }
-      expected.append(.preparation(sql: statement.sql))
-      prepared[text] = new
-      name = new
-    }
+    if let name = prepared[text] { return name }
+    guard prepared.count < Connection.preparedLimit else { return .some(nil) }
+    lastPrepared += 1
+    let name = "larder_\(token)_\(lastPrepared)"
+    let types = statement.parameters.map { Oid($0.type) }
+    guard PQsendPrepare(connection, name, statement.sql, Int32(types.count), types) == 1 else { return nil }
+    expected.append(.preparation(sql: statement.sql))
+    prepared[text] = name
+    return name
+  }
+
+  private func send(_ statement: Statement, named name: String?, _ expected: inout [Expected]) -> Bool {
+    let parameters = statement.parameters
     let lengths = parameters.map { Int32(clamping: $0.bytes?.count ?? 0) }
     let formats = parameters.map { $0.isText ? 0 : 1 as Int32 }
     let resultFormat: Int32 = statement.isPrepared ? 1 : 0
     let isSent = withPointers(to: parameters) { pointers in
-      if isPrepared, let name {
-        PQsendQueryPrepared(connection, name, Int32(types.count), pointers, lengths, formats, resultFormat)
+      if let name {
+        PQsendQueryPrepared(connection, name, Int32(parameters.count), pointers, lengths, formats, resultFormat)
       } else {
         PQsendQueryParams(
-          connection, statement.sql, Int32(types.count), types, pointers, lengths, formats, resultFormat)
+          connection, statement.sql, Int32(parameters.count), parameters.map { Oid($0.type) }, pointers, lengths,
+          formats,
+          resultFormat)
       }
     }
     expected.append(.rows)
     return isSent == 1
   }
 
-  /// Forgets that a statement was prepared, because the server refused it or has lost it.
+  /// Forgets that a statement was prepared, because the server refused or skipped it.
   func forget(_ sql: String) {
     prepared[StatementText(sql: sql)] = nil
   }
@@ -352,6 +412,16 @@ final class Connection {
   /// Whether the connection is lost or cannot be used any more.
   var isLost: Bool { isBroken || PQstatus(connection) == CONNECTION_BAD }
 
+  /// Whether a transaction was running at the end of the latest request, also one that has failed.
+  var isInTransaction: Bool { PQtransactionStatus(connection) != PQTRANS_IDLE }
+
+  /// Asks the server to cancel the running statement, without waiting for it.
+  func cancel() {
+    let request = CancelRequest(connection)
+    // The library connects again for it, and waits.
+    Thread.detachNewThread { request.send() }
+  }
+
   /// The error that the connection ended with.
   var lossError: PostgresError { Connection.error(of: connection) }
 
@@ -381,15 +451,38 @@ private struct StatementText: Hashable {
   }
 }
 
-/// Calls a closure with an array of C strings that ends with NULL.
-private func withCStrings<Result>(
-  _ strings: [String], _ body: ([UnsafePointer<CChar>?]) -> Result
-) -> Result {
-  func next(_ rest: ArraySlice<String>, _ pointers: [UnsafePointer<CChar>?]) -> Result {
-    guard let first = rest.first else { return body(pointers + [nil]) }
-    return first.withCString { next(rest.dropFirst(), pointers + [$0]) }
+/// A request to cancel what a connection runs, which any thread can send.
+///
+/// Unchecked, because the library never changes it after it was made, and `deinit` runs after the last use.
+private final class CancelRequest: @unchecked Sendable {
+  private let request: OpaquePointer?
+
+  init(_ connection: OpaquePointer) { request = PQgetCancel(connection) }
+
+  deinit { PQfreeCancel(request) }
+
+  func send() {
+    // If it cannot be sent, the connection is given up soon.
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
+      _ = PQcancel(request, message.baseAddress, Int32(message.count))
+    }
   }
-  return next(strings[...], [])
+}
+
+/// Waits until one of some descriptors is ready.
+///
+/// - Parameters:
+///   - descriptors: The descriptors.
+///   - deadline: The time until which it waits, or `nil` for no limit.
+/// - Returns: The number of those that are ready.
+func poll(_ descriptors: inout [pollfd], until deadline: ContinuousClock.Instant?) -> Int32 {
+  while true {
+    let limit = deadline.map {
+      Int32(clamping: max(0, (ContinuousClock.now.duration(to: $0).microseconds + 999) / 1000))
+    }
+    let ready = poll(&descriptors, nfds_t(descriptors.count), limit ?? -1)
+    if ready >= 0 || errno != EINTR { return ready }
+  }
 }
 
 /// Calls a closure with pointers to the bytes of parameters, which are NULL for the value NULL.

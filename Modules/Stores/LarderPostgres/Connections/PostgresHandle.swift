@@ -77,16 +77,22 @@ final class PostgresHandle: Sendable {
 
   /// Runs a statement that only reads, again if the connection is lost.
   ///
-  /// - Throws: ``StoreError``; `CancellationError` if the task is cancelled before the statement is sent.
+  /// - Throws: ``StoreError``; `CancellationError` if the task is cancelled, also while the statement runs.
   func read(_ statement: Statement, for operation: StoreOperation) async throws -> QueryResult {
     try Task.checkCancellation()
-    return try await repeating(operation) {
-      let response = await pool.read(Session.Request(statements: [statement]))
+    return try await repeating(operation) { session, deadline in
+      let request = Session.Request(statements: [statement], deadline: deadline, isCancellable: true)
+      let response = await session.run(request)
       switch response.failure {
       case nil: return .finished(response.results[0])
-      case .refused(let error), .notSent(let error): return .failed(error)
+      case .refused(let error):
+        if error.isCancellation { try Task.checkCancellation() }
+        return .failed(error)
+      case .notSent(let error): return .failed(error)
       case .lost(let error): return .mustRepeat(error)
-      case .timedOut: throw timeoutError(during: operation)
+      case .timedOut:
+        try Task.checkCancellation()
+        throw timeoutError(during: operation)
       }
     }
   }
@@ -100,7 +106,6 @@ final class PostgresHandle: Sendable {
   ///   - statements: The statements.
   ///   - isReadCommitted: Whether the transaction is read committed, whatever the isolation of the database. Defaults to
   ///     `false`.
-  ///   - lock: A statement that locks a table before the others, or `nil`.
   ///   - usesResults: Whether the caller needs the results. Defaults to `true`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement, or fewer if the caller does not need them.
@@ -108,41 +113,35 @@ final class PostgresHandle: Sendable {
   ///   task is cancelled before the statements are sent.
   @discardableResult
   func write(
-    _ statements: [Statement], isReadCommitted: Bool = false, locking lock: Statement? = nil,
-    usesResults: Bool = true, for operation: StoreOperation
+    _ statements: [Statement], isReadCommitted: Bool = false, usesResults: Bool = true, for operation: StoreOperation
   ) async throws -> [QueryResult] {
-    // A table can be locked only in a transaction that was begun, and the isolation is a part of its beginning.
-    let begins = isReadCommitted || lock != nil
-    let beginning = Statement(isReadCommitted ? "BEGIN ISOLATION LEVEL READ COMMITTED" : "BEGIN")
-    let numberIndex = begins ? 1 : 0
-    let first = (begins ? [beginning] : []) + [TransactionStatus.number] + (lock.map { [$0] } ?? [])
-    let request = Session.Request(
-      statements: first + statements, ending: begins ? Statement("COMMIT") : nil,
-      // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
-      // lost during the commit.
-      flushes: [numberIndex + 1] + (usesResults ? [first.count + statements.count] : []))
-    return try await repeating(operation) {
-      try await session(operation) { session in
-        let response = await session.run(request)
-        let results = Array(response.results.dropFirst(first.count).prefix(statements.count))
-        switch response.failure {
-        case nil: return .finished(results)
-        case .refused(let error):
-          if begins { await rollBack(response.backend, on: session) }
-          return .failed(error)
-        case .notSent(let error): return .failed(error)
-        case .timedOut:
-          TransactionStatus.endLater(response.backend, on: session)
-          throw timeoutError(during: operation, outcome: .unknown)
-        case .lost(let error):
-          guard response.results.count > numberIndex, let number = response.results[numberIndex].text(0, 0) else {
-            await TransactionStatus.end(response.backend, on: session)
-            throw unknownOutcome(error, during: operation)
-          }
-          // A commit whose results are lost is as unknown to the caller.
-          let known = results.count == statements.count || !usesResults ? results : nil
-          return try await found(known, number, response.backend, error, on: session, during: operation)
+    try await repeating(operation) { session, deadline in
+      let number = TransactionStatus.beginning(limit: ContinuousClock.now.duration(to: deadline))
+      let request = Session.Request(
+        beginning: isReadCommitted ? Statement("BEGIN ISOLATION LEVEL READ COMMITTED") : nil,
+        statements: [number] + statements, ending: isReadCommitted ? Statement("COMMIT") : nil,
+        // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
+        // lost during the commit.
+        flushes: [1] + (usesResults ? [1 + statements.count] : []), deadline: deadline)
+      let response = await session.run(request)
+      let results = Array(response.results.dropFirst().prefix(statements.count))
+      switch response.failure {
+      case nil: return .finished(results)
+      case .refused(let error):
+        if isReadCommitted { await rollBack(response.backend, on: session) }
+        return .failed(error)
+      case .notSent(let error): return .failed(error)
+      case .timedOut:
+        endLater(response.backend)
+        throw timeoutError(during: operation, outcome: .unknown)
+      case .lost(let error):
+        guard let number = response.results.first?.text(0, 0) else {
+          await TransactionStatus.end(response.backend, on: session)
+          throw unknownOutcome(error, during: operation)
         }
+        // A commit whose results are lost is as unknown to the caller.
+        let known = results.count == statements.count || !usesResults ? results : nil
+        return try await found(known, number, response.backend, error, on: session, during: operation)
       }
     }
   }
@@ -161,42 +160,42 @@ final class PostgresHandle: Sendable {
     for operation: StoreOperation, isReading: Bool = false, first: [Statement] = [],
     _ body: (_ transaction: TransactionSession, _ results: [QueryResult]) async throws -> TransactionEnd<Result>
   ) async throws -> Result {
-    try await repeating(operation) {
-      try await session(operation) { session in
-        let begins = isReading ? [snapshotBeginning] : [Statement("BEGIN"), TransactionStatus.number]
-        let response = await session.run(Session.Request(statements: begins + first))
-        switch response.failure {
-        case nil: break
-        case .refused(let error):
-          await rollBack(response.backend, on: session)
-          return .failed(error)
-        case .notSent(let error): return .failed(error)
-        case .lost(let error): return .mustRepeat(error)
-        case .timedOut: throw timeoutError(during: operation)
-        }
-        let number = isReading ? nil : response.results[1].text(0, 0)
-        let transaction = TransactionSession(session, response.backend, number: number)
-        defer { transaction.disconnectIfNeeded() }
-        let end: TransactionEnd<Result>
-        do {
-          end = try await body(transaction, Array(response.results.suffix(first.count)))
-        } catch {
-          // First, so that a call of another task is not sent behind the rollback.
-          let failure = transaction.end()
-          await rollBack(response.backend, on: session)
-          if let failure, failure.mustRepeat { return .mustRepeat(failure.error) }
-          throw error
-        }
-        // A closure cannot continue after a failed statement, even if it caught the error.
-        if let failure = transaction.end() {
-          await rollBack(response.backend, on: session)
-          return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
-        }
-        let finished = try await finish(
-          end, number, response.backend, on: session, during: operation)
-        if case .finished = finished, end.commits { transaction.runCommitActions() }
-        return finished
+    try await repeating(operation) { session, deadline in
+      let response = await session.run(
+        Session.Request(
+          beginning: isReading ? snapshotBeginning : Statement("BEGIN"),
+          statements: (isReading ? [] : [TransactionStatus.beginning(limit: timeout)]) + first, deadline: deadline,
+          isCancellable: isReading))
+      switch response.failure {
+      case nil: break
+      case .refused(let error):
+        await rollBack(response.backend, on: session)
+        return .failed(error)
+      case .notSent(let error): return .failed(error)
+      case .lost(let error): return .mustRepeat(error)
+      case .timedOut: throw timeoutError(during: operation)
       }
+      let number = isReading ? nil : response.results[0].text(0, 0)
+      let transaction = TransactionSession(session, response.backend, number: number, pool.configuration)
+      let end: TransactionEnd<Result>
+      do {
+        end = try await body(transaction, Array(response.results.suffix(first.count)))
+      } catch {
+        // First, so that a call of another task is not sent behind the rollback.
+        let failure = transaction.end()
+        await rollBack(response.backend, on: session, resets: transaction.hasRunSQL)
+        if let failure, failure.mustRepeat { return .mustRepeat(failure.error) }
+        throw error
+      }
+      // A closure cannot continue after a failed statement, even if it caught the error.
+      if let failure = transaction.end() {
+        await rollBack(response.backend, on: session, resets: transaction.hasRunSQL)
+        return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
+      }
+      let finished = try await finish(
+        end, number, response.backend, on: session, resets: transaction.hasRunSQL, during: operation)
+      if case .finished = finished, end.commits { transaction.runCommitActions() }
+      return finished
     }
   }
 
@@ -209,13 +208,14 @@ final class PostgresHandle: Sendable {
   /// Commits a transaction, or rolls it back if it has nothing to commit.
   private func finish<Result>(
     _ end: TransactionEnd<Result>, _ number: String?, _ backend: Connection.Backend?, on session: Session,
-    during operation: StoreOperation
+    resets: Bool, during operation: StoreOperation
   ) async throws -> Attempt<Result> {
     guard end.commits, let number else {
-      await rollBack(backend, on: session)
+      await rollBack(backend, on: session, resets: resets)
       return .finished(end.result)
     }
-    let request = Session.Request(statements: end.statements, ending: Statement("COMMIT"), backend: backend)
+    let request = Session.Request(
+      statements: end.statements, ending: Statement("COMMIT"), backend: backend, resets: resets)
     let response = await session.run(request)
     switch response.failure {
     // The server answers the commit of a transaction that has failed with a rollback.
@@ -223,22 +223,32 @@ final class PostgresHandle: Sendable {
       return .failed(PostgresError(sqlState: "25P02", message: "a statement of the transaction failed"))
     case nil: return .finished(end.result)
     case .refused(let error):
-      await rollBack(backend, on: session)
+      await rollBack(backend, on: session, resets: resets)
       return .failed(error)
     case .notSent(let error): return .mustRepeat(error)
     case .timedOut:
-      TransactionStatus.endLater(backend, on: session)
+      endLater(backend)
       throw timeoutError(during: operation, outcome: .unknown)
     case .lost(let error):
       return try await found(end.result, number, backend, error, on: session, during: operation)
     }
   }
 
-  private func rollBack(_ backend: Connection.Backend?, on session: Session) async {
+  private func rollBack(_ backend: Connection.Backend?, on session: Session, resets: Bool = false) async {
     let rollback = Statement("ROLLBACK", [], isPrepared: false)
-    let response = await session.run(Session.Request(statements: [rollback], backend: backend))
+    let response = await session.run(Session.Request(statements: [rollback], backend: backend, resets: resets))
     // The server rolls back when the connection ends.
     if response.failure != nil { session.disconnect() }
+  }
+
+  /// Ends a process of the server that may still hold locks, without waiting for it.
+  private func endLater(_ backend: Connection.Backend?) {
+    Task { [pool, timeout] in
+      // Without a server there is nothing to end.
+      try? await pool.withSession(for: ObjectIdentifier(pool), until: .now + timeout) { session in
+        await TransactionStatus.end(backend, on: session)
+      }
+    }
   }
 
   // MARK: Attempts
@@ -255,15 +265,17 @@ final class PostgresHandle: Sendable {
   /// The number of attempts before an operation gives up.
   private static var attemptLimit: Int { 20 }
 
-  /// Repeats attempts that changed nothing because of others, or because the connection was lost.
+  /// Makes attempts, each with a session of its own, again if one changed nothing because of others, or because the
+  /// connection was lost.
   private func repeating<Result>(
-    _ operation: StoreOperation, _ attempt: () async throws -> Attempt<Result>
+    _ operation: StoreOperation,
+    _ attempt: (_ session: Session, _ deadline: ContinuousClock.Instant) async throws -> Attempt<Result>
   ) async throws -> Result {
     let deadline = ContinuousClock.now + timeout
     var number = 1
     while true {
       let failure: PostgresError
-      switch try await attempt() {
+      switch try await outcome(of: attempt, during: operation, until: deadline) {
       case .finished(let result): return result
       case .failed(let error) where error.mustRepeat: failure = error
       case .failed(let error):
@@ -277,6 +289,7 @@ final class PostgresHandle: Sendable {
           message: "gave up after \(number) attempts, the last of which the server or the connection ended",
           underlying: failure, isRetryable: true)
       }
+      pool.noteRepeat()
       // A random pause, so that transactions that were in conflict are not in conflict again. Its limit grows beyond the
       // duration of transactions on a busy server.
       try await Task.sleep(for: .microseconds(Int.random(in: 0...(1000 << min(number, 8)))))
@@ -284,16 +297,21 @@ final class PostgresHandle: Sendable {
     }
   }
 
-  private func session<Result>(
-    _ operation: StoreOperation, _ body: (Session) async throws -> Result
-  ) async throws -> Result {
+  private func outcome<Result>(
+    of attempt: (Session, ContinuousClock.Instant) async throws -> Attempt<Result>, during operation: StoreOperation,
+    until deadline: ContinuousClock.Instant
+  ) async throws -> Attempt<Result> {
     do {
-      return try await pool.withSession(body)
+      return try await pool.withSession(for: ObjectIdentifier(self), until: deadline) {
+        try await attempt($0, deadline)
+      }
     } catch is SessionPool.PoolTimeout {
       throw StoreError(
         .timedOut, during: operation, store: name,
         message: "no connection of the pool became free within \(timeout); allow more connections",
         isRetryable: true)
+    } catch let failure as SessionPool.ConnectionFailure {
+      return .failed(failure.error)
     }
   }
 

@@ -5,14 +5,18 @@ import Larder
 
 /// A session with a server: a connection, and the thread that sends and receives on it.
 ///
-/// Requests are sent one behind another without waiting for answers, each with an end of its own, so that the failure of one
-/// does not concern the others. The connection is made when the first request arrives, and made again after it was lost.
+/// Requests are served one after another. The connection is made when the first request arrives, and made again after it
+/// was lost.
 final class Session: Sendable {
   /// Statements that are sent together, and are one transaction unless one of them begins or ends a transaction.
   struct Request: Sendable {
-    var statements: [Statement]
+    /// A first statement such as BEGIN, whose result nobody needs.
+    var beginning: Statement?
 
-    /// A last statement, such as COMMIT.
+    /// The statements; without any, the session only connects.
+    var statements: [Statement] = []
+
+    /// A last statement such as COMMIT.
     var ending: Statement?
 
     /// The numbers of statements after which the server sends the results so far, without waiting for the end of the
@@ -21,6 +25,20 @@ final class Session: Sendable {
 
     /// The connection whose transaction the request belongs to, or `nil` if any will do.
     var backend: Connection.Backend?
+
+    /// The time at which the server must have answered, or `nil` for the time limit from now.
+    var deadline: ContinuousClock.Instant?
+
+    /// Whether the statements are cancelled at the deadline, or when the task is cancelled.
+    ///
+    /// The server limits the time of writes by itself. It would report a commit as finished that was cancelled while it waited
+    /// for another server.
+    var isCancellable = false
+
+    /// Whether the session is set up anew after the answer, because SQL of the user may have changed it.
+    var resets = false
+
+    fileprivate var isEmpty: Bool { statements.isEmpty && beginning == nil && ending == nil }
   }
 
   /// The outcome of a request.
@@ -31,6 +49,9 @@ final class Session: Sendable {
 
     /// The connection that the request was sent on.
     var backend: Connection.Backend?
+
+    /// Whether a transaction is running afterwards.
+    var isInTransaction = false
   }
 
   enum Failure: Sendable {
@@ -42,28 +63,30 @@ final class Session: Sendable {
     case lost(PostgresError)
     /// No answer came within the time limit. The connection was given up.
     case timedOut
-
-    /// The failure of the requests behind the first one.
-    fileprivate var afterFirst: Failure {
-      guard case .timedOut = self else { return self }
-      return .lost(
-        PostgresError(sqlState: "", message: "the connection was given up, because the server did not answer"))
-    }
   }
 
   /// A request and the caller that waits for it.
   private struct PendingRequest: Sendable {
+    let number: Int
     let request: Request
+    let deadline: ContinuousClock.Instant
     let continuation: CheckedContinuation<Response, Never>
   }
 
   private struct Inbox {
     var pending: [PendingRequest] = []
+    var lastNumber = 0
     var hasThread = false
     var isClosing = false
 
+    /// Whether there is a connection.
+    var isConnected = false
+
     /// Whether the connection must not be used any more.
     var mustDisconnect = false
+
+    /// The latest request whose task was cancelled.
+    var cancelledNumber = 0
 
     /// Whether the thread was told to look here and has not done so yet.
     var isSignalled = false
@@ -85,6 +108,8 @@ final class Session: Sendable {
   struct Facts: Sendable {
     var server: Connection.Server?
     var databaseName = ""
+    /// How often the session has connected.
+    var connectCount = 0
   }
 
   /// Creates a session without a connection.
@@ -103,6 +128,9 @@ final class Session: Sendable {
   /// The facts that the server told when the session connected last.
   var knownFacts: Facts { facts.withLock { $0 } }
 
+  /// Whether there is a connection, as far as the session knows.
+  var isConnected: Bool { inbox.withLock { $0.isConnected } }
+
   /// The largest number of bytes of the parameters of a statement.
   ///
   /// A server ends the connection of a message above 1 GiB, which also contains the statement and the lengths.
@@ -115,15 +143,41 @@ final class Session: Sendable {
     if let error = Session.refusal(of: request.statements) {
       return Response(failure: .refused(error), backend: request.backend)
     }
-    return await withCheckedContinuation { continuation in
-      let (startsThread, signals) = inbox.withLock { inbox in
-        inbox.pending.append(PendingRequest(request: request, continuation: continuation))
-        defer { (inbox.hasThread, inbox.isSignalled) = (true, true) }
-        return (!inbox.hasThread, inbox.hasThread && !inbox.isSignalled)
+    let deadline = request.deadline ?? .now + configuration.timeout
+    let number = inbox.withLock { inbox in
+      inbox.lastNumber += 1
+      return inbox.lastNumber
+    }
+    guard request.isCancellable else { return await answer(to: request, number, deadline) }
+    return await withTaskCancellationHandler {
+      await answer(to: request, number, deadline)
+    } onCancel: {
+      signal { $0.cancelledNumber = number }
+    }
+  }
+
+  private func answer(to request: Request, _ number: Int, _ deadline: ContinuousClock.Instant) async -> Response {
+    await withCheckedContinuation { continuation in
+      let pending = PendingRequest(number: number, request: request, deadline: deadline, continuation: continuation)
+      let startsThread = signal { inbox in
+        inbox.pending.append(pending)
+        defer { inbox.hasThread = true }
+        return !inbox.hasThread
       }
       if startsThread { Thread.detachNewThread { self.serve() } }
-      if signals { wake.signal() }
     }
+  }
+
+  /// Changes the inbox, and tells the thread to look at it.
+  @discardableResult
+  private func signal<Result>(_ change: (inout Inbox) -> Result) -> Result {
+    let (result, signals) = inbox.withLock { inbox in
+      let signals = inbox.hasThread && !inbox.isSignalled
+      if signals { inbox.isSignalled = true }
+      return (change(&inbox), signals)
+    }
+    if signals { wake.signal() }
+    return result
   }
 
   /// Returns the error of a statement that is too large to be sent, or `nil`.
@@ -144,215 +198,218 @@ final class Session: Sendable {
 
   /// Ends the connection before the next request, which gets a new one.
   func disconnect() {
-    inbox.withLock { $0.mustDisconnect = true }
+    inbox.withLock { ($0.mustDisconnect, $0.isConnected) = (true, false) }
   }
 
-  /// Ends the session once the requests that were sent are answered.
+  /// Ends the session once its requests are answered.
   func close() {
-    let signals = inbox.withLock { inbox in
-      inbox.isClosing = true
-      defer { inbox.isSignalled = true }
-      return inbox.hasThread && !inbox.isSignalled
-    }
-    if signals { wake.signal() }
+    signal { $0.isClosing = true }
   }
 
-  /// Takes what has arrived in the inbox.
-  ///
-  /// - Parameter isIdle: Whether no request waits for its answer.
-  /// - Returns: The requests to send, and whether the thread must end.
-  private func takePending(isIdle: Bool) -> (pending: [PendingRequest], mustEnd: Bool) {
+  // MARK: The thread
+
+  /// What the thread does next.
+  private enum Step {
+    case serve(PendingRequest)
+    case wait
+    case end
+  }
+
+  private func nextStep() -> Step {
     inbox.withLock { inbox in
-      defer { (inbox.pending, inbox.isSignalled) = ([], false) }
-      let mustEnd = inbox.isClosing && isIdle && inbox.pending.isEmpty
+      inbox.isSignalled = false
+      if !inbox.pending.isEmpty { return .serve(inbox.pending.removeFirst()) }
+      guard inbox.isClosing else { return .wait }
       // A later caller starts another thread.
-      if mustEnd { inbox.hasThread = false }
-      return (inbox.pending, mustEnd)
+      (inbox.hasThread, inbox.isConnected) = (false, false)
+      return .end
     }
   }
 
-  private func takeDisconnection() -> Bool {
+  private func mustDisconnect() -> Bool {
     inbox.withLock { inbox in
       defer { inbox.mustDisconnect = false }
       return inbox.mustDisconnect
     }
   }
 
-  // MARK: The thread
-
-  /// A request that was sent and not yet answered.
-  private struct Sent {
-    let pending: PendingRequest
-    var expected: ArraySlice<Connection.Expected>
-    var response: Response
-
-    /// Whether the server has refused a statement before the commit.
-    var isRefused = false
-
-    /// The time until which the server must answer, from the moment at which the request is the first.
-    var deadline: ContinuousClock.Instant
-  }
-
   /// Serves the session until it is closed.
   private func serve() {
     var connection: Connection?
-    var sent: [Sent] = []
-    while true {
-      let (pending, mustEnd) = takePending(isIdle: sent.isEmpty)
-      if mustEnd { return }
-      if sent.isEmpty, takeDisconnection() { connection = nil }
-      var loss: PostgresError?
-      for next in pending {
-        do throws(PostgresError) {
-          // Connecting again for each of them could take the time limit each time.
-          if let loss { throw loss }
-          try send(next, &connection, &sent)
-        } catch {
-          next.continuation.resume(returning: Response(failure: .notSent(error)))
-          // Another transaction's connection is lost already.
-          if next.request.backend == nil || next.request.backend == connection?.backend { loss = error }
-        }
-      }
-      guard let failure = loss.map({ .lost($0) }) ?? exchange(connection, &sent) else { continue }
-      for (index, request) in sent.enumerated() {
-        var response = request.response
-        // A transaction that was refused stays rolled back.
-        if !request.isRefused { response.failure = index == 0 ? failure : failure.afterFirst }
-        request.pending.continuation.resume(returning: response)
-      }
-      sent = []
-      if connection != nil { onLoss() }
+    func lose() {
+      guard connection != nil else { return }
       connection = nil
+      inbox.withLock { $0.isConnected = false }
+      onLoss()
+    }
+    while true {
+      switch nextStep() {
+      case .end: return
+      case .wait:
+        if !idle(connection) { lose() }
+      case .serve(let pending):
+        if mustDisconnect() { connection = nil }
+        let (response, isUsable) = serve(pending, &connection)
+        if !isUsable { lose() }
+        pending.continuation.resume(returning: response)
+        if pending.request.resets, let live = connection, !reset(live) { lose() }
+      }
     }
   }
 
-  /// Sends a request, on a new connection if there is none.
+  /// Waits for a request, while notifications arrive.
   ///
-  /// - Throws: ``PostgresError`` if nothing was sent. Unless the request belongs to another connection, this one is unusable.
-  private func send(
-    _ pending: PendingRequest, _ connection: inout Connection?, _ sent: inout [Sent]
-  ) throws(PostgresError) {
-    if let required = pending.request.backend, required != connection?.backend {
-      throw PostgresError(sqlState: "", message: "the connection was lost during the transaction")
+  /// - Returns: Whether the connection, if there is one, can still be used.
+  private func idle(_ connection: Connection?) -> Bool {
+    var descriptors = [pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0)]
+    if let connection { descriptors.append(pollfd(fd: connection.socket, events: Int16(POLLIN), revents: 0)) }
+    _ = poll(&descriptors, until: nil)
+    if descriptors[0].revents != 0 { wake.drain() }
+    guard let connection, descriptors[1].revents != 0 else { return true }
+    do throws(PostgresError) { try connection.readAvailable() } catch { return false }
+    while let channel = connection.nextNotification() { onNotification(channel) }
+    return !connection.isLost
+  }
+
+  private func reset(_ connection: Connection) -> Bool {
+    do throws(PostgresError) {
+      try connection.reset(configuration, until: .now + configuration.timeout)
+      return true
+    } catch {
+      // The next request gets a new connection.
+      return false
     }
-    let live = if let connection { connection } else { try connect() }
-    connection = live
-    guard let expected = live.send(pending.request) else { throw live.lossError }
-    sent.append(
-      Sent(
-        pending: pending, expected: expected[...], response: Response(backend: live.backend),
-        deadline: .now + configuration.timeout + Session.grace))
   }
 
   /// The time by which the server is expected to end a statement by itself, before the connection is given up.
   private static let grace = Duration.seconds(1)
 
-  private func connect() throws(PostgresError) -> Connection {
-    let hosts: [SessionConfiguration.Host?] = configuration.hosts.isEmpty ? [nil] : configuration.hosts
-    let deadline = ContinuousClock.now + configuration.timeout
-    var failure: PostgresError?
-    for (index, host) in hosts.enumerated() {
-      let now = ContinuousClock.now
-      let share = now + now.duration(to: deadline) / (hosts.count - index)
-      do throws(PostgresError) {
-        let connection = try Connection.connect(configuration, to: host) { socket, forWriting in
-          wait(for: socket, forWriting ? Int16(POLLOUT) : Int16(POLLIN), deadline: share)
-        }
-        let new = Facts(server: connection.server, databaseName: connection.databaseName)
-        facts.withLock { $0 = new }
-        return connection
-      } catch {
-        failure = error
-      }
+  /// Sends a request, on a new connection if there is none, and receives its answers.
+  ///
+  /// - Returns: The response, and whether the connection can still be used.
+  private func serve(_ pending: PendingRequest, _ connection: inout Connection?) -> (Response, isUsable: Bool) {
+    let request = pending.request
+    if let required = request.backend, required != connection?.backend {
+      let error = PostgresError(sqlState: "", message: "the connection was lost during the transaction")
+      return (Response(failure: .notSent(error)), true)
     }
-    throw failure ?? PostgresError(sqlState: "", message: "there is no host")
+    guard pending.deadline > .now else {
+      let error = PostgresError(sqlState: "57014", message: "nothing was sent within the time limit")
+      return (Response(failure: .notSent(error)), true)
+    }
+    let live: Connection
+    do throws(PostgresError) {
+      live = if let connection { connection } else { try connect(until: pending.deadline) }
+    } catch {
+      return (Response(failure: .notSent(error)), false)
+    }
+    connection = live
+    var response = Response(backend: live.backend)
+    if request.isEmpty { return (response, true) }
+    guard var expected = live.send(request) else { return (Response(failure: .notSent(live.lossError)), false) }
+    var isRefused = false
+    var deadline = pending.deadline
+    var isCancelled = false
+    while true {
+      if receive(&expected, &response, &isRefused, of: request, on: live) {
+        response.isInTransaction = live.isInTransaction
+        return (response, !live.isLost)
+      }
+      var failure: Failure?
+      switch exchange(live, until: deadline) {
+      case .moved:
+        // A slow line that moves bytes is not a dead one.
+        if !isCancelled { deadline = max(deadline, .now + configuration.timeout) }
+      case .woken: break
+      case .lost(let error):
+        // Answers that arrived before the end of the connection still count.
+        if receive(&expected, &response, &isRefused, of: request, on: live) { return (response, false) }
+        failure = .lost(error)
+      }
+      let isLate = deadline <= .now
+      if failure == nil, isLate, isCancelled { failure = .timedOut }
+      if failure == nil, !isCancelled, isLate || inbox.withLock({ $0.cancelledNumber == pending.number }) {
+        isCancelled = true
+        deadline = .now + Session.grace
+        if request.isCancellable { live.cancel() }
+      }
+      guard let failure else { continue }
+      // A transaction that was refused stays rolled back.
+      if !isRefused { response.failure = failure }
+      return (response, false)
+    }
   }
 
-  /// Waits for a socket alone.
-  ///
-  /// - Returns: Whether it is ready.
-  private func wait(for socket: Int32, _ events: Int16, deadline: ContinuousClock.Instant) -> Bool {
-    while true {
-      var descriptor = pollfd(fd: socket, events: events, revents: 0)
-      let ready = poll(&descriptor, 1, Session.milliseconds(until: deadline))
-      if ready > 0 { return true }
-      if ready == 0 || errno != EINTR { return false }
+  private func connect(until deadline: ContinuousClock.Instant) throws(PostgresError) -> Connection {
+    let connection = try Connection.connect(configuration, until: deadline)
+    facts.withLock { facts in
+      let count = facts.connectCount + 1
+      facts = Facts(server: connection.server, databaseName: connection.databaseName, connectCount: count)
     }
+    inbox.withLock { $0.isConnected = true }
+    return connection
+  }
+
+  private enum Event {
+    /// Bytes were sent or received.
+    case moved
+    /// The time has passed, or there is something in the inbox.
+    case woken
+    case lost(PostgresError)
   }
 
   /// Sends and receives once, after waiting for the socket or the inbox.
-  ///
-  /// - Returns: The failure that all requests meet if the connection is lost or given up, or `nil`.
-  private func exchange(_ connection: Connection?, _ sent: inout [Sent]) -> Failure? {
-    var descriptors = [pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0)]
-    if let connection {
-      guard let hasMore = connection.flush() else { return .lost(connection.lossError) }
-      let events = Int16(POLLIN) | (hasMore ? Int16(POLLOUT) : 0)
-      descriptors.append(pollfd(fd: connection.socket, events: events, revents: 0))
+  private func exchange(_ connection: Connection, until deadline: ContinuousClock.Instant) -> Event {
+    guard let hasMore = connection.flush() else { return .lost(connection.lossError) }
+    var descriptors = [
+      pollfd(fd: connection.socket, events: Int16(POLLIN) | (hasMore ? Int16(POLLOUT) : 0), revents: 0),
+      pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0),
+    ]
+    guard poll(&descriptors, until: deadline) > 0 else { return .woken }
+    if descriptors[1].revents != 0 {
+      // In this order, so that no signal is lost.
+      wake.drain()
+      inbox.withLock { $0.isSignalled = false }
     }
-    let limit = sent.first.map { Session.milliseconds(until: $0.deadline) } ?? -1
-    let ready = poll(&descriptors, nfds_t(descriptors.count), limit)
-    if ready > 0, descriptors[0].revents != 0 { wake.drain() }
-    guard let connection else { return nil }
-    if ready > 0, descriptors[1].revents != 0 {
-      do throws(PostgresError) {
-        try connection.readAvailable()
-      } catch {
-        // Answers that arrived before the end of the connection still count.
-        receiveAnswers(connection, &sent)
-        return .lost(error)
-      }
-    }
-    receiveAnswers(connection, &sent)
-    if connection.isLost { return .lost(connection.lossError) }
-    if let first = sent.first, first.deadline <= .now { return .timedOut }
-    return nil
+    guard descriptors[0].revents != 0 else { return .woken }
+    do throws(PostgresError) { try connection.readAvailable() } catch { return .lost(error) }
+    return .moved
   }
 
-  /// Hands out the answers that have arrived.
-  private func receiveAnswers(_ connection: Connection, _ sent: inout [Sent]) {
-    var answeredCount = 0
-    answers: while answeredCount < sent.count, let answer = connection.nextAnswer() {
-      switch (sent[answeredCount].expected.first, answer) {
-      case (.preparation, .result), (.poolerCheck, .result): break
-      case (.rows, .result(let result)): sent[answeredCount].response.results.append(result)
-      case (let expected, .failure(var error)):
-        if case .preparation(let sql) = expected { connection.forget(sql) }
-        if expected == .poolerCheck { error = .exchangedConnection }
+  /// Takes the answers that have arrived.
+  ///
+  /// - Returns: Whether the last one is there.
+  private func receive(
+    _ expected: inout ArraySlice<Connection.Expected>, _ response: inout Response, _ isRefused: inout Bool,
+    of request: Request, on connection: Connection
+  ) -> Bool {
+    while let answer = connection.nextAnswer() {
+      switch (expected.first, answer) {
+      case (.rows, .result(let result)): response.results.append(result)
+      case (let next, .failure(var error)):
+        if case .preparation(let sql) = next { connection.forget(sql) }
+        if next == .poolerCheck { error = .exchangedConnection }
         // A user's own SQL can drop prepared statements, and a table that was changed makes them useless.
         if error.concernsPreparation { connection.forgetPreparations() }
-        if sent[answeredCount].response.failure == nil {
-          sent[answeredCount].response.failure = .refused(error)
+        if response.failure == nil {
+          response.failure = .refused(error)
           // During the commit, the end of the connection leaves it open whether the transaction was committed.
-          let isCommitting =
-            sent[answeredCount].response.results.count >= sent[answeredCount].pending.request.statements.count
-          let isOfServer = !error.sqlState.isEmpty
-          sent[answeredCount].isRefused = isOfServer && (!isCommitting || !error.endsConnection)
+          let isCommitting = response.results.count >= request.statements.count
+          isRefused = !error.sqlState.isEmpty && (!isCommitting || !error.endsConnection)
         }
-        if connection.isLost { break answers }
+        if connection.isLost { return false }
       case (.preparation(let sql), .skipped): connection.forget(sql)
-      case (_, .skipped): break
-      case (.rows, .end), (.preparation, .end), (.poolerCheck, .end):
-        sent[answeredCount].expected.removeFirst()
+      case (.rows, .end), (.preparation, .end), (.beginning, .end), (.poolerCheck, .end): expected.removeFirst()
+      case (_, .synchronization):
+        while let channel = connection.nextNotification() { onNotification(channel) }
+        return true
       case (_, .end):
         // This follows an error of the commit, which the end of the request follows, unless the connection is lost.
-        if connection.isLost { break answers }
-      case (_, .synchronization):
-        let request = sent[answeredCount]
-        answeredCount += 1
-        request.pending.continuation.resume(returning: request.response)
-      case (nil, .result), (.synchronization, .result):
-        break
+        if connection.isLost { return false }
+      case (_, .result), (_, .skipped): break
       }
     }
-    sent.removeFirst(answeredCount)
-    if answeredCount > 0, !sent.isEmpty { sent[0].deadline = .now + configuration.timeout + Session.grace }
-    while let channel = connection.nextNotification() { onNotification(channel) }
-  }
-
-  private static func milliseconds(until deadline: ContinuousClock.Instant) -> Int32 {
-    let remaining = ContinuousClock.now.duration(to: deadline)
-    return Int32(clamping: max(0, (remaining.microseconds + 999) / 1000))
+    return false
   }
 }
 

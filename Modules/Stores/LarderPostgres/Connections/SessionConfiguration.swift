@@ -1,4 +1,5 @@
 #if Postgres
+import CPostgres
 import Foundation
 import Larder
 
@@ -6,17 +7,6 @@ import Larder
 struct SessionConfiguration: Sendable {
   /// The keywords or the URI of the connection, which may hold a password.
   let connection: String
-
-  /// One of several hosts.
-  struct Host: Sendable, Equatable {
-    var name: String
-    var port: String
-  }
-
-  /// The hosts of the connection if it names several, or none.
-  ///
-  /// Each gets its share of the time limit, because the library would spend all of it on the first one.
-  var hosts: [Host] = []
 
   /// The schema that holds the tables.
   let schema: String
@@ -33,7 +23,8 @@ struct SessionConfiguration: Sendable {
 
   /// The statements that set up a session, so that it does not depend on the defaults of the role or of the database.
   ///
-  /// Only a role whose commits also wait until standbys have applied them (`remote_apply`) keeps that.
+  /// Only a role whose commits also wait until standbys have applied them (`remote_apply`) keeps that. Each write sets the
+  /// time limit of its statements; a read is cancelled by the client, since it may need longer on a slow line.
   var setup: String {
     let milliseconds = max(1, timeout.microseconds / 1000)
     let isolation = isolation == .readCommitted ? "read committed" : "serializable"
@@ -42,29 +33,169 @@ struct SessionConfiguration: Sendable {
         CASE current_setting('synchronous_commit', true) WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
       """
     return """
+      SET statement_timeout = 0;
       SET search_path = \(quotedSchema);
       SET default_transaction_isolation = '\(isolation)';
       SET default_transaction_deferrable = off;
       SET default_transaction_read_only = \(access == .readWrite ? "off" : "on");
       \(durability == .synced ? syncing : "SET synchronous_commit = off");
-      SET statement_timeout = \(milliseconds);
       SET lock_timeout = 0;
       SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout');
       SET idle_in_transaction_session_timeout = \(milliseconds)
-      """
+      """ + planning.map { "; SET \($0.name) = \($0.value)" }.joined()
   }
 
-  /// Returns the hosts of lists such as those of libpq: names, and one port for all or one for each.
-  static func hosts(named names: String, ports: String) -> [Host] {
-    let names = names.split(separator: ",", omittingEmptySubsequences: false).map { String($0) }
-    let ports = ports.split(separator: ",", omittingEmptySubsequences: false).map { String($0) }
-    guard names.count > 1, ports.count == 1 || ports.count == names.count else { return [] }
-    return names.indices.map { Host(name: names[$0], port: ports.count == 1 ? ports[0] : ports[$0]) }
+  /// The settings of the planner for Larder's own statements.
+  ///
+  /// They read few rows, which one index finds, whatever the statistics of the table say. A plan that was made while the table
+  /// was small would read all of a large one, until somebody analyzes it. Statements with joins find their rows by arrays, and
+  /// then join what was found; a nested loop could read a whole index instead. Without `jit = off`, the server would compile the
+  /// few plans that must read a whole table.
+  private var planning: [(name: String, value: String)] {
+    [
+      ("enable_seqscan", "off"), ("enable_nestloop", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off"),
+    ]
   }
+
+  /// Returns statements that let the planner work as the user wants it, before SQL of the user in a transaction.
+  ///
+  /// - Parameter values: The values that ``endOfUserPlanning`` has found, or `nil` for those of the role and the database.
+  func userPlanning(_ values: [String]?) -> [Statement] {
+    guard let values else {
+      return planning.map { Statement("SET LOCAL \($0.name) TO DEFAULT", [], isPrepared: false) }
+    }
+    let settings = planning.enumerated().map { "set_config('\($1.name)', $\($0 + 1), true)" }
+    return [Statement("SELECT \(settings.joined(separator: ", "))", values.map { .inferred($0) }, isPrepared: false)]
+  }
+
+  /// A statement that returns the user's settings, which the same transaction may have changed, and restores Larder's.
+  var endOfUserPlanning: Statement {
+    let current = planning.map { "current_setting('\($0.name)')" }
+    let own = planning.map { "set_config('\($0.name)', '\($0.value)', true)" }
+    return Statement("SELECT \((current + own).joined(separator: ", "))", [], isPrepared: false)
+  }
+
+  /// The statements that undo what the user's own SQL may have changed in a session, before ``setup``.
+  static let reset = """
+    CLOSE ALL;
+    SET SESSION AUTHORIZATION DEFAULT;
+    RESET ALL;
+    UNLISTEN *;
+    SELECT pg_advisory_unlock_all();
+    DISCARD TEMP;
+    DISCARD SEQUENCES
+    """
 
   /// Returns a name as an identifier for SQL.
   static func quoted(_ name: String) -> String {
     "\"" + name.replacingOccurrences(of: "\"", with: "\"\"") + "\""
   }
+}
+
+/// One of the servers of a connection, or an address of it.
+struct Host: Sendable, Equatable {
+  /// The keywords that name it, for the library.
+  var keywords: [String: String]
+
+  /// Returns the hosts of a connection, each with one address, or one host without keywords if the library itself must
+  /// choose between them.
+  ///
+  /// Each gets its share of the time limit, because the library would spend all of it on the first one.
+  ///
+  /// - Parameters:
+  ///   - options: The options of the connection; see ``ConnectionOptions/effective(for:)``.
+  ///   - resolve: A function that returns the addresses of a name, or none if they are not found.
+  static func all(of options: [String: String], resolve: (String) -> [String] = Host.addresses) -> [Host] {
+    func list(_ keyword: String) -> [String] {
+      options[keyword].map { $0.split(separator: ",", omittingEmptySubsequences: false).map { String($0) } } ?? []
+    }
+    let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+    let count = max(names.count, addresses.count)
+    // The library knows the default, refuses lists of different lengths, and prefers standbys among all hosts.
+    guard count > 0, [0, count].contains(names.count), [0, count].contains(addresses.count),
+      [0, 1, count].contains(ports.count), options["target_session_attrs"] != "prefer-standby"
+    else {
+      return [Host(keywords: [:])]
+    }
+    let hosts = (0..<count).flatMap { index -> [Host] in
+      var keywords: [String: String] = [:]
+      if !names.isEmpty { keywords["host"] = names[index] }
+      if !addresses.isEmpty { keywords["hostaddr"] = addresses[index] }
+      if !ports.isEmpty { keywords["port"] = ports[ports.count == 1 ? 0 : index] }
+      // A path is the folder of a socket.
+      let isName =
+        !names.isEmpty && !names[index].isEmpty && !names[index].hasPrefix("/") && !names[index].hasPrefix("@")
+      let found = isName && keywords["hostaddr", default: ""].isEmpty ? resolve(names[index]) : []
+      guard !found.isEmpty else { return [Host(keywords: keywords)] }
+      return found.map { Host(keywords: keywords.merging(["hostaddr": $0]) { $1 }) }
+    }
+    return options["load_balance_hosts"] == "random" ? hosts.shuffled() : hosts
+  }
+
+  /// Returns the addresses of a name, in the order of the system's preference.
+  static func addresses(of name: String) -> [String] {
+    var hints = addrinfo()
+    hints.ai_family = AF_UNSPEC
+    #if canImport(Darwin)
+    hints.ai_socktype = SOCK_STREAM
+    #else
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    #endif
+    var first: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(name, nil, &hints, &first) == 0 else { return [] }
+    defer { freeaddrinfo(first) }
+    return sequence(first: first, next: { $0?.pointee.ai_next }).compactMap { entry in
+      guard let entry else { return nil }
+      return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
+        let status = getnameinfo(
+          entry.pointee.ai_addr, entry.pointee.ai_addrlen, text.baseAddress, socklen_t(text.count), nil, 0,
+          NI_NUMERICHOST)
+        return status == 0 ? text.baseAddress.map { String(cString: $0) } : nil
+      }
+    }
+  }
+}
+
+/// The options of a connection, as libpq understands them.
+enum ConnectionOptions {
+  /// Returns the values that a connection itself contains, or `nil` if libpq does not understand it.
+  static func parsed(_ connection: String) -> [String: String]? {
+    var message: UnsafeMutablePointer<CChar>?
+    guard let options = PQconninfoParse(connection, &message) else {
+      PQfreemem(message)
+      return nil
+    }
+    return values(of: options)
+  }
+
+  /// Returns the values with which libpq would connect, also those of `PG…` variables and service files.
+  static func effective(for connection: String) -> [String: String] {
+    // The mode that does not exist ends the attempt after all options were read, and before anything is sent.
+    let attempt = withCStrings(["dbname", "sslmode"]) { keywords in
+      withCStrings([connection, "none"]) { PQconnectStartParams(keywords, $0, 1) }
+    }
+    defer { PQfinish(attempt) }
+    return PQconninfo(attempt).map { values(of: $0) } ?? [:]
+  }
+
+  private static func values(of options: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {
+    defer { PQconninfoFree(options) }
+    var values: [String: String] = [:]
+    var option = options
+    while let keyword = option.pointee.keyword {
+      if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
+      option += 1
+    }
+    return values
+  }
+}
+
+/// Calls a closure with an array of C strings that ends with NULL.
+func withCStrings<Result>(_ strings: [String], _ body: ([UnsafePointer<CChar>?]) -> Result) -> Result {
+  func next(_ rest: ArraySlice<String>, _ pointers: [UnsafePointer<CChar>?]) -> Result {
+    guard let first = rest.first else { return body(pointers + [nil]) }
+    return first.withCString { next(rest.dropFirst(), pointers + [$0]) }
+  }
+  return next(strings[...], [])
 }
 #endif

@@ -2,167 +2,260 @@
 import Foundation
 import Larder
 
-/// The sessions of a database: one that only reads, so that a read never waits for a lock, and some that also write.
+/// The sessions of a database, each of which serves one caller at a time.
+///
+/// Sessions are made when they are needed. While no connection can be made, callers wait for those that exist.
 final class SessionPool: Sendable {
   /// Which session serves whom; a plain value, tested by itself.
+  ///
+  /// An owner is a store, a queue or a database. One that has no session gets one beyond the limit, so that calls which wait
+  /// for a lock never stop those of other stores.
   struct Allotment {
-    /// The reads of a session, and whether it has a write or a transaction.
-    struct Load: Equatable {
-      var reads = 0
-      var isWriting = false
+    private struct Waiter {
+      let number: Int
+      let owner: ObjectIdentifier
     }
 
-    private(set) var loads: [Load]
+    private let limit: Int
 
-    /// Creates the allotment of one session that only reads and of some that write.
-    init(writerCount: Int) {
-      loads = Array(repeating: Load(), count: writerCount + 1)
+    /// The number of sessions.
+    private var count = 0
+
+    /// The sessions that serve nobody, the latest last.
+    private var free: [Int] = []
+
+    /// The numbers of sessions by their owners.
+    private var holdings: [ObjectIdentifier: Int] = [:]
+
+    /// Those who wait for a session, the first first.
+    private var waiters: [Waiter] = []
+
+    /// The number of sessions that serve somebody.
+    var takenCount: Int { count - free.count }
+
+    /// The number of callers that wait.
+    var waiterCount: Int { waiters.count }
+
+    /// Creates an allotment without sessions.
+    init(limit: Int) {
+      self.limit = limit
     }
 
-    /// Returns the session for a request that reads: the one with the fewest, of those where it waits for no lock.
-    mutating func takeForReading() -> Int {
-      var best = 0
-      for index in loads.indices.dropFirst() where !loads[index].isWriting {
-        if loads[index].reads < loads[best].reads { best = index }
-      }
-      loads[best].reads += 1
-      return best
-    }
-
-    /// Returns the session for a write or a transaction, which has it for itself, or `nil` if all are taken.
+    /// Returns a session for an owner, or `nil` if it must wait.
     ///
-    /// A write behind another one would wait for the locks that the other waits for, and its outcome would be unknown if
-    /// the other is given up.
-    mutating func takeForWriting() -> Int? {
-      let free = loads.indices.dropFirst().filter { !loads[$0].isWriting }
-      guard let best = free.min(by: { loads[$0].reads < loads[$1].reads }) else { return nil }
-      loads[best].isWriting = true
-      return best
+    /// - Parameters:
+    ///   - owner: The owner.
+    ///   - mayConnect: Whether a session without a connection will do, although others are connected.
+    ///   - isConnected: A closure that returns whether a session has a connection.
+    mutating func take(for owner: ObjectIdentifier, mayConnect: Bool, isConnected: (Int) -> Bool) -> Int? {
+      guard takenCount < limit || holdings[owner] == nil else { return nil }
+      var taken = free.lastIndex(where: isConnected).map { free.remove(at: $0) }
+      if taken == nil, mayConnect || !(0..<count).contains(where: isConnected) {
+        taken = free.popLast() ?? count
+        count = max(count, (taken ?? 0) + 1)
+      }
+      if taken != nil { holdings[owner, default: 0] += 1 }
+      return taken
     }
 
-    mutating func endReading(_ index: Int) {
-      loads[index].reads -= 1
+    /// Takes back a session.
+    mutating func give(_ session: Int, of owner: ObjectIdentifier) {
+      free.append(session)
+      holdings[owner, default: 1] -= 1
+      if holdings[owner] == 0 { holdings[owner] = nil }
     }
 
-    mutating func endWriting(_ index: Int) {
-      loads[index].isWriting = false
+    mutating func wait(_ number: Int, for owner: ObjectIdentifier) {
+      waiters.append(Waiter(number: number, owner: owner))
+    }
+
+    /// Removes a caller that gave up waiting.
+    mutating func giveUp(_ number: Int) {
+      waiters.removeAll { $0.number == number }
+    }
+
+    /// Returns the next caller that gets a session: the first of those whose owner has none, or else the first.
+    mutating func serveNext(mayConnect: Bool, isConnected: (Int) -> Bool) -> (number: Int, session: Int)? {
+      guard !waiters.isEmpty else { return nil }
+      let index = waiters.firstIndex { holdings[$0.owner] == nil } ?? 0
+      let session = take(for: waiters[index].owner, mayConnect: mayConnect, isConnected: isConnected)
+      return session.map { (waiters.remove(at: index).number, $0) }
     }
   }
 
-  private struct Waiter {
-    let number: Int
-    let continuation: CheckedContinuation<Result<Int, any Error>, Never>
+  /// No session became free within the time limit.
+  struct PoolTimeout: Error {}
+
+  /// No connection could be made, and there is none.
+  struct ConnectionFailure: Error {
+    let error: PostgresError
   }
+
+  private typealias Continuation = CheckedContinuation<Result<Int, any Error>, Never>
 
   private struct State {
     var allotment: Allotment
-    /// Those who wait for a session, the first first.
-    var waiters: [Waiter] = []
+    var sessions: [Int: Session] = [:]
+    var continuations: [Int: Continuation] = [:]
     var lastNumber = 0
+    var repeatCount = 0
+    var failureCount = 0
+
+    /// The time until which callers use the connections that exist, because no other could be made.
+    var pauseEnd = ContinuousClock.now
+
+    var isAnyConnected: Bool { sessions.values.contains { $0.isConnected } }
+
+    mutating func take(for owner: ObjectIdentifier) -> Int? {
+      allotment.take(for: owner, mayConnect: pauseEnd <= .now) { [sessions] in sessions[$0]?.isConnected == true }
+    }
+
+    /// Returns the callers that get a session now.
+    mutating func serve() -> [(Continuation, Int)] {
+      var served: [(Continuation, Int)] = []
+      while let (number, session) = allotment.serveNext(
+        mayConnect: pauseEnd <= .now, isConnected: { [sessions] in sessions[$0]?.isConnected == true })
+      {
+        if let continuation = continuations.removeValue(forKey: number) { served.append((continuation, session)) }
+      }
+      return served
+    }
   }
+
+  /// The time for which no further connection is tried after a failure.
+  private static let pause = Duration.seconds(1)
 
   let configuration: SessionConfiguration
   let listener: NotificationListener
-  private let sessions: [Session]
   private let state: Locked<State>
 
-  /// Creates sessions, none of which is connected yet.
+  /// Creates a pool without sessions.
   ///
+  /// - Parameters:
+  ///   - configuration: The configuration.
+  ///   - limit: The number of sessions that owners share.
   /// - Throws: ``PostgresError``.
-  init(_ configuration: SessionConfiguration, writerCount: Int) throws(PostgresError) {
+  init(_ configuration: SessionConfiguration, limit: Int) throws(PostgresError) {
     self.configuration = configuration
-    var sessions: [Session] = []
-    for _ in 0...writerCount { sessions.append(try Session(configuration)) }
-    self.sessions = sessions
     listener = try NotificationListener(configuration)
-    state = Locked(State(allotment: Allotment(writerCount: writerCount)))
+    state = Locked(State(allotment: Allotment(limit: limit)))
   }
 
   deinit {
     close()
   }
 
-  /// The facts that the server told when the first session connected.
-  var knownFacts: Session.Facts { sessions[0].knownFacts }
-
   /// Ends the sessions once their requests are answered.
   func close() {
     listener.close()
-    for session in sessions { session.close() }
+    for session in state.withLock({ $0.sessions.values.map { $0 } }) { session.close() }
   }
 
-  /// Sends a request that only reads.
-  func read(_ request: Session.Request) async -> Session.Response {
-    let index = state.withLock { $0.allotment.takeForReading() }
-    defer { give { $0.endReading(index) } }
-    return await sessions[index].run(request)
-  }
-
-  /// Calls a closure with a session for a write or a transaction, after waiting for one.
+  /// Calls a closure with a connected session, which the caller has for itself.
   ///
-  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; the error that `body` throws.
-  func withSession<Result>(_ body: (Session) async throws -> Result) async throws -> Result {
-    let index = try await takeForWriting()
-    defer { give { $0.endWriting(index) } }
-    return try await body(sessions[index])
+  /// - Parameters:
+  ///   - owner: The owner.
+  ///   - deadline: The time until which it waits for a session and for its connection.
+  ///   - body: A closure that receives the session.
+  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; ``ConnectionFailure``; the error
+  ///   that `body` throws.
+  func withSession<Value>(
+    for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ body: (Session) async throws -> Value
+  ) async throws -> Value {
+    while true {
+      let index = try await take(for: owner, until: deadline)
+      defer { give(index, of: owner) }
+      switch await connected(index, until: deadline) {
+      case .success(let session): return try await body(session)
+      case .failure(let error):
+        let isAlone = state.withLock { state in
+          state.pauseEnd = .now + SessionPool.pause
+          state.failureCount += 1
+          return !state.isAnyConnected
+        }
+        if isAlone { throw ConnectionFailure(error: error) }
+      }
+    }
   }
 
-  /// No session became free within the time limit.
-  struct PoolTimeout: Error {}
+  /// Notes that a call is repeated.
+  func noteRepeat() {
+    state.withLock { $0.repeatCount += 1 }
+  }
 
-  private func takeForWriting() async throws -> Int {
+  var statistics: PostgresConnectionStatistics {
+    state.withLock { state in
+      PostgresConnectionStatistics(
+        connected: state.sessions.values.count { $0.isConnected }, busy: state.allotment.takenCount,
+        waiting: state.allotment.waiterCount,
+        connects: state.sessions.values.reduce(0) { $0 + $1.knownFacts.connectCount },
+        failures: state.failureCount, repeats: state.repeatCount)
+    }
+  }
+
+  /// Returns a session, which is made and connected if it is not, or why it cannot be.
+  private func connected(_ index: Int, until deadline: ContinuousClock.Instant) async -> Result<Session, PostgresError>
+  {
+    let session: Session
+    do throws(PostgresError) {
+      session = if let found = state.withLock({ $0.sessions[index] }) { found } else { try Session(configuration) }
+    } catch {
+      return .failure(error)
+    }
+    if session.isConnected { return .success(session) }
+    state.withLock { $0.sessions[index] = session }
+    let response = await session.run(Session.Request(deadline: deadline))
+    guard case .notSent(let error) = response.failure else { return .success(session) }
+    return .failure(error)
+  }
+
+  private func take(for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant) async throws -> Int {
     try Task.checkCancellation()
     let (index, number) = state.withLock { state in
-      // No caller overtakes those who wait.
-      if state.waiters.isEmpty, let index = state.allotment.takeForWriting() { return (index as Int?, 0) }
       state.lastNumber += 1
-      return (nil, state.lastNumber)
+      return (state.take(for: owner), state.lastNumber)
     }
     if let index { return index }
-    let timer = Task { [configuration, weak self] in
+    let timer = Task { [weak self] in
       // Cancelled when the session was found.
-      guard (try? await Task.sleep(for: configuration.timeout)) != nil else { return }
+      guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else { return }
       self?.giveUp(number, PoolTimeout())
     }
     defer { timer.cancel() }
     return try await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        wait(Waiter(number: number, continuation: continuation))
-      }
+      await withCheckedContinuation { wait(number, for: owner, $0) }
     } onCancel: {
       giveUp(number, CancellationError())
     }.get()
   }
 
-  private func wait(_ waiter: Waiter) {
+  private func wait(_ number: Int, for owner: ObjectIdentifier, _ continuation: Continuation) {
     let found = state.withLock { state -> Result<Int, any Error>? in
       // If the task was cancelled before it waits here, nothing would end its wait.
       if Task.isCancelled { return .failure(CancellationError()) }
-      if state.waiters.isEmpty, let index = state.allotment.takeForWriting() { return .success(index) }
-      state.waiters.append(waiter)
+      if let index = state.take(for: owner) { return .success(index) }
+      state.allotment.wait(number, for: owner)
+      state.continuations[number] = continuation
       return nil
     }
-    if let found { waiter.continuation.resume(returning: found) }
+    if let found { continuation.resume(returning: found) }
   }
 
   private func giveUp(_ number: Int, _ error: any Error) {
-    let waiter = state.withLock { state in
-      state.waiters.firstIndex { $0.number == number }.map { state.waiters.remove(at: $0) }
+    let continuation = state.withLock { state in
+      state.allotment.giveUp(number)
+      return state.continuations.removeValue(forKey: number)
     }
-    waiter?.continuation.resume(returning: .failure(error))
+    continuation?.resume(returning: .failure(error))
   }
 
-  /// Changes the allotment, and hands sessions to those who wait.
-  private func give(_ change: (inout Allotment) -> Void) {
+  /// Takes back a session, and hands it to those who wait.
+  private func give(_ index: Int, of owner: ObjectIdentifier) {
     let served = state.withLock { state in
-      change(&state.allotment)
-      var served: [(Waiter, Int)] = []
-      while !state.waiters.isEmpty, let index = state.allotment.takeForWriting() {
-        served.append((state.waiters.removeFirst(), index))
-      }
-      return served
+      state.allotment.give(index, of: owner)
+      return state.serve()
     }
-    for (waiter, index) in served { waiter.continuation.resume(returning: .success(index)) }
+    for (continuation, session) in served { continuation.resume(returning: .success(session)) }
   }
 }
 #endif

@@ -22,12 +22,23 @@ struct Statement: Sendable {
     self.parameters = parameters
     self.isPrepared = isPrepared
   }
+}
 
-  /// A statement that prevents all other writes to a table until the end of the transaction.
-  ///
+/// A lock of a table between Larder's transactions, until the end of the transaction.
+///
+/// It is an [advisory lock](https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS) of the table's
+/// name, so that `VACUUM`, `CREATE INDEX CONCURRENTLY` and other programs neither wait for it nor hold it up.
+enum TableLock {
+  /// Every write takes it.
+  case shared
+  /// Excludes all other writes, for one that cannot lock each row that it concerns.
+  case exclusive
+
   /// - Parameter table: The name of the table for SQL.
-  static func lock(ofTable table: String) -> Statement {
-    Statement("LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE")
+  func statement(of table: String) -> Statement {
+    let name = self == .shared ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock"
+    // The number keeps the locks apart from an application's own; it is "larder" in ASCII.
+    return Statement("SELECT \(name)(hashtextextended($1, 119165786809714))", .text(table))
   }
 }
 

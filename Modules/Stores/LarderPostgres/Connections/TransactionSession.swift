@@ -15,10 +15,14 @@ final class TransactionSession: Sendable {
 
   /// The number of the transaction, or `nil` if it only reads.
   private let number: String?
+  private let configuration: SessionConfiguration
+
   private struct State {
     var failure: Failure?
     var hasEnded = false
-    var mustDisconnect = false
+    var hasRunSQL = false
+    /// The user's settings of the planner after the latest SQL.
+    var planning: [String]?
     var commitActions: [@Sendable () -> Void] = []
   }
 
@@ -30,8 +34,12 @@ final class TransactionSession: Sendable {
   ///   - session: The session.
   ///   - backend: The connection.
   ///   - number: The number of the transaction, or `nil` if it only reads.
-  init(_ session: Session, _ backend: Connection.Backend?, number: String?) {
+  ///   - configuration: The configuration of the session.
+  init(
+    _ session: Session, _ backend: Connection.Backend?, number: String?, _ configuration: SessionConfiguration
+  ) {
     self.session = session
+    self.configuration = configuration
     self.backend = backend
     self.number = number
   }
@@ -41,13 +49,20 @@ final class TransactionSession: Sendable {
   /// - Returns: The results, one for each statement.
   /// - Throws: ``StoreError``. The transaction is rolled back then.
   func run(_ statements: [Statement], for operation: StoreOperation, store: String) async throws -> [QueryResult] {
+    try await response(to: statements, for: operation, store: store).results
+  }
+
+  private func response(
+    to statements: [Statement], for operation: StoreOperation, store: String
+  ) async throws -> Session.Response {
     let (failure, hasEnded) = state.withLock { ($0.failure, $0.hasEnded) }
     guard !hasEnded else {
       throw StoreError(.closed, during: operation, store: store, message: "the transaction has ended")
     }
     if let failure { throw storeError(failure.error, during: operation, store: store) }
-    let response = await session.run(Session.Request(statements: statements, backend: backend))
-    guard let failure = response.failure else { return response.results }
+    let response = await session.run(
+      Session.Request(statements: statements, backend: backend, isCancellable: number == nil))
+    guard let failure = response.failure else { return response }
     let found =
       switch failure {
       case .refused(let error): Failure(error: error, mustRepeat: error.isConflict || error.concernsPreparation)
@@ -57,6 +72,7 @@ final class TransactionSession: Sendable {
           error: PostgresError(sqlState: "57014", message: "the server did not answer in time"), mustRepeat: false)
       }
     state.withLock { $0.failure = $0.failure ?? found }
+    if found.error.isCancellation { try Task.checkCancellation() }
     throw storeError(found.error, during: operation, store: store)
   }
 
@@ -64,26 +80,30 @@ final class TransactionSession: Sendable {
   ///
   /// - Throws: ``StoreError``, with `invalidArgument` if the statement has ended the transaction.
   func runSQL(_ statement: Statement, store: String) async throws -> QueryResult {
-    // Not prepared, because the user's statement may drop prepared ones.
-    let check = number == nil ? [] : [Statement(TransactionStatus.number.sql, [], isPrepared: false)]
-    let results = try await run([statement] + check, for: .write, store: store)
-    if !check.isEmpty, results[1].text(0, 0) != number {
+    let planning = state.withLock { state in
+      state.hasRunSQL = true
+      return state.planning
+    }
+    let first = configuration.userPlanning(planning)
+    let check = number == nil ? [] : [TransactionStatus.number]
+    let response = try await response(
+      to: first + [statement] + check + [configuration.endOfUserPlanning], for: .write, store: store)
+    let isSame =
+      number == nil ? response.isInTransaction : response.results[first.count + 1].text(0, 0) == number
+    guard isSame else {
       let error = PostgresError(
         sqlState: "2D000", message: "the SQL ended the transaction; its changes may be committed")
       state.withLock { $0.failure = $0.failure ?? Failure(error: error, mustRepeat: false) }
       throw storeError(error, during: .write, store: store)
     }
-    // Later users of the connection must not find the user's settings.
-    if ["SET", "RESET", "DISCARD"].contains(where: results[0].command.hasPrefix) {
-      state.withLock { $0.mustDisconnect = true }
+    if let settings = response.results.last {
+      state.withLock { $0.planning = (0..<settings.columnCount / 2).map { settings.text(0, $0) ?? "" } }
     }
-    return results[0]
+    return response.results[first.count]
   }
 
-  /// Ends the connection after the transaction, if the user has changed its settings.
-  func disconnectIfNeeded() {
-    if state.withLock({ $0.mustDisconnect }) { session.disconnect() }
-  }
+  /// Whether the transaction has run SQL of the user, which may have changed the session.
+  var hasRunSQL: Bool { state.withLock { $0.hasRunSQL } }
 
   /// Ends the transaction for its users.
   ///

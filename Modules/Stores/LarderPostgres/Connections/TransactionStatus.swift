@@ -8,7 +8,14 @@ enum TransactionStatus: Sendable, Equatable {
   case unknown
 
   /// A statement for the number of the running transaction, which gets one.
-  static let number = Statement("SELECT pg_current_xact_id()::text")
+  static let number = Statement("SELECT pg_current_xact_id()::text", [], isPrepared: false)
+
+  /// A statement for the number of a transaction that begins, which also limits the time of each of its statements.
+  static func beginning(limit: Duration) -> Statement {
+    let milliseconds = Int32(clamping: max(1, limit.microseconds / 1000))
+    return Statement(
+      "SELECT pg_current_xact_id()::text, set_config('statement_timeout', $1, true)", .text(String(milliseconds)))
+  }
 
   private static let identity = Statement(Connection.identityQuery)
 
@@ -55,11 +62,6 @@ enum TransactionStatus: Sendable, Equatable {
   static func end(_ backend: Connection.Backend?, on session: Session) async {
     guard let backend else { return }
     _ = await session.run(Session.Request(statements: [ending(of: backend)]))
-  }
-
-  /// Ends a process of the server that may still hold locks, without waiting for it.
-  static func endLater(_ backend: Connection.Backend?, on session: Session) {
-    Task { await end(backend, on: session) }
   }
 
   /// Ends a process, and waits until it has ended.

@@ -102,7 +102,7 @@ extension PostgresQueue {
     let call = Int64.random(in: .min ... .max)
     var list = [statements.lockGroups(groups, call), statement] + statements.advance(call)
     if configuration.capacity != nil { list.append(statements.forgetRoom) }
-    let rows = try await write(list, locking: true, for: .requeue)[1]
+    let rows = try await write(list, locking: .exclusive, for: .requeue)[1]
     noteChange()
     return rows
   }

@@ -19,7 +19,7 @@ extension PostgresQueue {
       let new = try await newItems(inputs)
       guard !new.keys.isEmpty else { return [] }
       let plan = enqueuing(new)
-      let results = try await write(plan.statements, findingRows: plan.statements.count > 1, for: .enqueue)
+      let results = try await write(plan.statements, for: .enqueue)
       noteChange()
       return try enqueued(new, plan, results)
     }
@@ -143,12 +143,14 @@ extension PostgresTransaction {
     guard !new.keys.isEmpty else { return [] }
     let plan = queue.enqueuing(new)
     let adoption = queue.pendingAdoption
-    let results = try await run(plan.statements + adoption, of: queue.handle, for: .enqueue)
+    let locks = queue.locks()
+    let results = try await run(locks + plan.statements + adoption, of: queue.handle, for: .enqueue).dropFirst(
+      locks.count)
     afterCommit {
       if !adoption.isEmpty { queue.noteAdoption() }
       queue.noteChange()
     }
-    return try queue.enqueued(new, plan, results)
+    return try queue.enqueued(new, plan, Array(results))
   }
 }
 #endif

@@ -26,7 +26,7 @@ extension PostgresQueue {
       }
       let list = statements(for: encoded)
       if configuration.capacity == nil {
-        _ = try await write(list, locking: true, for: .apply)
+        _ = try await write(list, locking: .exclusive, for: .apply)
       } else {
         let adoption = pendingAdoption
         try await handle.transaction(for: .apply, first: beginning) { session, _ in
@@ -85,7 +85,7 @@ extension PostgresQueue {
   }
 
   /// The statements that begin a transaction that may change the whole queue.
-  private var beginning: [Statement] { planning + (tableLock.map { [$0] } ?? []) }
+  private var beginning: [Statement] { locks(.exclusive) }
 
   /// Runs the statements of changes in a transaction, and throws `full` if they add items beyond the capacity.
   private func run(

@@ -221,29 +221,25 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   ///
   /// - Parameters:
   ///   - statements: The statements.
-  ///   - finds: Whether the statements look for rows, so that the planner must use indexes.
-  ///   - lock: Whether the table is locked first, so that no other transaction changes it.
+  ///   - lock: The lock of the queue. Defaults to `shared`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
   func write(
-    _ statements: [Statement], findingRows finds: Bool = true, locking lock: Bool = false, for operation: StoreOperation
+    _ statements: [Statement], locking lock: TableLock = .shared, for operation: StoreOperation
   ) async throws -> [QueryResult] {
     let adoption = pendingAdoption
-    let isLocking = handle.pool.configuration.isolation == .readCommitted
-    let before = finds ? planning : []
-    let all = before + statements + adoption
+    let before = locks(lock)
     // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
     // again. Those that change the whole queue need it, where they cannot lock the table.
     let results = try await handle.write(
-      all, isReadCommitted: !isLocking && !lock, locking: lock ? tableLock : nil, for: operation)
+      before + statements + adoption, isReadCommitted: before.isEmpty && lock == .shared, for: operation)
     if !adoption.isEmpty { noteAdoption() }
     return Array(results.dropFirst(before.count))
   }
 
-  /// The statement that makes the planner use indexes, or none.
-  var planning: [Statement] {
-    // Other engines, for which the other isolation is, may not know the settings.
-    handle.pool.configuration.isolation == .readCommitted ? [QueueStatements.planning] : []
+  /// The lock of a write, or none if the server orders transactions by itself.
+  func locks(_ lock: TableLock = .shared) -> [Statement] {
+    handle.pool.configuration.isolation == .readCommitted ? [lock.statement(of: statements.table)] : []
   }
 
   /// The statement that records the codec together with a write, or none if the codec is recorded.
@@ -252,12 +248,6 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// Notes that a commit has recorded the codec.
   func noteAdoption() {
     adoption.withLock { $0 = nil }
-  }
-
-  /// The statement that keeps others from changing the queue, or `nil` if the server orders transactions by itself.
-  var tableLock: Statement? {
-    guard handle.pool.configuration.isolation == .readCommitted else { return nil }
-    return Statement.lock(ofTable: statements.table)
   }
 
   /// Wakes a consumer of this object and, soon, those of others.
@@ -270,7 +260,8 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
 
   /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
   func boundByDuration(during operation: StoreOperation) async throws {
-    let rows = try await handle.write([statements.boundByDuration], for: operation)[0]
+    let locks = locks()
+    let rows = try await handle.write(locks + [statements.boundByDuration], for: operation)[locks.count]
     latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }
   }
 

@@ -88,9 +88,9 @@ struct QueueCatalog: Sendable {
         """, .text(sequence)), for: .open)
     guard isBehind.withBytes(0, 0, { $0?.first == 1 }) else { return }
     // Without the lock, another process could take numbers between the two halves of the statement.
+    let correction = Statement("SELECT setval($1::regclass, max(seq)) FROM \(table)", .text(sequence))
     try await handle.write(
-      [Statement("SELECT setval($1::regclass, max(seq)) FROM \(table)", .text(sequence))], isReadCommitted: true,
-      locking: Statement.lock(ofTable: table), for: .open)
+      [TableLock.exclusive.statement(of: table), correction], isReadCommitted: true, for: .open)
   }
 
   /// Returns the name of the codec that is recorded for the queue, or `nil` if there is no such queue.

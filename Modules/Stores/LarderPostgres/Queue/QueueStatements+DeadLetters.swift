@@ -13,8 +13,8 @@ extension QueueStatements {
       \(QueueStatements.clock), dying AS MATERIALIZED (
         SELECT seq, 1 AS reason FROM \(table) AS q
         WHERE state = 2 AND until <= \(QueueStatements.present) AND deliveries >= $2
-          AND (group_key IS NULL OR EXISTS (
-            SELECT FROM \(table) AS held WHERE held.state = 6 AND held.epoch = $3 AND held.group_key = q.group_key))
+          AND (group_key IS NULL OR group_key = ANY(ARRAY(
+            SELECT held.group_key FROM \(table) AS held WHERE \(QueueStatements.isLocked("held", with: "$3")))))
         ORDER BY until LIMIT \(QueueStatements.dueLimit) FOR UPDATE SKIP LOCKED),
       \(death(window: "$4", retention: "$5"))
       SELECT seq, deliveries, 0::int8, name, reason FROM died ORDER BY seq
@@ -31,7 +31,7 @@ extension QueueStatements {
       UPDATE \(table) AS q SET state = 3, name = q.key, key = NULL, reason = dying.reason, epoch = NULL,
         since = \(QueueStatements.present),
         until = \(QueueStatements.present) + \(retention)::int8 * interval '1 microsecond'
-      FROM dying WHERE q.seq = dying.seq RETURNING q.seq, q.name, q.deliveries, q.reason, q.is_named),
+      FROM dying WHERE q.seq = ANY(ARRAY(SELECT seq FROM dying)) AND q.seq = dying.seq RETURNING q.seq, q.name, q.deliveries, q.reason, q.is_named),
     noted AS (
       INSERT INTO \(table)(state, key, is_named, until, original)
       SELECT 4, name, true, \(QueueStatements.present) + \(window)::int8 * interval '1 microsecond', seq
@@ -53,7 +53,7 @@ extension QueueStatements {
 
   func purge(_ keys: [StoreKey]?) -> Statement {
     guard let keys else { return Statement("DELETE FROM \(table) WHERE state = 3") }
-    return Statement("DELETE FROM \(table) WHERE state = 3 AND name = ANY($1)", .keys(keys))
+    return Statement("DELETE FROM \(table) WHERE name = ANY($1) AND \(QueueStatements.isDead)", .keys(keys))
   }
 
   /// Moves the latest dead letter of each key to the end of the queue, or none if an item in the queue has one of the keys.
@@ -65,10 +65,10 @@ extension QueueStatements {
       \(QueueStatements.clock), chosen AS MATERIALIZED (
         SELECT DISTINCT ON (dead.name) dead.*, wanted.place
         FROM unnest($2::bytea[]) WITH ORDINALITY AS wanted(name, place)
-        JOIN \(table) AS dead ON dead.name = wanted.name AND dead.state = 3
+        JOIN \(table) AS dead ON dead.name = ANY($2) AND dead.name = wanted.name AND (dead.state = 3) IS TRUE
         ORDER BY dead.name, dead.seq DESC, wanted.place),
       blocking AS MATERIALIZED (
-        SELECT q.key FROM \(table) AS q JOIN chosen ON q.key = chosen.name WHERE q.\(QueueStatements.isLive)),
+        SELECT key FROM \(table) WHERE key = ANY(ARRAY(SELECT name FROM chosen)) AND \(QueueStatements.isLive)),
       \(requeuing("WHERE NOT EXISTS (SELECT FROM blocking) ORDER BY place"))
       SELECT (SELECT count(*) FROM added), (SELECT key FROM blocking LIMIT 1)
       """, time, .keys(keys))
@@ -93,8 +93,8 @@ extension QueueStatements {
       """
       \(QueueStatements.clock), page AS MATERIALIZED (\(deadLetterPage(after: "$2", upTo: "$3"))),
       chosen AS MATERIALIZED (
-        SELECT DISTINCT ON (page.name) page.* FROM page WHERE NOT EXISTS (
-          SELECT FROM \(table) AS q WHERE q.key = page.name AND q.\(QueueStatements.isLive))
+        SELECT DISTINCT ON (page.name) page.* FROM page WHERE page.name NOT IN (
+          SELECT key FROM \(table) WHERE key = ANY(ARRAY(SELECT name FROM page)) AND \(QueueStatements.isLive))
         ORDER BY page.name, page.seq),
       \(requeuing("ORDER BY seq"))
       SELECT (SELECT count(*) FROM added), (SELECT max(seq) FROM page)
@@ -116,7 +116,8 @@ extension QueueStatements {
         original = coalesce(q.original, q.seq) WHERE q.state = 4
       RETURNING key),
     left_behind AS (
-      DELETE FROM \(table) AS q USING chosen, added WHERE q.seq = chosen.seq AND added.key = chosen.name)
+      DELETE FROM \(table) WHERE seq = ANY(ARRAY(
+        SELECT chosen.seq FROM chosen JOIN added ON added.key = chosen.name)))
     """
   }
 }

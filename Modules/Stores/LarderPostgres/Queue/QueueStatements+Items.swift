@@ -172,8 +172,8 @@ extension QueueStatements {
       freed AS (
         UPDATE \(table) AS q SET state = 0, since = NULL, until = NULL, epoch = NULL,
           is_suspect = q.is_suspect OR q.state = 2
-        FROM due WHERE q.seq = due.seq AND NOT due.is_exhausted),
-      removed AS (DELETE FROM \(table) AS q USING old WHERE q.seq = old.seq)
+        WHERE seq = ANY(ARRAY(SELECT seq FROM due WHERE NOT is_exhausted))),
+      removed AS (DELETE FROM \(table) WHERE seq = ANY(ARRAY(SELECT seq FROM old)))
       SELECT CASE WHEN count(*) = \(QueueStatements.dueLimit) THEN 1::int8 ELSE 0 END,
         CASE WHEN bool_or(is_exhausted) THEN 1::int8 ELSE 0 END,
         \(QueueStatements.microseconds(QueueStatements.present))
@@ -208,7 +208,7 @@ extension QueueStatements {
       UPDATE \(table) AS q SET state = 2, since = \(QueueStatements.present),
         until = \(QueueStatements.present) + $3::int8 * interval '1 microsecond', deliveries = q.deliveries + 1,
         epoch = $4::int8 | CASE WHEN q.group_key IS NULL THEN 0 ELSE 1 END
-      FROM placed WHERE q.seq = placed.seq AND (placed.alone_count = 0 OR placed.place = 1 AND $5::int8 = 1)
+      WHERE q.seq = ANY(ARRAY(SELECT seq FROM placed WHERE alone_count = 0 OR place = 1 AND $5::int8 = 1))
       RETURNING q.seq, q.deliveries, q.epoch, q.key, q.payload, \(QueueStatements.microseconds("q.arrival")), q.priority,
         q.group_key, CASE WHEN q.is_suspect AND q.deliveries > 2 THEN 1::int8 ELSE 0 END
       """, time, .integer(Int64(max)), QueueStatements.duration(lease), .integer(epoch), .integer(mayBeSuspect ? 1 : 0))
@@ -240,14 +240,16 @@ extension QueueStatements {
 
   /// A part of a statement that locks the leased items of receipts in the order of their keys.
   ///
-  /// `IS TRUE` keeps the planner from searching all leases, which it thinks are few when it makes its plan.
+  /// `IS TRUE` and the sum keep the planner from reading all leases, or all keys in order, which it thinks are few when it makes
+  /// its plan.
   private func held(_ columns: String, _ arrays: String = "", _ names: String = "") -> String {
     """
     \(QueueStatements.clock), held AS MATERIALIZED (
       SELECT q.seq, q.deliveries, q.epoch\(columns) FROM \(table) AS q
       JOIN \(QueueStatements.receipts)\(arrays)) AS given(seq, deliveries, epoch\(names))
         ON q.seq = given.seq AND q.deliveries = given.deliveries AND q.epoch = given.epoch
-      WHERE (q.state = 2 AND q.until > \(QueueStatements.present)) IS TRUE ORDER BY q.key FOR UPDATE OF q)
+      WHERE q.seq = ANY($2) AND (q.state = 2 AND q.until > \(QueueStatements.present)) IS TRUE
+      ORDER BY q.key || '' FOR UPDATE OF q)
     """
   }
 
@@ -258,11 +260,11 @@ extension QueueStatements {
     Statement(
       """
       \(held(", q.is_named AND $5::int8 > 0 AS is_kept")),
-      removed AS (DELETE FROM \(table) AS q USING held WHERE q.seq = held.seq AND NOT held.is_kept),
+      removed AS (DELETE FROM \(table) WHERE seq = ANY(ARRAY(SELECT seq FROM held WHERE NOT is_kept))),
       kept AS (
-        UPDATE \(table) AS q SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = NULL,
+        UPDATE \(table) SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = NULL,
           until = \(QueueStatements.present) + $5::int8 * interval '1 microsecond', remembered = NULL, original = NULL
-        FROM held WHERE q.seq = held.seq AND held.is_kept)
+        WHERE seq = ANY(ARRAY(SELECT seq FROM held WHERE is_kept)))
       SELECT seq, deliveries, epoch FROM held
       """, [time] + QueueStatements.parameters(receipts) + [QueueStatements.duration(window)])
   }
@@ -274,7 +276,7 @@ extension QueueStatements {
       \(held(""))
       UPDATE \(table) AS q SET since = \(QueueStatements.present),
         until = \(QueueStatements.present) + $5::int8 * interval '1 microsecond'
-      FROM held WHERE q.seq = held.seq RETURNING q.seq, q.deliveries, q.epoch
+      WHERE q.seq = ANY(ARRAY(SELECT seq FROM held)) RETURNING q.seq, q.deliveries, q.epoch
       """, [time] + QueueStatements.parameters(receipts) + [QueueStatements.duration(lease)])
   }
 
@@ -286,7 +288,7 @@ extension QueueStatements {
         since = CASE WHEN held.delay > 0 THEN \(QueueStatements.present) END,
         until = CASE WHEN held.delay > 0 THEN \(QueueStatements.present) + held.delay * interval '1 microsecond' END,
         deliveries = q.deliveries - (1 - held.counts)::int4, is_suspect = held.counts = 0 AND q.is_suspect
-      FROM held WHERE q.seq = held.seq AND held.reason IS NULL
+      FROM held WHERE q.seq = ANY(ARRAY(SELECT seq FROM held)) AND q.seq = held.seq AND held.reason IS NULL
       """
     return Statement(
       """

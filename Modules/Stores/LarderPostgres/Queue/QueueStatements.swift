@@ -25,6 +25,16 @@ struct QueueStatements: Sendable {
   /// The condition of rows that are live items.
   static let isLive = "state IN (0, 1, 2, 5)"
 
+  /// The condition of dead letters that are found by their names.
+  ///
+  /// `IS TRUE` keeps the planner from reading all dead letters with an index that has the condition `state = 3`.
+  static let isDead = "(state = 3) IS TRUE"
+
+  /// Returns the condition of groups that are locked with a number, for which only the index of the numbers fits.
+  static func isLocked(_ row: String, with call: String) -> String {
+    "\(row).state >= 6 AND (\(row).state = 6) IS TRUE AND \(row).epoch = \(call)"
+  }
+
   /// The number of rows that one statement handles at most, of those that time has made due.
   static let dueLimit = 1000
 
@@ -84,16 +94,6 @@ struct QueueStatements: Sendable {
     .integers(microseconds.map { min($0, longest) })
   }
 
-  /// Tells the planner to use indexes until the end of the transaction, and to keep its plans.
-  ///
-  /// Otherwise, a plan that was made while the table was small would read the whole table for every item later. Without
-  /// `jit = off`, the server would compile the few plans that must read it, because they look expensive now.
-  static let planning = Statement(
-    """
-    SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
-      set_config('jit', 'off', true)
-    """)
-
   // MARK: Creating
 
   /// Returns the statements that create the table of a queue.
@@ -117,9 +117,9 @@ struct QueueStatements: Sendable {
       "CREATE INDEX ON \(table)(until) WHERE state IN (3, 4)",
       "CREATE INDEX ON \(table)(group_key, seq) WHERE \(isLive) AND group_key IS NOT NULL",
       "CREATE UNIQUE INDEX ON \(table)(group_key) WHERE state = 6",
-      "CREATE INDEX ON \(table)(epoch) WHERE state = 6",
+      "CREATE INDEX ON \(table)(epoch) WHERE state >= 6",
       "CREATE INDEX ON \(table)(seq) WHERE state = 3",
-      "CREATE INDEX ON \(table)(name, seq) WHERE state = 3",
+      "CREATE INDEX ON \(table)(name, seq) WHERE name IS NOT NULL",
     ].map { Statement($0, [], isPrepared: false) }
   }
 
@@ -174,11 +174,11 @@ struct QueueStatements: Sendable {
     Statement(
       """
       \(QueueStatements.clock), free AS MATERIALIZED (
-        SELECT seq FROM \(table) WHERE state = 6 AND group_key IN (
+        SELECT seq FROM \(table) WHERE state = 6 AND group_key = ANY(ARRAY(
           SELECT group_key FROM \(table)
-          WHERE group_key IS NOT NULL AND state = 2 AND until <= \(QueueStatements.present) AND deliveries >= $2)
+          WHERE group_key IS NOT NULL AND state = 2 AND until <= \(QueueStatements.present) AND deliveries >= $2))
         FOR UPDATE SKIP LOCKED)
-      UPDATE \(table) AS held SET epoch = $3 FROM free WHERE held.seq = free.seq
+      UPDATE \(table) SET epoch = $3 WHERE seq = ANY(ARRAY(SELECT seq FROM free))
       """, time, .integer(maximumDeliveries), .integer(call))
   }
 
@@ -195,7 +195,7 @@ struct QueueStatements: Sendable {
     case .range(let range):
       let (condition, bounds) = StoreTable.condition(range, from: 2)
       return (select("\(condition) AND \(QueueStatements.isLive)"), bounds)
-    case .deadLetters(let keys): return (select("state = 3 AND name = ANY($2)"), [.keys(keys)])
+    case .deadLetters(let keys): return (select("name = ANY($2) AND \(QueueStatements.isDead)"), [.keys(keys)])
     case .deadLetterPage(let first, let last):
       let page = deadLetterPage(after: "$2", upTo: "$3")
       return ("SELECT group_key FROM (\(page)) AS page WHERE group_key IS NOT NULL", [.integer(first), .integer(last)])
@@ -215,12 +215,12 @@ struct QueueStatements: Sendable {
         UPDATE \(table) AS item SET state = CASE WHEN until > \(QueueStatements.present) THEN 1 ELSE 0 END,
           since = CASE WHEN until > \(QueueStatements.present) THEN since END,
           until = CASE WHEN until > \(QueueStatements.present) THEN until END
-        FROM (SELECT (\(first)) AS seq FROM \(table) AS held WHERE held.state = 6 AND held.epoch = $2) AS head
-        WHERE item.seq = head.seq AND item.state = 5
+        WHERE state = 5 AND seq = ANY(ARRAY(
+          SELECT (\(first)) FROM \(table) AS held WHERE \(QueueStatements.isLocked("held", with: "$2"))))
         """, time, .integer(call)),
       Statement(
         """
-        DELETE FROM \(table) AS held WHERE held.state = 6 AND held.epoch = $1 AND NOT EXISTS (\(first))
+        DELETE FROM \(table) AS held WHERE \(QueueStatements.isLocked("held", with: "$1")) AND (\(first)) IS NULL
         """, .integer(call)),
     ]
   }
