@@ -94,6 +94,84 @@ import Testing
     }
   }
 
+  @Test func aTransactionThatReadsCommitsNothing() async throws {
+    try await Setting.run(connections: 1) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      for sql in ["COMMIT", "ROLLBACK"] {
+        await expectStoreError(.invalidArgument) {
+          try await setting.database.read { transaction in
+            // The error is noticed even if the closure ignores it.
+            do { try await transaction.execute(sql) } catch is StoreError {}
+            do { try await transaction.execute("INSERT INTO numbers VALUES('a', '\\x01')") } catch is StoreError {}
+          }
+        }
+      }
+      try await setting.database.read { transaction in
+        try await transaction.execute("SET TRANSACTION READ WRITE")
+        try await transaction.execute("INSERT INTO numbers VALUES('a', '\\x01')")
+      }
+      #expect(try await store.count(in: .all) == 0)
+    }
+  }
+
+  /// The settings are changed without the word SET at the beginning.
+  @Test(arguments: [
+    "SELECT set_config('synchronous_commit', 'off', false), set_config('statement_timeout', '7', false)",
+    "SELECT set_config('app.tenant', 'acme', false), pg_advisory_lock(42)",
+    "DO $$ BEGIN SET search_path = pg_catalog; SET enable_seqscan = on; END $$", "SET ROLE pg_monitor",
+    "LISTEN channel",
+    "CREATE TEMPORARY TABLE numbers(key bytea PRIMARY KEY, value bytea)",
+    "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 1", "PREPARE larder AS SELECT 1", "SET timezone = 'Asia/Tokyo'",
+  ])
+  func nothingOfTheUsersSQLReachesLaterCalls(sql: String) async throws {
+    try await Setting.run(connections: 1) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      func state() async throws -> [[String: String]] {
+        try await setting.database.write { transaction in
+          try await transaction.execute(
+            """
+            SELECT current_setting('synchronous_commit') AS a, current_setting('search_path') AS b,
+              current_setting('app.tenant', true) AS c, current_user AS d, current_setting('transaction_read_only') AS e,
+              current_setting('statement_timeout') AS f, current_setting('timezone') AS g,
+              (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS h,
+              (SELECT count(*) FROM pg_cursors WHERE is_holdable) AS i, (SELECT count(*) FROM pg_listening_channels()) AS j
+            """)
+        }
+      }
+      let before = try await state()
+      for commits in [true, false] {
+        do {
+          try await setting.database.write { transaction in
+            try await transaction.execute(sql)
+            if !commits { throw CancellationError() }
+          }
+        } catch is CancellationError {}
+        // An unset setting of an application is empty afterwards.
+        let after = try await state().map { $0.filter { !$0.value.isEmpty } }
+        #expect(after == before.map { $0.filter { !$0.value.isEmpty } }, "\(sql)")
+        try await store.setValue(1, forKey: "k")
+        #expect(try await setting.psql("SELECT count(*) FROM numbers") == "1")
+      }
+      #expect(setting.database.connectionStatistics.connects == 1, "the connection is used again")
+    }
+  }
+
+  @Test func settingsOfATransactionApplyToAllItsSQL() async throws {
+    try await Setting.run { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      try await setting.database.write { transaction in
+        #expect(try await transaction.execute("SHOW jit") == [["jit": "on"]])
+        try await transaction.execute("SET LOCAL enable_seqscan = off")
+        try await transaction.execute("SET jit = off")
+        try await transaction.setValue(1, forKey: "k", in: store)
+        #expect(try await transaction.execute("SHOW enable_seqscan") == [["enable_seqscan": "off"]])
+        #expect(try await transaction.execute("SHOW jit") == [["jit": "off"]])
+        #expect(try await transaction.execute("SHOW plan_cache_mode") == [["plan_cache_mode": "auto"]])
+      }
+    }
+  }
+
   @Test func anUpdateThatFailsInATransactionLeavesNoRow() async throws {
     struct Refused: Error {}
     try await Setting.run { setting in

@@ -172,7 +172,12 @@ final class Connection {
   func reset(_ configuration: SessionConfiguration, until deadline: ContinuousClock.Instant) throws(PostgresError) {
     guard PQexitPipelineMode(connection) == 1 else { throw lossError }
     let sql = "\(SessionConfiguration.reset); \(Connection.setup(configuration, token))"
-    try Connection.run(sql, on: connection, until: deadline)
+    let prepared = "SELECT 1 FROM pg_prepared_statements WHERE from_sql LIMIT 1"
+    if try Connection.run("\(sql); \(prepared)", on: connection, until: deadline).rowCount > 0 {
+      // There is no other way to remove those of the user, whose names Larder does not know.
+      try Connection.run("DEALLOCATE ALL", on: connection, until: deadline)
+      forgetPreparations()
+    }
     guard PQenterPipelineMode(connection) == 1 else { throw lossError }
   }
 
