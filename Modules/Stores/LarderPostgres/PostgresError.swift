@@ -23,6 +23,68 @@ public struct PostgresError: ValueFreeError, Hashable {
     self.message = sqlState.hasPrefix("22") ? "a value is invalid" : message
   }
 
+  /// What a code means.
+  private struct Meaning {
+    /// The code of the store error.
+    let code: StoreError.Code
+    /// Whether the same call may succeed later.
+    var isTransient = false
+    /// Whether nothing was changed, and the same transaction may succeed at once.
+    var mustRepeat = false
+    /// Whether the server has ended the connection.
+    var endsConnection = false
+
+    static let conflict = Meaning(code: .conflict, isTransient: true, mustRepeat: true)
+    static let shutdown = Meaning(code: .ioFailed, isTransient: true, mustRepeat: true, endsConnection: true)
+    static let lostConnection = Meaning(code: .ioFailed, isTransient: true, endsConnection: true)
+    static let timedOut = Meaning(code: .timedOut, isTransient: true)
+  }
+
+  /// The meanings of codes, and of classes of codes, which are their first two characters.
+  private static let meanings: [String: Meaning] = [
+    // No answer.
+    "": .lostConnection, "08": .lostConnection, "57": .lostConnection, "57P03": .lostConnection,
+    "57P01": .shutdown, "57P02": .shutdown, "57P05": .shutdown,
+    "40001": .conflict, "40P01": .conflict, "40": Meaning(code: .ioFailed, isTransient: true),
+    "57014": .timedOut, "55P03": .timedOut, "25P03": .timedOut, "25P04": .timedOut,
+    // A prepared statement is gone.
+    "26000": Meaning(code: .ioFailed, mustRepeat: true),
+    // A standby may become the primary.
+    "25006": Meaning(code: .notPermitted, isTransient: true),
+    "28": Meaning(code: .notPermitted), "42501": Meaning(code: .notPermitted),
+    // A constraint or a trigger of the user refuses the change.
+    "23": Meaning(code: .notPermitted), "44": Meaning(code: .notPermitted), "P0": Meaning(code: .notPermitted),
+    "53100": Meaning(code: .full, isTransient: true),
+    // Of memory, connections or locks.
+    "53": Meaning(code: .ioFailed, isTransient: true),
+    "54": Meaning(code: .valueTooLarge), "22": Meaning(code: .encodingFailed),
+    "3D000": Meaning(code: .notFound), "XX001": Meaning(code: .corrupted), "XX002": Meaning(code: .corrupted),
+    // A table or a column of an open store is missing or has another type.
+    "42P01": Meaning(code: .conflict), "3F000": Meaning(code: .conflict), "42703": Meaning(code: .conflict),
+    "42804": Meaning(code: .conflict), "42883": Meaning(code: .conflict), "42P10": Meaning(code: .conflict),
+    // A statement after one that failed.
+    "25P02": Meaning(code: .conflict),
+    // The user's own SQL.
+    "42601": Meaning(code: .invalidArgument), "2D000": Meaning(code: .invalidArgument),
+    "08P01": Meaning(code: .invalidArgument, endsConnection: true), "0A000": Meaning(code: .unsupported),
+  ]
+
+  private var meaning: Meaning {
+    PostgresError.meanings[sqlState] ?? PostgresError.meanings[String(sqlState.prefix(2))] ?? Meaning(code: .ioFailed)
+  }
+
+  /// The code of the store error.
+  var storeErrorCode: StoreError.Code { meaning.code }
+
+  /// Whether the same call may succeed later.
+  var isTransient: Bool { meaning.isTransient }
+
+  /// Whether the server has ended the connection.
+  var endsConnection: Bool { meaning.endsConnection }
+
+  /// Whether a transaction that it refused may succeed if it is repeated.
+  var mustRepeat: Bool { meaning.mustRepeat || concernsPreparation }
+
   /// The code of a transaction that must be repeated: nothing was changed.
   var isConflict: Bool { sqlState == "40001" || sqlState == "40P01" }
 
@@ -34,54 +96,10 @@ public struct PostgresError: ValueFreeError, Hashable {
     sqlState == "26000" || sqlState == "0A000" && message.contains("cached plan")
   }
 
-  /// Whether the server has ended the connection.
-  var endsConnection: Bool { ["", "57", "08"].contains(sqlState.prefix(2)) && sqlState != "57014" }
-
-  /// Whether a transaction that it refused may succeed if it is repeated.
-  var mustRepeat: Bool { isConflict || concernsPreparation || ["57P01", "57P02", "57P05"].contains(sqlState) }
-
   /// The error of a statement that a pooler has sent to another connection of the server, where nothing was run.
   static let exchangedConnection = PostgresError(
     sqlState: "0A000",
     message: "a pooler exchanges connections between transactions; use its mode \"session\", or connect to the server")
-
-  /// The code of the store error.
-  var storeErrorCode: StoreError.Code {
-    switch sqlState {
-    case "53100": .full
-    case "", "57P01", "57P02", "57P03", "57P05": .ioFailed
-    case "57014", "55P03", "25P03", "25P04": .timedOut
-    case "42501", "25006": .notPermitted
-    case "3D000": .notFound
-    case "XX001", "XX002": .corrupted
-    // A table or a column of an open store is missing or has another type.
-    case "42P01", "3F000", "42703", "42804", "42883", "42P10": .conflict
-    case "40001", "40P01", "25P02": .conflict
-    // The user's own SQL.
-    case "42601", "08P01", "2D000": .invalidArgument
-    case "0A000": .unsupported
-    default:
-      switch sqlState.prefix(2) {
-      case "28": .notPermitted
-      // A constraint or a trigger of the user refuses the change.
-      case "23", "44", "P0": .notPermitted
-      case "54": .valueTooLarge
-      case "22": .encodingFailed
-      // Of memory, connections and locks; space on disk is above.
-      case "08", "53", "57", "58": .ioFailed
-      default: .ioFailed
-      }
-    }
-  }
-
-  /// Whether the same call may succeed later.
-  var isTransient: Bool {
-    switch sqlState {
-    case "", "57014", "55P03", "25P03", "25P04", "25006": true
-    case "08P01": false
-    default: ["08", "40", "53", "57"].contains(sqlState.prefix(2))
-    }
-  }
 }
 
 extension PostgresError: CustomStringConvertible {

@@ -117,6 +117,35 @@ struct StoreCatalog: Sendable {
     return StoreTable(name: name, schema: handle.quotedSchema, valueType: valueType)
   }
 
+  /// Throws `unsupported` if the table refuses the rows without a value with which an update locks missing keys.
+  ///
+  /// `NOT NULL` and triggers are checked before the server notices that a key exists, so every update would fail. A table with
+  /// rules of its own is tried, in a transaction that is rolled back.
+  func checkAcceptsLocks(_ table: StoreTable) async throws {
+    let rules = try await handle.read(
+      Statement(
+        """
+        SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = class.oid AND attname = 'value' AND attnotnull)
+          OR EXISTS (SELECT FROM pg_constraint WHERE conrelid = class.oid AND contype = 'c')
+          OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = class.oid AND NOT tgisinternal)
+        FROM pg_class AS class WHERE oid = $1::text::regclass
+        """, .text(table.quotedName)), for: .open)
+    // The binary format of true is 1.
+    guard rules.withBytes(0, 0, { $0?.first == 1 }) else { return }
+    let key = StoreKey(bytes: (0..<16).map { _ in UInt8.random(in: .min ... .max) })
+    do {
+      try await handle.transaction(for: .open, first: [table.claim([key])]) { _, _ in
+        TransactionEnd(result: (), commits: false)
+      }
+    } catch let error as StoreError where error.code == .notPermitted && (error.underlying as? PostgresError)?.sqlState != "42501" {
+      throw StoreError(
+        .unsupported, during: .open, store: store,
+        message: "a constraint or a trigger of the table \(table.name) refuses rows without a value, with which updates lock "
+          + "missing keys; let it accept NULL, as with ALTER TABLE … ALTER COLUMN value DROP NOT NULL, or open the store "
+          + "only for reading", underlying: error.underlying)
+    }
+  }
+
   /// Creates the table and the record of a store, as far as they are missing.
   ///
   /// A role without the right to create tables can use those that exist.

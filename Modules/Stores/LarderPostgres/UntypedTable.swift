@@ -83,14 +83,15 @@ struct UntypedTable: UntypedStore {
       var (table, record) = found
       if let table { try check(table, suits: codec) }
       if table == nil || record == nil, handle.information.access == .readWrite {
-        let new = StoreTable(
-          name: name, schema: handle.quotedSchema, valueType: codec.format == .json ? .json : .bytes)
+        let isJSON = codec.format == .json && handle.pool.keepsText
+        let new = StoreTable(name: name, schema: handle.quotedSchema, valueType: isJSON ? .json : .bytes)
         try await catalog.create(table ?? new, codecName: codec.name)
         // Another process may have created it at the same moment.
         (table, record) = (try await catalog.findTable(name), try await catalog.record(of: name))
       }
       guard let table else { throw missing }
       try check(table, suits: codec)
+      if handle.information.access == .readWrite { try await catalog.checkAcceptsLocks(table) }
       guard let record else { return (table, nil) }
       try codec.check(recordedName: record.codecName, store: handle.name)
       return (table, record.codecName == codec.name ? nil : catalog.adoption(of: name, by: codec.name))
@@ -98,10 +99,18 @@ struct UntypedTable: UntypedStore {
   }
 
   private func check(_ table: StoreTable, suits codec: some Codec) throws {
-    guard table.valueType == .json, codec.format != .json else { return }
-    throw StoreError(
-      .unsupported, during: .open, store: handle.name,
-      message: "the table holds JSON, which the codec \(codec.name) does not write")
+    guard table.valueType == .json else { return }
+    guard codec.format == .json else {
+      throw StoreError(
+        .unsupported, during: .open, store: handle.name,
+        message: "the table holds JSON, which the codec \(codec.name) does not write")
+    }
+    guard handle.pool.keepsText else {
+      throw StoreError(
+        .unsupported, during: .open, store: handle.name,
+        message: "the encoding of the database changes some characters of a column of JSON; let its type be bytea, or use "
+          + "a database in UTF8")
+    }
   }
 
   private var missing: StoreError {

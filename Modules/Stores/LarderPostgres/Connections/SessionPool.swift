@@ -178,6 +178,9 @@ final class SessionPool: Sendable {
     }
   }
 
+  /// Whether the database keeps every character of text, as far as a connection has told.
+  var keepsText: Bool { state.withLock { $0.sessions.values.allSatisfy { $0.knownFacts.server?.keepsText ?? true } } }
+
   /// Notes that a call is repeated.
   func noteRepeat() {
     state.withLock { $0.repeatCount += 1 }

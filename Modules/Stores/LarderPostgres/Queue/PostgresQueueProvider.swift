@@ -27,8 +27,9 @@ public struct PostgresQueueProvider: StoreProvider {
   public func open(
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
   ) async throws -> UntypedPostgresQueue {
-    let (connection, name) = try PostgresStoreProvider.namedParts(of: url)
-    let database = try await PostgresDatabase(connection, durability: options.durability, access: options.access)
+    let location = try PostgresLocation(url)
+    let name = try location.requiredName
+    let database = try await location.open(durability: options.durability, access: options.access)
     do {
       let recorded = try await database.codecName(ofQueue: name)
       guard recorded != nil || (options.createsIfMissing && options.access == .readWrite) else {

@@ -54,6 +54,10 @@ struct QueueCatalog: Sendable {
     guard valueType == .bytes || codec.format == .json else {
       throw error(.unsupported, "the queue holds JSON, which the codec \(codec.name) does not write")
     }
+    guard valueType == .bytes || handle.pool.keepsText else {
+      throw error(
+        .unsupported, "the encoding of the database changes some characters of a column of JSON; use a database in UTF8")
+    }
     let record = try await handle.read(
       Statement("SELECT codec, format::int8 FROM \(records) WHERE name = $1", .text(name)), for: .open)
     guard record.rowCount == 1, let codecName = record.text(0, 0), let format = record.integer(0, 1) else {
@@ -133,7 +137,7 @@ struct QueueCatalog: Sendable {
       INSERT INTO \(records)(name, codec, format) VALUES($1, $2, \(QueueCatalog.format))
       ON CONFLICT (name) DO UPDATE SET codec = excluded.codec, format = excluded.format
       """, .text(name), .text(codec.name))
-    let creation = QueueStatements.creation(of: self.table, valueType: codec.format == .json ? .json : .bytes)
+    let creation = QueueStatements.creation(of: self.table, valueType: codec.format == .json && handle.pool.keepsText ? .json : .bytes)
     try await catalog.creating {
       // Again for each attempt, because the table may be there by now.
       guard try await findTable() == nil else { return }

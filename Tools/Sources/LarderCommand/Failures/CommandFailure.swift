@@ -1,5 +1,6 @@
 import Larder
 import LarderCrypto
+import LarderPostgres
 
 /// A failure of the tool: the line that it prints and its exit code.
 struct CommandFailure: Error, Equatable {
@@ -32,6 +33,7 @@ struct CommandFailure: Error, Equatable {
     if error.code == .unsupported, error.operation == .open {
       (status, advice) = (.badData, "The file was left unchanged.")
     }
+    if error.underlying is PostgresError { advice = CommandFailure.serverAdvice(for: error.code) ?? advice }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
     // Not redacted: the reader of the message typed the key, or may read the store.
@@ -50,7 +52,7 @@ struct CommandFailure: Error, Equatable {
     case .notFound:
       (
         .noInput,
-        "Check the URL. Only set, import, copy, salvage, bench, queue enqueue and queue move create a store, and none creates its parent folder."
+        "Check the URL. Only create, set, import, copy, salvage, bench, queue enqueue and queue move create a store, and none creates its parent folder."
       )
     case .corrupted: (.badData, "`larder verify` lists the damage.")
     case .undecodable: (.badData, nil)
@@ -66,6 +68,17 @@ struct CommandFailure: Error, Equatable {
     case .full: (.inputOutput, "Free some space and try again.")
     case .ioFailed: (.inputOutput, "Check the disk and the path.")
     default: (.internalFailure, nil)
+    }
+  }
+
+  /// Returns advice for an error of a server, which has no file that the user could look at.
+  private static func serverAdvice(for code: StoreError.Code) -> String? {
+    switch code {
+    case .notPermitted: "Check the rights of the role, as the guide UsingPostgresStore lists them."
+    case .ioFailed: "Check the server and the connection."
+    case .full: "Free some space on the server and try again."
+    case .corrupted: "See the log of the server."
+    default: nil
     }
   }
 

@@ -187,7 +187,7 @@ enum StoreSession {
     try await use(target) {
       try await Stores.openCollection(target, access: access)
     } body: { opened, output in
-      try body(try await opened.storeNames().map { opened.prefix + $0 }, output)
+      try body(try await opened.storeNames().map(opened.url), output)
     } close: {
       try await $0.close()
     }

@@ -55,10 +55,10 @@ enum Stores {
 
   /// A file, a folder or a database that holds several stores, opened without its stores.
   struct Collection {
-    /// The beginning of the URL of each store, before its name.
-    let prefix: String
     /// Returns the names of the stores.
     let storeNames: @Sendable () async throws -> [String]
+    /// Returns the URL of a store by its name.
+    let url: @Sendable (_ name: String) -> String
     let close: @Sendable () async throws -> Void
   }
 
@@ -71,23 +71,21 @@ enum Stores {
   static func openCollection(_ target: StoreTarget, access: StoreAccess) async throws -> Collection {
     let url = try StoreURL(target.url)
     if url.scheme == PostgresStoreProvider().scheme {
-      let connection = try PostgresStoreProvider().connection(of: url)
-      let database = try await PostgresDatabase(connection, access: access)
-      return Collection(
-        prefix: "\(url.scheme):\(connection)\(connection.isEmpty ? "" : "#")", storeNames: database.storeNames,
-        close: database.close)
+      let location = try PostgresLocation(url)
+      let database = try await location.open(access: access)
+      return Collection(storeNames: database.storeNames, url: location.url(named:), close: database.close)
     }
     let path = try path(of: url)
     switch url.scheme {
     case LMDBStoreProvider().scheme:
       let environment = try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
       return Collection(
-        prefix: "\(url.scheme):\(path)#", storeNames: environment.storeNames, close: environment.close)
+        storeNames: environment.storeNames, url: { "\(url.scheme):\(path)#\($0)" }, close: environment.close)
     case SQLiteStoreProvider().scheme:
       let database = try await SQLiteDatabase(
         path: path, access: access, createsIfMissing: false, busyTimeout: target.timeout)
       return Collection(
-        prefix: "\(url.scheme):\(path)#", storeNames: database.storeNames, close: database.close)
+        storeNames: database.storeNames, url: { "\(url.scheme):\(path)#\($0)" }, close: database.close)
     default:
       throw CommandFailure(
         .usage, "\(url) is no LMDB environment, SQLite database or PostgreSQL database",
@@ -221,9 +219,10 @@ enum Stores {
     let postgresSchemes = [PostgresStoreProvider().scheme, postgresQueueProvider.scheme]
     let urls = [try StoreURL(one), try StoreURL(other)]
     if urls.allSatisfy({ postgresSchemes.contains($0.scheme) }) {
-      let parts = try urls.map { try postgresParts(of: $0) }
-      guard parts[0].name == parts[1].name else { return false }
-      return try await postgresPlace(parts[0].connection) == postgresPlace(parts[1].connection)
+      let locations = try urls.map { try PostgresLocation($0) }
+      // As the server compares names, byte by byte.
+      guard locations[0].name?.utf8.elementsEqual(locations[1].name?.utf8 ?? "".utf8) == true else { return false }
+      return try await postgresPlace(locations[0]) == postgresPlace(locations[1])
     }
     guard try shareFiles(one, other) else { return false }
     let names = try [one, other].map { text in
@@ -235,20 +234,14 @@ enum Stores {
     return names[0] == names[1]
   }
 
-  /// Returns the connection of a store in a PostgreSQL database, and its name, which follows the connection if there is one.
-  private static func postgresParts(of url: StoreURL) throws -> (connection: String, name: Substring) {
-    let connection = try PostgresStoreProvider().connection(of: url)
-    return (connection, url.location.dropFirst(connection.isEmpty ? 0 : connection.count + 1))
-  }
-
   /// Returns what distinguishes databases, which connections can name in several ways: the start of the server to the
-  /// microsecond, and the name.
-  private static func postgresPlace(_ connection: String) async throws -> [[String: String]] {
-    let database = try await PostgresDatabase(connection, access: .readOnly, connections: 1)
+  /// microsecond, the name, and the schema.
+  private static func postgresPlace(_ location: PostgresLocation) async throws -> [[String: String]] {
+    let database = try await location.open(access: .readOnly)
     do {
       let place = try await database.read { transaction in
         try await transaction.execute(
-          "SELECT pg_postmaster_start_time()::text AS start, current_database()::text AS name")
+          "SELECT pg_postmaster_start_time()::text AS start, current_database()::text AS name, current_schema()::text AS schema")
       }
       await database.close()
       return place

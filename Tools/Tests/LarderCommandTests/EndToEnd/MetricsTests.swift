@@ -19,7 +19,7 @@ import Testing
 
   /// The verbs with their arguments after the store of `theReportGoesToStandardError`, and the operations that they make.
   static let verbs: [(verb: String, arguments: [String], rows: [String])] = [
-    ("get", ["a"], ["value 1"]), ("set", ["a", "1"], ["apply 1"]), ("remove", ["a"], ["apply 1"]),
+    ("create", [], []), ("get", ["a"], ["value 1"]), ("set", ["a", "1"], ["apply 1"]), ("remove", ["a"], ["apply 1"]),
     ("clear", [], ["apply 1"]), ("list", [], ["entries 1"]), ("count", [], ["count 1"]), ("export", [], ["entries 1"]),
     ("import", ["-"], ["apply 1"]), ("stat", ["--json"], ["statistics 1"]), ("verify", [], ["verify 1"]),
     ("compact", [], ["compact 1"]), ("backup", ["copy.json"], ["backup 1"]),
