@@ -107,7 +107,8 @@ extension DurableQueue {
     try check(stale: try await extend([receipt], lease: lease), for: .extend)
   }
 
-  private func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
+  /// Throws `staleReceipt` unless there are no stale receipts.
+  package func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
     guard !stale.isEmpty else { return }
     throw StoreError(
       .staleReceipt, during: operation, store: information.name,

@@ -15,18 +15,23 @@ extension PostgresQueue {
   @discardableResult
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     try information.check(inputs)
-    return try await handle.run(.enqueue) {
-      let new = try await newItems(inputs)
-      guard !new.keys.isEmpty else { return [] }
-      let plan = enqueuing(new)
-      let results = try await write(plan.statements, findingRows: plan.statements.count > 1, for: .enqueue)
-      noteChange()
-      return try enqueued(new, plan, results)
-    }
+    return try await handle.run(.enqueue) { try await enqueue(inputs, in: nil) }
+  }
+
+  fileprivate func enqueue(
+    _ inputs: [QueueInput<Element>], in transaction: PostgresTransaction?
+  ) async throws -> [EnqueuedItem] {
+    let new = try await newItems(inputs)
+    guard !new.keys.isEmpty else { return [] }
+    let plan = enqueuing(new)
+    let results = try await write(
+      plan.statements, findingRows: plan.statements.count > 1, in: transaction, for: .enqueue)
+    noteChange(in: transaction)
+    return try enqueued(new, plan, results)
   }
 
   /// Returns items with their keys and encoded values.
-  fileprivate func newItems(_ inputs: [QueueInput<Element>]) async throws -> NewItems {
+  private func newItems(_ inputs: [QueueInput<Element>]) async throws -> NewItems {
     try await BulkWork.run(atMost: inputs.count) { [self] allowance in
       var new = NewItems()
       var seen: Set<StoreKey> = []
@@ -52,7 +57,7 @@ extension PostgresQueue {
   }
 
   /// Returns the statements that enqueue items.
-  fileprivate func enqueuing(_ new: NewItems) -> EnqueuingPlan {
+  private func enqueuing(_ new: NewItems) -> EnqueuingPlan {
     let items = new.items
     let groups = items.groups.compactMap { $0 }
     let call = Int64.random(in: .min ... .max)
@@ -75,7 +80,7 @@ extension PostgresQueue {
   /// Returns what became of items.
   ///
   /// - Throws: ``StoreError`` with `full`, if nothing was enqueued because there was no room.
-  fileprivate func enqueued(
+  private func enqueued(
     _ new: NewItems, _ plan: EnqueuingPlan, _ results: [QueryResult]
   ) throws -> [EnqueuedItem] {
     func sequences(_ rows: QueryResult, key: Int, sequence: Int) -> [StoreKey: UInt128] {
@@ -139,16 +144,7 @@ extension PostgresTransaction {
     _ inputs: [QueueInput<Element>], in queue: PostgresQueue<Element>
   ) async throws -> [EnqueuedItem] {
     try queue.information.check(inputs)
-    let new = try await queue.newItems(inputs)
-    guard !new.keys.isEmpty else { return [] }
-    let plan = queue.enqueuing(new)
-    let adoption = queue.pendingAdoption
-    let results = try await run(plan.statements + adoption, of: queue.handle, for: .enqueue)
-    afterCommit {
-      if !adoption.isEmpty { queue.noteAdoption() }
-      queue.noteChange()
-    }
-    return try queue.enqueued(new, plan, results)
+    return try await queue.enqueue(inputs, in: self)
   }
 }
 #endif

@@ -25,7 +25,8 @@ public import Foundation
 /// ## In one transaction with other data
 ///
 /// ``PostgresTransaction/enqueue(_:in:)`` enqueues items in a transaction of the database, together with the data that
-/// they report.
+/// they report. ``PostgresTransaction/acknowledge(_:in:)-(DeliveryReceipt,_)`` acknowledges an item together with the data
+/// that its consumer writes, so that the item takes effect exactly once.
 ///
 /// ## Time
 ///
@@ -217,18 +218,26 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
 
   // MARK: Writing
 
-  /// Runs statements as one transaction, together with the record of the codec if it is outdated.
+  /// Runs statements as one transaction or in one of the caller's, together with the record of the codec if it is outdated.
   ///
   /// - Parameters:
   ///   - statements: The statements.
   ///   - finds: Whether the statements look for rows, so that the planner must use indexes.
   ///   - lock: Whether the table is locked first, so that no other transaction changes it.
+  ///   - transaction: A transaction of the caller's, or `nil` for one of their own. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
   func write(
-    _ statements: [Statement], findingRows finds: Bool = true, locking lock: Bool = false, for operation: StoreOperation
+    _ statements: [Statement], findingRows finds: Bool = true, locking lock: Bool = false,
+    in transaction: PostgresTransaction? = nil, for operation: StoreOperation
   ) async throws -> [QueryResult] {
     let adoption = pendingAdoption
+    if let transaction {
+      // Without the settings of the planner, because they would also be those of the caller's statements.
+      let results = try await transaction.run(statements + adoption, of: handle, for: operation)
+      if !adoption.isEmpty { transaction.afterCommit { [self] in noteAdoption() } }
+      return results
+    }
     let isLocking = handle.pool.configuration.isolation == .readCommitted
     let before = finds ? planning : []
     let all = before + statements + adoption
@@ -266,12 +275,22 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     handle.notify(channel)
   }
 
+  /// Wakes consumers after a commit: that of a transaction of the caller's, or the one that has just returned.
+  func noteChange(in transaction: PostgresTransaction?) {
+    guard let transaction else { return noteChange() }
+    transaction.afterCommit { [self] in noteChange() }
+  }
+
   func makeKey() -> StoreKey { keys.withLock { $0.next() } }
 
   /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
-  func boundByDuration(during operation: StoreOperation) async throws {
-    let rows = try await handle.write([statements.boundByDuration], for: operation)[0]
-    latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }
+  func boundByDuration(during operation: StoreOperation, in transaction: PostgresTransaction? = nil) async throws {
+    guard let transaction else {
+      let rows = try await handle.write([statements.boundByDuration], for: operation)[0]
+      return latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }
+    }
+    let rows = try await transaction.run([statements.boundByDuration], of: handle, for: operation)[0]
+    transaction.afterCommit { [self] in latestTime.withLock { $0 = rows.integer(0, 0) ?? .min } }
   }
 
   /// Notes the time of the server, and returns whether its clock was set back.
