@@ -44,21 +44,24 @@ extension PostgresQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     return try await handle.run(.receive) {
+      // Whether this consumer looks for all that wait.
+      var looks = false
       while true {
         let number = waits.enter()
-        let leased: Leased
+        let reading: Result<Delivery<Element>, FailedDelivery>?
         do {
           try Task.checkCancellation()
-          leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true, in: nil)
-          if leased.deliveries.readings.isEmpty { try handle.checkOpen(for: .receive) }
+          reading = if looks, try await !isDue() { nil } else { try await firstReading(lease) }
+          if reading == nil { try handle.checkOpen(for: .receive) }
         } catch {
           // Otherwise a later signal would be for this consumer.
           waits.leave(number)
+          // Another one looks instead.
+          if looks { waits.signal() }
           throw error
         }
-        guard let reading = leased.deliveries.readings.first else {
-          let time = min(leased.nextEnd ?? configuration.pollInterval, configuration.pollInterval)
-          try await waits.wait(number, atMost: time, clock: clock)
+        guard let reading else {
+          looks = try await !waits.wait(number) { [looks = self.looks] in try await looks.waitForTurn() }
           continue
         }
         waits.leave(number)
@@ -67,6 +70,25 @@ extension PostgresQueue {
         return try await result(of: reading, lease)
       }
     }
+  }
+
+  /// Returns whether an item may be due or something is to be cleaned up, without changing anything, and plans the next
+  /// look.
+  private func isDue() async throws -> Bool {
+    let rows = try await handle.read(statements.look, for: .receive)
+    if noteTime(rows.integer(0, 2) ?? 0) { try await boundByDuration(during: .receive) }
+    looks.plan(nextEnd: nextEnd(rows, 0, 1))
+    return rows.integer(0, 0) == 1
+  }
+
+  /// Leases the first item that is due, or plans the next look if there is none.
+  private func firstReading(_ lease: Duration) async throws -> Result<Delivery<Element>, FailedDelivery>? {
+    let leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true, in: nil)
+    guard let reading = leased.deliveries.readings.first else {
+      looks.plan(nextEnd: leased.nextEnd)
+      return nil
+    }
+    return reading
   }
 
   // MARK: Leasing
@@ -126,13 +148,12 @@ extension PostgresQueue {
       if rows.rowCount == 0, hasMore || hasBuried { continue }
       var leased = try await readings(of: rows)
       leased.hasMore = hasMore || hasBuried || rows.rowCount >= wanted
-      return (leased, findsNextEnd ? nextEnd(results[2]) : nil)
+      return (leased, findsNextEnd && results[2].rowCount == 1 ? nextEnd(results[2], 0, 0) : nil)
     }
   }
 
-  private func nextEnd(_ rows: QueryResult) -> Duration? {
-    guard rows.rowCount == 1, let time = rows.integer(0, 0) else { return nil }
-    return .microseconds(max(time, 1000))
+  private func nextEnd(_ rows: QueryResult, _ row: Int, _ column: Int) -> Duration? {
+    rows.integer(row, column).map { .microseconds(max($0, 1000)) }
   }
 
   /// Turns items whose last lease has ended into dead letters.

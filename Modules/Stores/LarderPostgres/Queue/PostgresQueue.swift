@@ -36,7 +36,8 @@ public import Foundation
 /// ## Waiting
 ///
 /// A consumer waits for a notification of the database, for the end of the next delay or lease, and for
-/// ``PostgresQueueConfiguration/pollInterval`` at most.
+/// ``PostgresQueueConfiguration/pollInterval`` at most. All consumers that wait in one object look together, with one
+/// statement that only reads.
 public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// The items of the queue.
   public typealias Value = Element
@@ -54,6 +55,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   let deaths = DeathObservers()
   package let decodingRecord = DecodingRecord()
   let waits = ConsumerWaits()
+  let looks: LookSchedule
 
   /// The name of the notifications of the queue.
   let channel: String
@@ -116,6 +118,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     self.configuration = configuration
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    looks = LookSchedule(every: configuration.pollInterval, by: clock)
     try configuration.check(store: handle.name)
     if let problem = StoreCatalog.problem(withName: name) {
       throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)

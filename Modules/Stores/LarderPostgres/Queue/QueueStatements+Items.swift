@@ -216,6 +216,26 @@ extension QueueStatements {
     return Statement(statement.sql, statement.parameters + [.integers(skipped.map { $0 })])
   }
 
+  /// Looks for work of ``settle(maximumDeliveries:)`` and ``lease(_:_:epoch:mayBeSuspect:skipping:)`` without changing
+  /// anything.
+  ///
+  /// The result has one row: whether there may be any; the time until the next end of a delay or lease, in microseconds; and
+  /// the time of the server.
+  var look: Statement {
+    let present = QueueStatements.present
+    let end = "SELECT min(until) FROM \(table) WHERE state IN (1, 2) AND until > \(present)"
+    return Statement(
+      """
+      \(QueueStatements.clock)
+      SELECT CASE WHEN EXISTS (SELECT FROM \(table) WHERE state = 0)
+          OR EXISTS (SELECT FROM \(table) WHERE state IN (1, 2) AND until <= \(present))
+          OR EXISTS (SELECT FROM \(table) WHERE state IN (3, 4) AND until <= \(present))
+        THEN 1::int8 ELSE 0 END,
+        \(QueueStatements.microseconds("(\(end)) - \(present)")),
+        \(QueueStatements.microseconds(present))
+      """, time)
+  }
+
   /// Returns the time until the next end of a delay or lease, in microseconds, if there is any.
   var nextEnd: Statement {
     Statement(
