@@ -66,8 +66,12 @@ extension PostgresQueue {
       plan.statements += statements.makeRoom(items.keys.count, capacity: capacity)
     }
     if !groups.isEmpty { plan.statements.append(statements.lockGroups(.groups(groups), call)) }
-    plan.insertion = plan.statements.count
-    plan.statements.append(statements.insert(items, isLimited: configuration.capacity != nil))
+    // A message to the server is limited to 1 GiB.
+    let insertions = StoreTable.parts(ofSizes: items.sizes).map { part in
+      statements.insert(items[part], needingRoomFor: configuration.capacity == nil ? nil : items.keys.count)
+    }
+    plan.insertions = plan.statements.count..<plan.statements.count + insertions.count
+    plan.statements += insertions
     if configuration.capacity != nil { plan.statements.append(statements.takeRoom(items.keys.count)) }
     if !groups.isEmpty { plan.statements += statements.advance(call) }
     if items.named.contains(1) {
@@ -83,13 +87,17 @@ extension PostgresQueue {
   private func enqueued(
     _ new: NewItems, _ plan: EnqueuingPlan, _ results: [QueryResult]
   ) throws -> [EnqueuedItem] {
-    func sequences(_ rows: QueryResult, key: Int, sequence: Int) -> [StoreKey: UInt128] {
-      Dictionary(
-        (0..<rows.rowCount).map { (rows.key($0, key), UInt128(clamping: rows.integer($0, sequence) ?? 0)) },
-        uniquingKeysWith: { first, _ in first })
+    func sequences(_ results: ArraySlice<QueryResult>, key: Int, sequence: Int) -> [StoreKey: UInt128] {
+      var sequences: [StoreKey: UInt128] = [:]
+      for rows in results {
+        for row in 0..<rows.rowCount {
+          sequences[rows.key(row, key)] = UInt128(clamping: rows.integer(row, sequence) ?? 0)
+        }
+      }
+      return sequences
     }
-    var inserted = sequences(results[plan.insertion], key: 1, sequence: 0)
-    let known = plan.search.map { sequences(results[$0], key: 0, sequence: 1) } ?? [:]
+    var inserted = sequences(results[plan.insertions], key: 1, sequence: 0)
+    let known = plan.search.map { sequences(results[$0...$0], key: 0, sequence: 1) } ?? [:]
     return try new.keys.map { key in
       if let sequence = inserted.removeValue(forKey: key) { return EnqueuedItem(key: key, sequence: sequence) }
       guard let sequence = known[key] else {
@@ -106,8 +114,8 @@ extension PostgresQueue {
 /// The statements that enqueue items.
 private struct EnqueuingPlan: Sendable {
   var statements: [Statement] = []
-  /// The position of the statement that returns the items that were enqueued.
-  var insertion = 0
+  /// The positions of the statements that return the items that were enqueued.
+  var insertions = 0..<0
   /// The position of the statement that returns the items of all ids, if there are any.
   var search: Int?
 }

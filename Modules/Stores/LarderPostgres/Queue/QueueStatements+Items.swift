@@ -13,6 +13,19 @@ extension QueueStatements {
     var groups: [StoreKey?] = []
     /// 1 if the caller gave the key, else 0.
     var named: [Int64] = []
+
+    /// The size of the parameters of each item, in bytes, as ``StoreTable/parts(ofSizes:atMost:)`` takes it.
+    var sizes: [Int] {
+      // The numbers, and the lengths before all fields but two.
+      keys.indices.map { keys[$0].count + payloads[$0].count + (groups[$0]?.count ?? 0) + 40 }
+    }
+
+    /// Returns some of the items.
+    subscript(_ part: Range<Int>) -> Items {
+      Items(
+        keys: Array(keys[part]), payloads: Array(payloads[part]), delays: Array(delays[part]),
+        priorities: Array(priorities[part]), groups: Array(groups[part]), named: Array(named[part]))
+    }
   }
 
   /// A receipt with what is to happen to its item.
@@ -43,9 +56,10 @@ extension QueueStatements {
   ///
   /// - Parameters:
   ///   - items: The items, with different keys.
-  ///   - isLimited: Whether nothing is inserted unless ``makeRoom(_:capacity:)`` has found room for all.
-  func insert(_ items: Items, isLimited: Bool) -> Statement {
-    let guardSQL = isLimited ? "WHERE (SELECT epoch FROM \(table) WHERE seq = 0) >= $8" : ""
+  ///   - room: The number of items for which ``makeRoom(_:capacity:)`` must have found room, or else nothing is inserted;
+  ///     `nil` without a capacity.
+  func insert(_ items: Items, needingRoomFor room: Int?) -> Statement {
+    let guardSQL = room != nil ? "WHERE (SELECT epoch FROM \(table) WHERE seq = 0) >= $8" : ""
     let statement = Statement(
       """
       \(QueueStatements.clock), given AS MATERIALIZED (
@@ -65,8 +79,8 @@ extension QueueStatements {
       """, time, .keys(items.keys), .values(items.payloads, areJSON: valueType == .json),
       QueueStatements.durations(items.delays), .integers(items.priorities),
       .values(items.groups.map { $0.map { $0.bytes[...] } }), .integers(items.named))
-    guard isLimited else { return statement }
-    return Statement(statement.sql, statement.parameters + [.integer(Int64(items.keys.count))])
+    guard let room else { return statement }
+    return Statement(statement.sql, statement.parameters + [.integer(Int64(room))])
   }
 
   /// Returns the keys of live items and remembered ids, with the numbers of their items.
