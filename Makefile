@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders payments proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -134,6 +134,10 @@ notes: set-up-build ## Keep notes with tags and folders; ARGUMENTS="add 'Buy mil
 orders: set-up-build ## Take orders of a shop in an SQLite database; ARGUMENTS="stock tea 5", "place tea 2", or send.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Orders
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Orders" $(ARGUMENTS)
+
+payments: set-up-build ## Book payments once in a PostgreSQL database; ARGUMENTS="pay Ada 500 --id 17", work, or balance.
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product Payments
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Payments" $(ARGUMENTS)
 
 proxy: set-up-build ## Run a caching proxy; ARGUMENTS="--origin http://127.0.0.1:8000 --listen 8080 --store lmdb:…".
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy

@@ -113,6 +113,14 @@ let package = Package(
       ],
       path: "Orders"),
     .executableTarget(
+      name: "Payments",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Payments"),
+    .executableTarget(
       name: "CachingProxy",
       dependencies: [
         "ExampleSupport",
@@ -205,6 +213,21 @@ let package = Package(
         .product(name: "LarderGRDB", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    // The files are links to those of the root's tests, whose server belongs to no product.
+    .target(
+      name: "PostgresServers",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"), .product(name: "LarderFiles", package: "Larder"),
+      ],
+      path: "Tests/PostgresServers"),
+    .testTarget(
+      name: "PaymentsTests",
+      dependencies: [
+        "Payments",
+        "PostgresServers",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
       ]),
     .testTarget(
       name: "NotesTests",

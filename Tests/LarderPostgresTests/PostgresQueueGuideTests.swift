@@ -64,6 +64,53 @@ import Testing
     }
   }
 
+  @Test func aWorkerThatShips() async throws {
+    try await Setting.run { setting in
+      let database = setting.database
+      try await setting.psql("CREATE TABLE shipments(order_id int)")
+      let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
+      try await outbox.enqueue((1...3).map { QueueInput(OrderPlaced(order: $0)) })
+      let worker = Task {
+        for try await result in outbox.deliveries(lease: .seconds(30)) {
+          guard case .success(let delivery) = result else { continue }  // it cannot be decoded
+          let order = delivery.value.order
+          do {
+            try await database.write { transaction in
+              try await transaction.execute("INSERT INTO shipments(order_id) VALUES($1)", ["\(order)"])
+              try await transaction.acknowledge(delivery.receipt, in: outbox)
+            }
+          } catch StoreError.Code.staleReceipt {
+            // The lease has ended, so another consumer ships the order. Nothing was changed here.
+          }
+        }
+      }
+      while try await outbox.count() > 0 {}
+      #expect(try await setting.psql("SELECT string_agg(order_id::text, ',') FROM shipments") == "1,2,3")
+      worker.cancel()
+      await #expect(throws: CancellationError.self) { try await worker.value }
+    }
+  }
+
+  @Test func aBatchInOneTransaction() async throws {
+    struct TooSlow: Error {}
+    try await Setting.run { setting in
+      let database = setting.database
+      try await setting.psql("CREATE TABLE shipments(order_id int)")
+      let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
+      try await outbox.enqueue((1...3).map { QueueInput(OrderPlaced(order: $0)) })
+      try await database.write { transaction in
+        let deliveries = try await transaction.receive(max: 100, lease: .seconds(30), from: outbox)
+        for order in deliveries.map(\.value.order) {
+          try await transaction.execute("INSERT INTO shipments(order_id) VALUES($1)", ["\(order)"])
+        }
+        let stale = try await transaction.acknowledge(deliveries.map(\.receipt), in: outbox)
+        guard stale.isEmpty else { throw TooSlow() }
+      }
+      #expect(try await setting.psql("SELECT string_agg(order_id::text, ',') FROM shipments") == "1,2,3")
+      #expect(try await outbox.count() == 0)
+    }
+  }
+
   @Test func aLimit() async throws {
     try await Setting.run { setting in
       let database = setting.database

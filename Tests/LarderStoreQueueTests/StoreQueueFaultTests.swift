@@ -174,6 +174,46 @@ import Testing
     }
   }
 
+  /// Makes the next updates of the base fail as if its server was away.
+  private func failUpdates(_ count: Int) {
+    guard count > 0 else { return }
+    base.setBeforeUpdate { [self] in
+      failUpdates(count - 1)
+      throw StoreError(.ioFailed, during: .update, message: "the server is away", isRetryable: true)
+    }
+  }
+
+  @Test(arguments: ["withNext", "deliveries"]) func aConsumerContinuesAfterAnOutage(call: String) async throws {
+    let queue = try await open()
+    try await queue.enqueue(1)
+    failUpdates(10)
+    let consumer = Task { () -> Int? in
+      if call == "withNext" { return try await queue.withNext(lease: .seconds(600)) { $0.value } }
+      return try await queue.deliveries(lease: .seconds(600)).first { _ in true }?.get().value
+    }
+    for _ in 0..<10 {
+      try await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(30))
+    }
+    #expect(try await consumer.value == 1)
+  }
+
+  @Test func anOutageThatLastsIsReported() async throws {
+    let queue = try await open()
+    try await queue.enqueue(1)
+    failUpdates(11)
+    let consumer = Task {
+      var deliveries = queue.deliveries(lease: .seconds(600)).makeAsyncIterator()
+      await expectStoreError(.ioFailed) { try await deliveries.next() }
+      return try await deliveries.next()?.get().value
+    }
+    for _ in 0..<10 {
+      try await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(30))
+    }
+    #expect(try await consumer.value == 1)
+  }
+
   @Test func aLeaseIsRenewedAfterAnErrorOfTheBase() async throws {
     let queue = try await open()
     try await queue.enqueue(1)

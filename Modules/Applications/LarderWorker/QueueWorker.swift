@@ -194,7 +194,7 @@ public final class QueueWorker: Sendable {
     let handler = handlers[number]
     var failures = 0
     while true {
-      let pause = failures == 0 ? .zero : pause(afterFailure: failures)
+      let pause = failures == 0 ? .zero : RetryPolicy.ofConsumers.delay(afterAttempt: failures)
       do {
         let next = try await untilShutdown(number) {
           if pause > .zero { try await self.clock.sleep(for: pause) }
@@ -245,13 +245,6 @@ public final class QueueWorker: Sendable {
     }
     if isShuttingDown { task.cancel() }
     return try await task.value
-  }
-
-  /// The pauses after errors of a queue: from 0.1 seconds, doubling up to 30 seconds.
-  private func pause(afterFailure count: Int) -> Duration {
-    var generator = SystemRandomNumberGenerator()
-    return RetryPolicy(base: .milliseconds(100), ceiling: .seconds(30), jitter: 0.5)
-      .delay(afterAttempt: count, using: &generator)
   }
 
   /// Leases items for the slots that no queue waits for.

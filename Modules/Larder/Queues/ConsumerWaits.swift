@@ -6,7 +6,7 @@ package final class ConsumerWaits: Sendable {
   private struct Waiter: Sendable {
     let number: UInt64
     /// Present while the consumer is suspended.
-    var continuation: CheckedContinuation<Void, Never>?
+    var continuation: CheckedContinuation<Bool, Never>?
   }
 
   private struct State: Sendable {
@@ -49,10 +49,25 @@ package final class ConsumerWaits: Sendable {
   ///   - clock: The clock that measures it.
   /// - Throws: `CancellationError` if the task is cancelled.
   package func wait(_ number: UInt64, atMost duration: Duration?, clock: any Clock<Duration>) async throws {
-    let timer = duration.map { duration in
-      Task {
+    var timer: (@Sendable () async throws -> Void)?
+    if let duration { timer = { try await clock.sleep(for: duration) } }
+    _ = try await wait(number, timer: timer)
+  }
+
+  /// Suspends a consumer until it is signalled, or until a timer ends.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the consumer, which has left afterwards.
+  ///   - timer: A closure that returns when the consumer must look by itself, and is cancelled when it need not; `nil` for
+  ///     no timer.
+  /// - Returns: Whether the consumer was signalled.
+  /// - Throws: `CancellationError` if the task is cancelled.
+  package func wait(_ number: UInt64, timer: (@Sendable () async throws -> Void)?) async throws -> Bool {
+    var task: Task<Void, Never>?
+    if let timer {
+      task = Task {
         do {
-          try await clock.sleep(for: duration)
+          try await timer()
         } catch {
           // The consumer was woken by something else.
           return
@@ -60,20 +75,20 @@ package final class ConsumerWaits: Sendable {
         wake(number)
       }
     }
-    defer { timer?.cancel() }
-    await withTaskCancellationHandler {
+    defer { task?.cancel() }
+    let wasSignalled = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let isOver = state.withLock { state in
+        let result = state.withLock { state -> Bool? in
           if state.signalled.remove(number) != nil { return true }
-          guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return true }
+          guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return false }
           if Task.isCancelled {
             state.waiters.remove(at: index)
-            return true
+            return false
           }
           state.waiters[index].continuation = continuation
-          return false
+          return nil
         }
-        if isOver { continuation.resume() }
+        if let result { continuation.resume(returning: result) }
       }
     } onCancel: {
       wake(number)
@@ -83,6 +98,7 @@ package final class ConsumerWaits: Sendable {
       signal()
       throw CancellationError()
     }
+    return wasSignalled
   }
 
   /// Wakes a consumer because its time is over.
@@ -92,7 +108,7 @@ package final class ConsumerWaits: Sendable {
       // If it is not suspended yet, it will find that it has left.
       return state.waiters.remove(at: index)
     }
-    waiter?.continuation?.resume()
+    waiter?.continuation?.resume(returning: false)
   }
 
   /// Wakes the consumer that has waited longest.
@@ -103,7 +119,7 @@ package final class ConsumerWaits: Sendable {
       if waiter.continuation == nil { state.signalled.insert(waiter.number) }
       return waiter
     }
-    waiter?.continuation?.resume()
+    waiter?.continuation?.resume(returning: true)
   }
 
   /// Wakes all consumers, now and from now on.
@@ -114,6 +130,6 @@ package final class ConsumerWaits: Sendable {
       defer { state.waiters = [] }
       return state.waiters
     }
-    for waiter in waiters { waiter.continuation?.resume() }
+    for waiter in waiters { waiter.continuation?.resume(returning: true) }
   }
 }

@@ -107,7 +107,8 @@ extension DurableQueue {
     try check(stale: try await extend([receipt], lease: lease), for: .extend)
   }
 
-  private func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
+  /// Throws `staleReceipt` unless there are no stale receipts.
+  package func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
     guard !stale.isEmpty else { return }
     throw StoreError(
       .staleReceipt, during: operation, store: information.name,
@@ -161,6 +162,9 @@ extension DurableQueue {
   /// queue's retry policy. If the release fails, the item waits again when its lease ends. `body` should throw if its
   /// task is cancelled.
   ///
+  /// If waiting fails with an error that a retry can mend, such as that of a server that restarts, the method waits and
+  /// tries again. It throws the eleventh such error in a row, after about a minute of pauses.
+  ///
   /// - Parameters:
   ///   - lease: The duration of the lease, which must be greater than zero.
   ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
@@ -197,7 +201,21 @@ extension DurableQueue {
 
   private func nextReadable(lease: Duration) async throws -> Delivery<Value> {
     while true {
-      if case .success(let delivery) = try await nextDelivery(lease: lease) { return delivery }
+      if case .success(let delivery) = try await nextOutlastingErrors(lease: lease) { return delivery }
+    }
+  }
+
+  /// Waits for an item, and tries again after an error of the queue that a retry can mend.
+  private func nextOutlastingErrors(lease: Duration) async throws -> Result<Delivery<Value>, StoreError> {
+    var failures = 0
+    while true {
+      do {
+        return try await nextDelivery(lease: lease)
+      } catch let error as StoreError where error.isRetryable && error.key == nil && failures < 10 {
+        // An error with a key concerns an item, whose retries the queue controls.
+        failures += 1
+        try await clock.sleep(for: RetryPolicy.ofConsumers.delay(afterAttempt: failures))
+      }
     }
   }
 
@@ -251,9 +269,13 @@ extension DurableQueue {
   /// queue's retry policy, up to its last delivery. If the program lacks something to decode an item, the iterator
   /// throws; see ``receive(max:lease:)``. Several consumers share the items. The sequence ends when the queue is closed.
   ///
+  /// If waiting fails with an error that a retry can mend, such as that of a server that restarts, the iterator waits and
+  /// tries again. It throws the eleventh such error in a row, after about a minute of pauses. A `QueueWorker` reports each
+  /// error and never gives up.
+  ///
   /// - Parameter lease: The duration of each lease, which must be greater than zero.
   public func deliveries(lease: Duration) -> Deliveries<Value> {
-    Deliveries { try await nextDelivery(lease: lease) }
+    Deliveries { try await nextOutlastingErrors(lease: lease) }
   }
 }
 
@@ -287,7 +309,8 @@ public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
     /// Waits for an item and leases it.
     ///
     /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
-    /// - Throws: The errors of ``DurableQueue/nextDelivery(lease:)``. The next call tries again. `CancellationError` if
+    /// - Throws: The errors of ``DurableQueue/nextDelivery(lease:)``, of which those that a retry can mend only if ten
+    ///   retries in a row have failed. The next call tries again. `CancellationError` if
     ///   the task is cancelled while it waits.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }

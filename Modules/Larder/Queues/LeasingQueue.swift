@@ -46,8 +46,10 @@ package struct LeasedDeliveries<Element: Sendable>: Sendable {
   }
 }
 
-/// A queue that writes the leases of items before it decodes them, and returns those that it can decode.
-package protocol LeasingQueue: DurableQueue {
+/// Leases that are written before their items are decoded, of which those that can be decoded are returned.
+package protocol ItemLeasing: Sendable {
+  associatedtype Value: Sendable
+
   var decodingRecord: DecodingRecord { get }
   var retrying: Retrying { get }
 
@@ -62,13 +64,21 @@ package protocol LeasingQueue: DurableQueue {
   func leaseFirst(_ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool) async throws
     -> LeasedDeliveries<Value>
 
+  /// Releases items; see ``DurableQueue/release(_:after:countsAsAttempt:)-([DeliveryReceipt],_,_)``.
+  func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt]
+
   /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
   ///
   /// A damaged item becomes a dead letter, and one that cannot be decoded does after its last delivery.
   func endLeases(_ failures: [FailedDelivery]) async throws
 }
 
-extension LeasingQueue {
+/// A queue that leases items by itself.
+package protocol LeasingQueue: DurableQueue, ItemLeasing {}
+
+extension ItemLeasing {
   /// The most items that cannot be delivered in one call.
   private var failureLimit: Int { 1000 }
 

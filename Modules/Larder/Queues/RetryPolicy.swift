@@ -47,6 +47,17 @@ public struct RetryPolicy: Sendable, Hashable {
   }
 }
 
+extension RetryPolicy {
+  /// The pauses of a consumer after errors of its queue: from 0.1 seconds, doubling up to 30 seconds.
+  package static let ofConsumers = RetryPolicy(base: .milliseconds(100), ceiling: .seconds(30), jitter: 0.5)
+
+  /// Returns a pause, with the system's random numbers.
+  package func delay(afterAttempt attempt: Int) -> Duration {
+    var generator = SystemRandomNumberGenerator()
+    return delay(afterAttempt: attempt, using: &generator)
+  }
+}
+
 /// The retry policy of a queue, with its random numbers and the clock that measures the waiting.
 package final class Retrying: Sendable {
   private let policy: RetryPolicy

@@ -35,7 +35,9 @@ public struct PostgresLocation: Sendable, Hashable {
     guard !PostgresDatabase.hasPassword(connection) else {
       throw refusal("a URL cannot have a password; give it in PGPASSWORD or in ~/.pgpass")
     }
-    let parts = separator.map { location[location.index(after: $0)...].split(separator: "/", omittingEmptySubsequences: false) }
+    let parts = separator.map {
+      location[location.index(after: $0)...].split(separator: "/", omittingEmptySubsequences: false)
+    }
     let decoded = try parts?.map { part in
       guard let text = part.removingPercentEncoding else {
         throw refusal("write a percent sign of a name as %25, and a slash as %2F")

@@ -137,10 +137,13 @@ struct StoreCatalog: Sendable {
       try await handle.transaction(for: .open, first: [table.claim([key])]) { _, _ in
         TransactionEnd(result: (), commits: false)
       }
-    } catch let error as StoreError where error.code == .notPermitted && (error.underlying as? PostgresError)?.sqlState != "42501" {
+    } catch let error as StoreError
+      where error.code == .notPermitted && (error.underlying as? PostgresError)?.sqlState != "42501"
+    {
       throw StoreError(
         .unsupported, during: .open, store: store,
-        message: "a constraint or a trigger of the table \(table.name) refuses rows without a value, with which updates lock "
+        message:
+          "a constraint or a trigger of the table \(table.name) refuses rows without a value, with which updates lock "
           + "missing keys; let it accept NULL, as with ALTER TABLE … ALTER COLUMN value DROP NOT NULL, or open the store "
           + "only for reading", underlying: error.underlying)
     }

@@ -108,7 +108,8 @@ struct UntypedTable: UntypedStore {
     guard handle.pool.keepsText else {
       throw StoreError(
         .unsupported, during: .open, store: handle.name,
-        message: "the encoding of the database changes some characters of a column of JSON; let its type be bytea, or use "
+        message:
+          "the encoding of the database changes some characters of a column of JSON; let its type be bytea, or use "
           + "a database in UTF8")
     }
   }

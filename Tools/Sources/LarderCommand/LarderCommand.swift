@@ -32,7 +32,8 @@ struct LarderCommand: AsyncParsableCommand {
       """,
     version: version,
     subcommands: [
-      CreateCommand.self, GetCommand.self, SetCommand.self, EditCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self,
+      CreateCommand.self, GetCommand.self, SetCommand.self, EditCommand.self, RemoveCommand.self, ClearCommand.self,
+      ListCommand.self,
       CountCommand.self,
       SampleCommand.self, WatchCommand.self, StoresCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, DiffCommand.self, StatCommand.self, VerifyCommand.self,

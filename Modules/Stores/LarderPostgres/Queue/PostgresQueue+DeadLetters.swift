@@ -67,14 +67,39 @@ extension PostgresQueue {
     try information.checkWritable(for: .requeue)
     try information.check(keys, for: .requeue)
     return try await handle.run(.requeue) {
-      let rows = try await requeue(statements.requeue(keys), .deadLetters(keys))
-      if !rows.isNull(0, 1) {
-        throw StoreError(
-          .conflict, during: .requeue, store: information.name, key: rows.key(0, 1),
-          message: "the dead letter cannot be requeued, because an item in the queue has its key")
+      // An item that a statement has moved is in the queue for the next one.
+      var seen: Set<StoreKey> = []
+      let distinct = keys.filter { seen.insert($0).inserted }
+      let parts = StoreTable.parts(ofSizes: distinct.map(\.count)).map { Array(distinct[$0]) }
+      guard parts.count > 1 else {
+        return try movedCount(try await requeue(statements.requeue(keys), .deadLetters(keys)))
       }
-      return Int(rows.integer(0, 0) ?? 0)
+      let adoption = pendingAdoption
+      let count = try await handle.transaction(for: .requeue, first: beginning) { session, _ in
+        var count = 0
+        for part in parts {
+          let list = requeuing(statements.requeue(part), .deadLetters(part))
+          let results = try await session.run(list, for: .requeue, store: information.name)
+          count += try movedCount(results[1])
+        }
+        if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
+        return TransactionEnd(result: count, statements: adoption)
+      }
+      noteChange()
+      return count
     }
+  }
+
+  /// Returns the number in the result of a requeue of keys.
+  ///
+  /// - Throws: ``StoreError`` with `conflict` if nothing was moved because an item in the queue has one of the keys.
+  private func movedCount(_ rows: QueryResult) throws -> Int {
+    guard rows.isNull(0, 1) else {
+      throw StoreError(
+        .conflict, during: .requeue, store: information.name, key: rows.key(0, 1),
+        message: "the dead letter cannot be requeued, because an item in the queue has its key")
+    }
+    return Int(rows.integer(0, 0) ?? 0)
   }
 
   /// Moves all dead letters to the end of the queue in their order of arrival; see `DurableQueue`.
@@ -99,12 +124,16 @@ extension PostgresQueue {
   }
 
   private func requeue(_ statement: Statement, _ groups: QueueStatements.GroupSource) async throws -> QueryResult {
-    let call = Int64.random(in: .min ... .max)
-    var list = [statements.lockGroups(groups, call), statement] + statements.advance(call)
-    if configuration.capacity != nil { list.append(statements.forgetRoom) }
-    let rows = try await write(list, locking: .exclusive, for: .requeue)[1]
+    let rows = try await write(requeuing(statement, groups), locking: .exclusive, for: .requeue)[1]
     noteChange()
     return rows
+  }
+
+  /// Returns the statements of a requeue, the second of which is the one that moves dead letters.
+  private func requeuing(_ statement: Statement, _ groups: QueueStatements.GroupSource) -> [Statement] {
+    let call = Int64.random(in: .min ... .max)
+    let list = [statements.lockGroups(groups, call), statement] + statements.advance(call)
+    return list + (configuration.capacity == nil ? [] : [statements.forgetRoom])
   }
 
   /// Permanently removes the dead letters of several keys; see `DurableQueue`.

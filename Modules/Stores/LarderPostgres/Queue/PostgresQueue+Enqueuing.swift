@@ -15,18 +15,22 @@ extension PostgresQueue {
   @discardableResult
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     try information.check(inputs)
-    return try await handle.run(.enqueue) {
-      let new = try await newItems(inputs)
-      guard !new.keys.isEmpty else { return [] }
-      let plan = enqueuing(new)
-      let results = try await write(plan.statements, for: .enqueue)
-      noteChange()
-      return try enqueued(new, plan, results)
-    }
+    return try await handle.run(.enqueue) { try await enqueue(inputs, in: nil) }
+  }
+
+  fileprivate func enqueue(
+    _ inputs: [QueueInput<Element>], in transaction: PostgresTransaction?
+  ) async throws -> [EnqueuedItem] {
+    let new = try await newItems(inputs)
+    guard !new.keys.isEmpty else { return [] }
+    let plan = enqueuing(new)
+    let results = try await write(plan.statements, in: transaction, for: .enqueue)
+    noteChange(in: transaction)
+    return try enqueued(new, plan, results)
   }
 
   /// Returns items with their keys and encoded values.
-  fileprivate func newItems(_ inputs: [QueueInput<Element>]) async throws -> NewItems {
+  private func newItems(_ inputs: [QueueInput<Element>]) async throws -> NewItems {
     try await BulkWork.run(atMost: inputs.count) { [self] allowance in
       var new = NewItems()
       var seen: Set<StoreKey> = []
@@ -52,7 +56,7 @@ extension PostgresQueue {
   }
 
   /// Returns the statements that enqueue items.
-  fileprivate func enqueuing(_ new: NewItems) -> EnqueuingPlan {
+  private func enqueuing(_ new: NewItems) -> EnqueuingPlan {
     let items = new.items
     let groups = items.groups.compactMap { $0 }
     let call = Int64.random(in: .min ... .max)
@@ -61,8 +65,12 @@ extension PostgresQueue {
       plan.statements += statements.makeRoom(items.keys.count, capacity: capacity)
     }
     if !groups.isEmpty { plan.statements.append(statements.lockGroups(.groups(groups), call)) }
-    plan.insertion = plan.statements.count
-    plan.statements.append(statements.insert(items, isLimited: configuration.capacity != nil))
+    // A message to the server is limited to 1 GiB.
+    let insertions = StoreTable.parts(ofSizes: items.sizes).map { part in
+      statements.insert(items[part], needingRoomFor: configuration.capacity == nil ? nil : items.keys.count)
+    }
+    plan.insertions = plan.statements.count..<plan.statements.count + insertions.count
+    plan.statements += insertions
     if configuration.capacity != nil { plan.statements.append(statements.takeRoom(items.keys.count)) }
     if !groups.isEmpty { plan.statements += statements.advance(call) }
     if items.named.contains(1) {
@@ -75,16 +83,20 @@ extension PostgresQueue {
   /// Returns what became of items.
   ///
   /// - Throws: ``StoreError`` with `full`, if nothing was enqueued because there was no room.
-  fileprivate func enqueued(
+  private func enqueued(
     _ new: NewItems, _ plan: EnqueuingPlan, _ results: [QueryResult]
   ) throws -> [EnqueuedItem] {
-    func sequences(_ rows: QueryResult, key: Int, sequence: Int) -> [StoreKey: UInt128] {
-      Dictionary(
-        (0..<rows.rowCount).map { (rows.key($0, key), UInt128(clamping: rows.integer($0, sequence) ?? 0)) },
-        uniquingKeysWith: { first, _ in first })
+    func sequences(_ results: ArraySlice<QueryResult>, key: Int, sequence: Int) -> [StoreKey: UInt128] {
+      var sequences: [StoreKey: UInt128] = [:]
+      for rows in results {
+        for row in 0..<rows.rowCount {
+          sequences[rows.key(row, key)] = UInt128(clamping: rows.integer(row, sequence) ?? 0)
+        }
+      }
+      return sequences
     }
-    var inserted = sequences(results[plan.insertion], key: 1, sequence: 0)
-    let known = plan.search.map { sequences(results[$0], key: 0, sequence: 1) } ?? [:]
+    var inserted = sequences(results[plan.insertions], key: 1, sequence: 0)
+    let known = plan.search.map { sequences(results[$0...$0], key: 0, sequence: 1) } ?? [:]
     return try new.keys.map { key in
       if let sequence = inserted.removeValue(forKey: key) { return EnqueuedItem(key: key, sequence: sequence) }
       guard let sequence = known[key] else {
@@ -101,8 +113,8 @@ extension PostgresQueue {
 /// The statements that enqueue items.
 private struct EnqueuingPlan: Sendable {
   var statements: [Statement] = []
-  /// The position of the statement that returns the items that were enqueued.
-  var insertion = 0
+  /// The positions of the statements that return the items that were enqueued.
+  var insertions = 0..<0
   /// The position of the statement that returns the items of all ids, if there are any.
   var search: Int?
 }
@@ -139,18 +151,7 @@ extension PostgresTransaction {
     _ inputs: [QueueInput<Element>], in queue: PostgresQueue<Element>
   ) async throws -> [EnqueuedItem] {
     try queue.information.check(inputs)
-    let new = try await queue.newItems(inputs)
-    guard !new.keys.isEmpty else { return [] }
-    let plan = queue.enqueuing(new)
-    let adoption = queue.pendingAdoption
-    let locks = queue.locks()
-    let results = try await run(locks + plan.statements + adoption, of: queue.handle, for: .enqueue).dropFirst(
-      locks.count)
-    afterCommit {
-      if !adoption.isEmpty { queue.noteAdoption() }
-      queue.noteChange()
-    }
-    return try queue.enqueued(new, plan, Array(results))
+    return try await queue.enqueue(inputs, in: self)
   }
 }
 #endif

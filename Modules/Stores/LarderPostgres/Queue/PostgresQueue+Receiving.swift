@@ -44,21 +44,24 @@ extension PostgresQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     return try await handle.run(.receive) {
+      // Whether this consumer looks for all that wait.
+      var looks = false
       while true {
         let number = waits.enter()
-        let leased: Leased
+        let reading: Result<Delivery<Element>, FailedDelivery>?
         do {
           try Task.checkCancellation()
-          leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true)
-          if leased.deliveries.readings.isEmpty { try handle.checkOpen(for: .receive) }
+          reading = if looks, try await !isDue() { nil } else { try await firstReading(lease) }
+          if reading == nil { try handle.checkOpen(for: .receive) }
         } catch {
           // Otherwise a later signal would be for this consumer.
           waits.leave(number)
+          // Another one looks instead.
+          if looks { waits.signal() }
           throw error
         }
-        guard let reading = leased.deliveries.readings.first else {
-          let time = min(leased.nextEnd ?? configuration.pollInterval, configuration.pollInterval)
-          try await waits.wait(number, atMost: time, clock: clock)
+        guard let reading else {
+          looks = try await !waits.wait(number) { [looks = self.looks] in try await looks.waitForTurn() }
           continue
         }
         waits.leave(number)
@@ -69,30 +72,58 @@ extension PostgresQueue {
     }
   }
 
+  /// Returns whether an item may be due or something is to be cleaned up, without changing anything, and plans the next
+  /// look.
+  private func isDue() async throws -> Bool {
+    let rows = try await handle.read(statements.look, for: .receive)
+    if noteTime(rows.integer(0, 2) ?? 0) { try await boundByDuration(during: .receive) }
+    looks.plan(nextEnd: nextEnd(rows, 0, 1))
+    return rows.integer(0, 0) == 1
+  }
+
+  /// Leases the first item that is due, or plans the next look if there is none.
+  private func firstReading(_ lease: Duration) async throws -> Result<Delivery<Element>, FailedDelivery>? {
+    let leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true, in: nil)
+    guard let reading = leased.deliveries.readings.first else {
+      looks.plan(nextEnd: leased.nextEnd)
+      return nil
+    }
+    return reading
+  }
+
   // MARK: Leasing
 
   /// Leases and decodes some items; see `LeasingQueue`.
   package func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
   ) async throws -> LeasedDeliveries<Element> {
+    try await leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, in: nil)
+  }
+
+  fileprivate func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool, in transaction: PostgresTransaction?
+  ) async throws -> LeasedDeliveries<Element> {
     try await self.lease(
-      min(wanted, Self.leaseLimit), lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, findsNextEnd: false
+      min(wanted, Self.leaseLimit), lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, findsNextEnd: false,
+      in: transaction
     ).deliveries
   }
 
   private func lease(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool, findsNextEnd: Bool
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool, findsNextEnd: Bool,
+    in transaction: PostgresTransaction?
   ) async throws -> Leased {
     let deferred = decodingRecord.deferred
     let leased = try await self.lease(
-      wanted, lease, mayBeSuspect: mayBeSuspect, skipping: deferred, findsNextEnd: findsNextEnd)
+      wanted, lease, mayBeSuspect: mayBeSuspect, skipping: deferred, findsNextEnd: findsNextEnd, in: transaction)
     guard leased.deliveries.readings.isEmpty, isFirst, !deferred.isEmpty else { return leased }
     return try await self.lease(
-      wanted, lease, mayBeSuspect: mayBeSuspect, skipping: [], findsNextEnd: findsNextEnd)
+      wanted, lease, mayBeSuspect: mayBeSuspect, skipping: [], findsNextEnd: findsNextEnd, in: transaction)
   }
 
   private func lease(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, skipping skipped: Set<UInt128>, findsNextEnd: Bool
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, skipping skipped: Set<UInt128>, findsNextEnd: Bool,
+    in transaction: PostgresTransaction?
   ) async throws -> Leased {
     while true {
       let epoch = Int64.random(in: .min ... .max) & ~1
@@ -100,14 +131,15 @@ extension PostgresQueue {
         wanted, lease.microseconds, epoch: epoch, mayBeSuspect: mayBeSuspect,
         skipping: skipped.map { Int64(clamping: $0) })
       let settles = statements.settle(maximumDeliveries: configuration.deliveryLimit)
-      let results = try await write([settles, takes] + (findsNextEnd ? [statements.nextEnd] : []), for: .receive)
+      let results = try await write(
+        [settles, takes] + (findsNextEnd ? [statements.nextEnd] : []), in: transaction, for: .receive)
       let (hasMore, hasExhausted) = (results[0].integer(0, 0) == 1, results[0].integer(0, 1) == 1)
-      if noteTime(results[0].integer(0, 2) ?? 0) { try await boundByDuration(during: .receive) }
+      if noteTime(results[0].integer(0, 2) ?? 0) { try await boundByDuration(during: .receive, in: transaction) }
       let rows = results[1]
       var hasBuried = false
       if hasExhausted {
         do {
-          hasBuried = try await buryExhausted()
+          hasBuried = try await buryExhausted(in: transaction)
         } catch  where rows.rowCount > 0 {
           // The items are leased. The next call buries what is left.
         }
@@ -116,40 +148,40 @@ extension PostgresQueue {
       if rows.rowCount == 0, hasMore || hasBuried { continue }
       var leased = try await readings(of: rows)
       leased.hasMore = hasMore || hasBuried || rows.rowCount >= wanted
-      return (leased, findsNextEnd ? nextEnd(results[2]) : nil)
+      return (leased, findsNextEnd && results[2].rowCount == 1 ? nextEnd(results[2], 0, 0) : nil)
     }
   }
 
-  private func nextEnd(_ rows: QueryResult) -> Duration? {
-    guard rows.rowCount == 1, let time = rows.integer(0, 0) else { return nil }
-    return .microseconds(max(time, 1000))
+  private func nextEnd(_ rows: QueryResult, _ row: Int, _ column: Int) -> Duration? {
+    rows.integer(row, column).map { .microseconds(max($0, 1000)) }
   }
 
   /// Turns items whose last lease has ended into dead letters.
   ///
   /// - Returns: Whether there were any.
-  private func buryExhausted() async throws -> Bool {
+  private func buryExhausted(in transaction: PostgresTransaction?) async throws -> Bool {
     let call = Int64.random(in: .min ... .max)
     let limit = configuration.deliveryLimit
     let burial = statements.buryExhausted(
       call, maximumDeliveries: limit, window: configuration.duplicateWindow.microseconds,
       retention: configuration.deadLetterRetention?.microseconds)
     let lock = statements.lockGroupsOfExhausted(call, maximumDeliveries: limit)
-    let rows = try await write([lock, burial] + statements.advance(call), for: .receive)[1]
-    report(rows)
-    if rows.rowCount > 0 { noteChange() }
+    let rows = try await write([lock, burial] + statements.advance(call), in: transaction, for: .receive)[1]
+    report(rows, in: transaction)
+    if rows.rowCount > 0 { noteChange(in: transaction) }
     return rows.rowCount > 0
   }
 
-  /// Reports the dead letters in the result of a release.
-  func report(_ rows: QueryResult) {
-    deaths.report(
-      (0..<rows.rowCount).compactMap { row in
-        guard let reason = rows.integer(row, 4) else { return nil }
-        return QueueDeath(
-          key: rows.key(row, 3), sequence: UInt128(clamping: rows.integer(row, 0) ?? 0),
-          attempts: Int(rows.integer(row, 1) ?? 0), reason: DeathReason(rawValue: UInt8(clamping: reason)))
-      })
+  /// Reports the dead letters in the result of a release, after the commit.
+  func report(_ rows: QueryResult, in transaction: PostgresTransaction?) {
+    let found = (0..<rows.rowCount).compactMap { row -> QueueDeath? in
+      guard let reason = rows.integer(row, 4) else { return nil }
+      return QueueDeath(
+        key: rows.key(row, 3), sequence: UInt128(clamping: rows.integer(row, 0) ?? 0),
+        attempts: Int(rows.integer(row, 1) ?? 0), reason: DeathReason(rawValue: UInt8(clamping: reason)))
+    }
+    guard let transaction else { return deaths.report(found) }
+    transaction.afterCommit { [deaths] in deaths.report(found) }
   }
 
   // MARK: Decoding
@@ -187,13 +219,68 @@ extension PostgresQueue {
 
   /// Ends the leases of items that cannot be decoded; see `LeasingQueue`.
   package func endLeases(_ failures: [FailedDelivery]) async throws {
+    try await endLeases(failures, in: nil)
+  }
+
+  fileprivate func endLeases(_ failures: [FailedDelivery], in transaction: PostgresTransaction?) async throws {
     let releases = failures.map { failure in
       let isLast = failure.reason == .undecodable && failure.receipt.attempt >= configuration.decodingLimit
       return QueueStatements.Release(
         receipt: failure.receipt, delay: failure.delay, counts: failure.reason != .refused,
         death: isLast ? .undecodable : nil)
     }
-    _ = try await release(releases, .receive)
+    _ = try await release(releases, .receive, in: transaction)
+  }
+}
+
+extension PostgresTransaction {
+  /// Leases and returns the first items of a queue that are due, without waiting for any.
+  ///
+  /// The leases begin with this call and are committed with the transaction. Until then, other consumers pass over these
+  /// items and over up to a thousand others whose delays or leases have just ended. If the transaction is not committed,
+  /// the items are as if they had not been received, and no delivery counts, even if an item crashes the process. So
+  /// receive items that may do so with ``PostgresQueue/receive(max:lease:)``, and only acknowledge them in the transaction.
+  ///
+  /// - Parameters:
+  ///   - max: The maximum number of items, at least 1. Defaults to 1.
+  ///   - lease: The duration of the leases, which must be greater than zero. It must last until the transaction
+  ///     acknowledges or releases the items.
+  ///   - queue: A queue of this database.
+  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Throws: `StoreError`: `invalidArgument` if an argument is invalid or if the queue belongs to another database; the
+  ///   errors of ``PostgresQueue/receive(max:lease:)``.
+  public func receive<Element>(
+    max: Int = 1, lease: Duration, from queue: PostgresQueue<Element>
+  ) async throws -> [Delivery<Element>] {
+    try queue.information.checkWritable(for: .receive)
+    try queue.information.check(lease: lease, for: .receive)
+    try queue.information.check(maximumDeliveries: max)
+    return try await QueueInTransaction(queue: queue, transaction: self).receiveDue(max, lease)
+  }
+}
+
+/// A queue whose items are leased in a transaction of the caller's.
+private struct QueueInTransaction<Value: Sendable>: ItemLeasing {
+  let queue: PostgresQueue<Value>
+  let transaction: PostgresTransaction
+
+  var decodingRecord: DecodingRecord { queue.decodingRecord }
+  var retrying: Retrying { queue.retrying }
+
+  func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Value> {
+    try await queue.leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, in: transaction)
+  }
+
+  func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    try await queue.release(receipts, after: delay, countsAsAttempt: countsAsAttempt, in: transaction)
+  }
+
+  func endLeases(_ failures: [FailedDelivery]) async throws {
+    try await queue.endLeases(failures, in: transaction)
   }
 }
 #endif

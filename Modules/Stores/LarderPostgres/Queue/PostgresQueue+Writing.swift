@@ -85,7 +85,7 @@ extension PostgresQueue {
   }
 
   /// The statements that begin a transaction that may change the whole queue.
-  private var beginning: [Statement] { locks(.exclusive) }
+  var beginning: [Statement] { locks(.exclusive) }
 
   /// Runs the statements of changes in a transaction, and throws `full` if they add items beyond the capacity.
   private func run(
@@ -111,7 +111,11 @@ extension PostgresQueue {
     func end(_ run: inout Run) {
       if !run.set.isEmpty {
         hasSet = true
-        list.append(statements.set(run.set, to: run.set.map { (run.payloads[$0] ?? [])[...] }))
+        let payloads = run.set.map { (run.payloads[$0] ?? [])[...] }
+        // A message to the server is limited to 1 GiB.
+        list += StoreTable.parts(ofSizes: zip(run.set, payloads).map { $0.count + $1.count }).map { part in
+          statements.set(Array(run.set[part]), to: Array(payloads[part]))
+        }
       }
       if !run.removed.isEmpty {
         hasRemoved = true

@@ -25,7 +25,8 @@ public import Foundation
 /// ## In one transaction with other data
 ///
 /// ``PostgresTransaction/enqueue(_:in:)`` enqueues items in a transaction of the database, together with the data that
-/// they report.
+/// they report. ``PostgresTransaction/acknowledge(_:in:)-(DeliveryReceipt,_)`` acknowledges an item together with the data
+/// that its consumer writes, so that the item takes effect exactly once.
 ///
 /// ## Time
 ///
@@ -35,7 +36,8 @@ public import Foundation
 /// ## Waiting
 ///
 /// A consumer waits for a notification of the database, for the end of the next delay or lease, and for
-/// ``PostgresQueueConfiguration/pollInterval`` at most.
+/// ``PostgresQueueConfiguration/pollInterval`` at most. All consumers that wait in one object look together, with one
+/// statement that only reads.
 public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// The items of the queue.
   public typealias Value = Element
@@ -53,6 +55,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   let deaths = DeathObservers()
   package let decodingRecord = DecodingRecord()
   let waits = ConsumerWaits()
+  let looks: LookSchedule
 
   /// The name of the notifications of the queue.
   let channel: String
@@ -115,6 +118,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     self.configuration = configuration
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    looks = LookSchedule(every: configuration.pollInterval, by: clock)
     try configuration.check(store: handle.name)
     if let problem = StoreCatalog.problem(withName: name) {
       throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
@@ -217,18 +221,25 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
 
   // MARK: Writing
 
-  /// Runs statements as one transaction, together with the record of the codec if it is outdated.
+  /// Runs statements as one transaction or in one of the caller's, together with the record of the codec if it is outdated.
   ///
   /// - Parameters:
   ///   - statements: The statements.
   ///   - lock: The lock of the queue. Defaults to `shared`.
+  ///   - transaction: A transaction of the caller's, or `nil` for one of their own. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
   func write(
-    _ statements: [Statement], locking lock: TableLock = .shared, for operation: StoreOperation
+    _ statements: [Statement], locking lock: TableLock = .shared, in transaction: PostgresTransaction? = nil,
+    for operation: StoreOperation
   ) async throws -> [QueryResult] {
     let adoption = pendingAdoption
     let before = locks(lock)
+    if let transaction {
+      let results = try await transaction.run(before + statements + adoption, of: handle, for: operation)
+      if !adoption.isEmpty { transaction.afterCommit { [self] in noteAdoption() } }
+      return Array(results.dropFirst(before.count))
+    }
     // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
     // again. Those that change the whole queue need it, where they cannot lock the table.
     let results = try await handle.write(
@@ -256,13 +267,23 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     handle.notify(channel)
   }
 
+  /// Wakes consumers after a commit: that of a transaction of the caller's, or the one that has just returned.
+  func noteChange(in transaction: PostgresTransaction?) {
+    guard let transaction else { return noteChange() }
+    transaction.afterCommit { [self] in noteChange() }
+  }
+
   func makeKey() -> StoreKey { keys.withLock { $0.next() } }
 
   /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
-  func boundByDuration(during operation: StoreOperation) async throws {
-    let locks = locks()
-    let rows = try await handle.write(locks + [statements.boundByDuration], for: operation)[locks.count]
-    latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }
+  func boundByDuration(during operation: StoreOperation, in transaction: PostgresTransaction? = nil) async throws {
+    let list = locks() + [statements.boundByDuration]
+    guard let transaction else {
+      let rows = try await handle.write(list, for: operation)[list.count - 1]
+      return latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }
+    }
+    let rows = try await transaction.run(list, of: handle, for: operation)[list.count - 1]
+    transaction.afterCommit { [self] in latestTime.withLock { $0 = rows.integer(0, 0) ?? .min } }
   }
 
   /// Notes the time of the server, and returns whether its clock was set back.

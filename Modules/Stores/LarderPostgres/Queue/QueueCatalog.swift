@@ -56,7 +56,8 @@ struct QueueCatalog: Sendable {
     }
     guard valueType == .bytes || handle.pool.keepsText else {
       throw error(
-        .unsupported, "the encoding of the database changes some characters of a column of JSON; use a database in UTF8")
+        .unsupported, "the encoding of the database changes some characters of a column of JSON; use a database in UTF8"
+      )
     }
     let record = try await handle.read(
       Statement("SELECT codec, format::int8 FROM \(records) WHERE name = $1", .text(name)), for: .open)
@@ -137,7 +138,8 @@ struct QueueCatalog: Sendable {
       INSERT INTO \(records)(name, codec, format) VALUES($1, $2, \(QueueCatalog.format))
       ON CONFLICT (name) DO UPDATE SET codec = excluded.codec, format = excluded.format
       """, .text(name), .text(codec.name))
-    let creation = QueueStatements.creation(of: self.table, valueType: codec.format == .json && handle.pool.keepsText ? .json : .bytes)
+    let creation = QueueStatements.creation(
+      of: self.table, valueType: codec.format == .json && handle.pool.keepsText ? .json : .bytes)
     try await catalog.creating {
       // Again for each attempt, because the table may be there by now.
       guard try await findTable() == nil else { return }

@@ -13,6 +13,19 @@ extension QueueStatements {
     var groups: [StoreKey?] = []
     /// 1 if the caller gave the key, else 0.
     var named: [Int64] = []
+
+    /// The size of the parameters of each item, in bytes, as ``StoreTable/parts(ofSizes:atMost:)`` takes it.
+    var sizes: [Int] {
+      // The numbers, and the lengths before all fields but two.
+      keys.indices.map { keys[$0].count + payloads[$0].count + (groups[$0]?.count ?? 0) + 40 }
+    }
+
+    /// Returns some of the items.
+    subscript(_ part: Range<Int>) -> Items {
+      Items(
+        keys: Array(keys[part]), payloads: Array(payloads[part]), delays: Array(delays[part]),
+        priorities: Array(priorities[part]), groups: Array(groups[part]), named: Array(named[part]))
+    }
   }
 
   /// A receipt with what is to happen to its item.
@@ -43,9 +56,10 @@ extension QueueStatements {
   ///
   /// - Parameters:
   ///   - items: The items, with different keys.
-  ///   - isLimited: Whether nothing is inserted unless ``makeRoom(_:capacity:)`` has found room for all.
-  func insert(_ items: Items, isLimited: Bool) -> Statement {
-    let guardSQL = isLimited ? "WHERE (SELECT epoch FROM \(table) WHERE seq = 0) >= $8" : ""
+  ///   - room: The number of items for which ``makeRoom(_:capacity:)`` must have found room, or else nothing is inserted;
+  ///     `nil` without a capacity.
+  func insert(_ items: Items, needingRoomFor room: Int?) -> Statement {
+    let guardSQL = room != nil ? "WHERE (SELECT epoch FROM \(table) WHERE seq = 0) >= $8" : ""
     let statement = Statement(
       """
       \(QueueStatements.clock), given AS MATERIALIZED (
@@ -65,8 +79,8 @@ extension QueueStatements {
       """, time, .keys(items.keys), .values(items.payloads, areJSON: valueType == .json),
       QueueStatements.durations(items.delays), .integers(items.priorities),
       .values(items.groups.map { $0.map { $0.bytes[...] } }), .integers(items.named))
-    guard isLimited else { return statement }
-    return Statement(statement.sql, statement.parameters + [.integer(Int64(items.keys.count))])
+    guard let room else { return statement }
+    return Statement(statement.sql, statement.parameters + [.integer(Int64(room))])
   }
 
   /// Returns the keys of live items and remembered ids, with the numbers of their items.
@@ -214,6 +228,26 @@ extension QueueStatements {
       """, time, .integer(Int64(max)), QueueStatements.duration(lease), .integer(epoch), .integer(mayBeSuspect ? 1 : 0))
     guard !skipped.isEmpty else { return statement }
     return Statement(statement.sql, statement.parameters + [.integers(skipped.map { $0 })])
+  }
+
+  /// Looks for work of ``settle(maximumDeliveries:)`` and ``lease(_:_:epoch:mayBeSuspect:skipping:)`` without changing
+  /// anything.
+  ///
+  /// The result has one row: whether there may be any; the time until the next end of a delay or lease, in microseconds; and
+  /// the time of the server.
+  var look: Statement {
+    let present = QueueStatements.present
+    let end = "SELECT min(until) FROM \(table) WHERE state IN (1, 2) AND until > \(present)"
+    return Statement(
+      """
+      \(QueueStatements.clock)
+      SELECT CASE WHEN EXISTS (SELECT FROM \(table) WHERE state = 0)
+          OR EXISTS (SELECT FROM \(table) WHERE state IN (1, 2) AND until <= \(present))
+          OR EXISTS (SELECT FROM \(table) WHERE state IN (3, 4) AND until <= \(present))
+        THEN 1::int8 ELSE 0 END,
+        \(QueueStatements.microseconds("(\(end)) - \(present)")),
+        \(QueueStatements.microseconds(present))
+      """, time)
   }
 
   /// Returns the time until the next end of a delay or lease, in microseconds, if there is any.

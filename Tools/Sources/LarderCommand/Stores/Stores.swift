@@ -241,7 +241,8 @@ enum Stores {
     do {
       let place = try await database.read { transaction in
         try await transaction.execute(
-          "SELECT pg_postmaster_start_time()::text AS start, current_database()::text AS name, current_schema()::text AS schema")
+          "SELECT pg_postmaster_start_time()::text AS start, current_database()::text AS name, current_schema()::text AS schema"
+        )
       }
       await database.close()
       return place

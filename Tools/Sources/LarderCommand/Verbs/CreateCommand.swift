@@ -26,7 +26,9 @@ struct CreateCommand: AsyncParsableCommand {
     let schemes = [Stores.queueProvider.scheme, Stores.postgresQueueProvider.scheme]
     if schemes.contains(try StoreURL(target.url).scheme) {
       guard ttl.timeToLive == nil else { throw CommandFailure(.usage, "the items of a queue have no time to live") }
-      return try await StoreSession.useQueue(QueueTarget(store: target, prefix: nil, itemCodec: nil), createsIfMissing: true) { _, _ in }
+      return try await StoreSession.useQueue(
+        QueueTarget(store: target, prefix: nil, itemCodec: nil), createsIfMissing: true
+      ) { _, _ in }
     }
     try await StoreSession.run(target, createsIfMissing: true, timeToLive: ttl.timeToLive) { _, _ in }
   }
