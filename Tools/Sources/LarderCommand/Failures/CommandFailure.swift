@@ -32,6 +32,10 @@ struct CommandFailure: Error, Equatable {
     if error.code == .unsupported, error.operation == .open {
       (status, advice) = (.badData, "The file was left unchanged.")
     }
+    // The message of an LMDB file of another version already says how to read it.
+    if error.code == .versionMismatch, error.message.contains("larder migrate") {
+      advice = "The file was left unchanged."
+    }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
     // Not redacted: the reader of the message typed the key, or may read the store.
