@@ -15,7 +15,9 @@ struct SalvageCommand: AsyncParsableCommand {
       --key-ring, encrypted values are copied as they are stored.
 
       If a block of a compressed: store is damaged and its changes are unknown, it may have replaced or removed any entry \
-      before it. Such entries are copied only with --possibly-older, and have a line {"key":...,"isPossiblyOlder":true}.
+      before it. Such entries are copied only with --possibly-older, and have a line {"key":...,"isPossiblyOlder":true}. \
+      The same is true for entries of an lmdb: store below a damaged page, if the file does not tell whether they are the \
+      latest ones, and of this store.
 
         larder salvage json:users.json json:rescued.json
         larder salvage compressed:users.gz compressed:rescued.gz
@@ -69,7 +71,8 @@ struct SalvageCommand: AsyncParsableCommand {
         }
       }
     }
-    if possiblyOlder, !salvage.possiblyOlder.isEmpty {
+    // Each loss of an LMDB store can have such entries in its place.
+    if possiblyOlder, salvage.unreadable > 0 {
       sourceTarget.findsPossiblyOlder = true
       _ = try await move(from: sourceTarget, to: newTarget) { source, target, output in
         try await salvage.runForPossiblyOlder(from: source, to: target) { key in

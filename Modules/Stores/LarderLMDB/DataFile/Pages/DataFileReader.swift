@@ -118,15 +118,62 @@ struct DataFileSnapshot {
   /// - Throws: ``PageDamage``; `FileError`.
   func value(onPage number: UInt64, size: Int) throws -> [UInt8] {
     let header = meta.format.pageHeaderSize
-    // Not the number of pages in the page or in the node, which says the same.
-    let count = (header + size - 1) / meta.pageSize + 1
-    let bytes = try bytes(of: number, count: UInt64(count))
-    let page = PageBytes(bytes.prefix(header))
-    guard page.integer(at: 0) == number, let flags: UInt16 = page.integer(at: 10 + meta.format.shift),
-      flags & DataPage.Kind.overflow.rawValue != 0,
-      let ownCount: UInt32 = page.integer(at: 12 + meta.format.shift), ownCount >= count
-    else { throw PageDamage(page: number, problem: "does not hold the large value that it should") }
+    let count = pageCount(ofValue: size)
+    let bytes = try bytes(of: number, count: count)
+    guard let ownCount = valuePageCount(bytes.prefix(header), number), ownCount >= count else {
+      throw PageDamage.noValue(number)
+    }
     return Array(bytes[header..<header + size])
+  }
+
+  /// Returns the pages of a value on pages of its own, without reading it.
+  ///
+  /// - Throws: ``PageDamage``; `FileError`.
+  func pages(ofValueOnPage number: UInt64, size: Int) throws -> Range<UInt64> {
+    let count = pageCount(ofValue: size)
+    guard let ownCount = valuePageCount(try bytes(of: number, count: 1)[...], number), ownCount >= count,
+      number + count <= pageCount
+    else { throw PageDamage.noValue(number) }
+    return number..<number + count
+  }
+
+  /// Returns the number of pages of a value.
+  ///
+  /// It is not that in the page or in the node, which say the same.
+  private func pageCount(ofValue size: Int) -> UInt64 {
+    UInt64((meta.format.pageHeaderSize + size - 1) / meta.pageSize + 1)
+  }
+
+  /// Returns the number of pages according to the first page of a value, or `nil` if it is another page.
+  private func valuePageCount(_ bytes: ArraySlice<UInt8>, _ number: UInt64) -> UInt64? {
+    let page = PageBytes(bytes)
+    guard page.integer(at: 0) == number, let flags: UInt16 = page.integer(at: 10 + meta.format.shift),
+      flags & DataPage.Kind.overflow.rawValue != 0, let count: UInt32 = page.integer(at: 12 + meta.format.shift)
+    else { return nil }
+    return UInt64(count)
+  }
+
+  /// A page that nothing refers to.
+  enum UnreachedPage {
+    case leaf(DataPage)
+    /// The first page of a value, and the number of its pages.
+    case value(pageCount: UInt64)
+    /// A branch page, or one that cannot be read.
+    case other
+  }
+
+  /// Reads a page that nothing refers to.
+  ///
+  /// - Throws: `FileError`.
+  func unreachedPage(_ number: UInt64) throws -> UnreachedPage {
+    do {
+      let bytes = try bytes(of: number, count: 1)
+      if let count = valuePageCount(bytes[...], number) { return .value(pageCount: count) }
+      let page = try DataPage(number, bytes, meta.format)
+      return page.kind == .leaf ? .leaf(page) : .other
+    } catch is PageDamage {
+      return .other
+    }
   }
 
   private func bytes(of number: UInt64, count: UInt64) throws -> [UInt8] {
@@ -143,6 +190,13 @@ struct DataFileSnapshot {
     }
     guard bytes.count == Int(end - start) else { throw PageDamage(page: number, problem: "is not in the file") }
     return bytes
+  }
+}
+
+extension PageDamage {
+  /// The damage of a page that does not begin a large value.
+  fileprivate static func noValue(_ page: UInt64) -> PageDamage {
+    PageDamage(page: page, problem: "does not hold the large value that it should")
   }
 }
 #endif
