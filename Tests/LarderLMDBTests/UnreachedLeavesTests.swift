@@ -95,6 +95,17 @@ import Testing
     }
   }
 
+  /// Each transaction writes a new list of databases, and leaves the state before as it was.
+  @Test(arguments: formats) func withoutTheListOfDatabasesTheStateBeforeIsRead(_ format: DataFileFormat) async throws {
+    let image = try await ExaminedImage.make(format)
+    try write(image.bytes, destroying: [])
+    let root = try #require(try DataFileReader(path + "/data.mdb", store: "store").latestSnapshot().meta.main.root)
+    try write(image.bytes, destroying: [root])
+    await expectStoreError(.corrupted) { try await salvage() }
+    let found = try await salvage(findsPossiblyOlder: true)
+    #expect(found.entries == ExaminedImage.entries && found.lost.isEmpty)
+  }
+
   /// The file has several older copies of each leaf, which are free.
   @Test func anOlderCopyReplacesNothing() async throws {
     let keys = (0..<2000).map { StoreKey(integer: $0) }

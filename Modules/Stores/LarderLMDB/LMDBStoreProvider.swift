@@ -18,7 +18,8 @@ public struct LMDBStoreProvider: StoreProvider {
   ///     finds damage throws `corrupted` with an `UnreadableKeysError`, and all other entries can be read. `verify` has one
   ///     finding for each damaged page. Defaults to `false`.
   ///   - findsPossiblyOlder: Whether a store that is read page by page also has entries, in place of lost ones, that may be
-  ///     older, removed, or of another named database. Only for salvaging: such a store can only be read. Defaults to `false`.
+  ///     older, removed, or of another named database. If the list of the named databases is damaged, the store has the entries
+  ///     before the latest transaction. Only for salvaging: such a store can only be read. Defaults to `false`.
   public init(busyTimeout: Duration? = nil, examinesPages: Bool = false, findsPossiblyOlder: Bool = false) {
     self.busyTimeout = busyTimeout
     self.examinesPages = examinesPages || findsPossiblyOlder

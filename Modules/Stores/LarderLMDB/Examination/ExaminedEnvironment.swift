@@ -94,7 +94,7 @@ final class ExaminedEnvironment: Sendable {
   private func attempt<Result>(
     for operation: StoreOperation, isProtected: Bool, _ body: (DataFileSnapshot) throws -> Result
   ) throws -> Swift.Result<Result, any Error>? {
-    let snapshot = try reader.latestSnapshot()
+    let snapshot = try reader.latestSnapshot(usesPrevious: findsPossiblyOlder)
     if let environment, isProtected, snapshot.damagedMetaPages.isEmpty {
       return try environment.handle.read(for: operation) { transaction in
         // A transaction protects the pages of its own state only.
@@ -150,7 +150,8 @@ extension DataFileSnapshot {
         throw StoreError(
           .corrupted, during: operation, store: store,
           message:
-            "page \(damage.page) of the data file \(damage.problem), so that the store cannot be found; restore a backup"
+            "page \(damage.page) of the data file \(damage.problem), so that the store cannot be found; copy the state before the latest transaction with larder salvage "
+            + "--possibly-older, or restore a backup"
         )
       }
       return true

@@ -144,6 +144,33 @@ import Testing
     #expect(all.output.contains("\"isPossiblyOlder\":true}\n"))
   }
 
+  @Test func theStateBeforeTheLatestTransactionIsCopiedOnRequest() async throws {
+    #expect(try await Tool.larder("import", store, input: lines("k", 0..<300)).status == 0)
+    #expect(try await Tool.larder("set", store, "latest", "1") == .done())
+    let url = URL(filePath: "\(path)/data.mdb")
+    var content = try Data(contentsOf: url)
+    // The root of the list of databases and the number of the transaction in each meta page, in LMDB 1.0 8 bytes later.
+    let shift = content[16] == 0xDE ? 0 : 8
+    func integer(_ place: Int) -> Int {
+      content.dropFirst(place + shift).withUnsafeBytes { $0.loadUnaligned(as: Int.self) }
+    }
+    let newest = try #require([0, 4096].max { integer($0 + 144) < integer($1 + 144) })
+    let root = integer(newest + 128) * 4096
+    content.replaceSubrange(root..<root + 4096, with: Data(count: 4096))
+    try content.write(to: url)
+    let rescued = "json:\(folder.file("rescued.json"))"
+    #expect(
+      try await Tool.larder("salvage", store, rescued).failed(65, "salvage --possibly-older, or restore a backup"))
+    let salvaged = try await Tool.larder("salvage", store, rescued, "--possibly-older")
+    #expect(salvaged.status == 2)
+    #expect(
+      salvaged.errors == "copied 0 entries, 300 entries possibly older, 1 key or range could not be read\n",
+      "\(salvaged.errors)")
+    #expect(try await Tool.larder("count", rescued) == .done("300\n"))
+    // Nothing is added to entries of a store that exists.
+    #expect(try await Tool.larder("salvage", store, rescued, "--possibly-older").failed(64, "already has entries"))
+  }
+
   // MARK: Migration
 
   @Test func anEnvironmentIsMigratedAsAWhole() async throws {

@@ -44,8 +44,10 @@ final class DataFileReader: Sendable {
 
   /// Returns the state after the latest transaction.
   ///
-  /// - Throws: ``StoreError``.
-  func latestSnapshot() throws -> DataFileSnapshot {
+  /// - Parameter usesPrevious: Whether the state before is returned if the list of databases is damaged. No transaction
+  ///   overwrites it, and each one writes a new list. Defaults to `false`.
+  /// - Throws: ``StoreError``; `FileError`.
+  func latestSnapshot(usesPrevious: Bool = false) throws -> DataFileSnapshot {
     let beginning = try beginning()
     let pair = MetaPage.pair(in: beginning)
     guard let newest = pair.valid.first else {
@@ -59,7 +61,9 @@ final class DataFileReader: Sendable {
         .unsupported, during: .open, store: store,
         message: "the pages of the data file are encrypted, which LarderLMDB does not support")
     }
-    return DataFileSnapshot(meta: newest, damagedMetaPages: pair.damaged, file: file, fileSize: try size())
+    let latest = DataFileSnapshot(meta: newest, damagedMetaPages: pair.damaged, file: file, fileSize: try size())
+    guard usesPrevious, pair.valid.count == 2, try latest.lacksDatabases() else { return latest }
+    return DataFileSnapshot(meta: pair.valid[1], damagedMetaPages: [], file: file, fileSize: latest.fileSize)
   }
 
   /// Returns whether the pages of a snapshot may be those of a later state by now.
@@ -105,6 +109,16 @@ struct DataFileSnapshot {
 
   /// The number of whole pages in the file.
   var pageCount: UInt64 { UInt64(max(0, fileSize)) / UInt64(meta.pageSize) }
+
+  /// Returns whether the list of databases is damaged.
+  fileprivate func lacksDatabases() throws -> Bool {
+    var isDamaged = false
+    try TreeScan.run(from: meta.main.root, in: self, readsValues: false) { item in
+      if case .damage(_, _?) = item { isDamaged = true }
+      return true
+    }
+    return isDamaged
+  }
 
   /// Reads a page of a tree.
   ///

@@ -155,7 +155,7 @@ struct PageDamage: Error, Hashable {
   let page: UInt64
   /// The rest of a sentence that begins with the page.
   let problem: String
-  /// What was found in place of the page, or `nil`.
+  /// A remark on the entries that were found in place of the page, or `nil`.
   var remark: String?
 
   init(page: UInt64, problem: String) {

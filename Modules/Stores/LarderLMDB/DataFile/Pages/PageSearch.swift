@@ -193,8 +193,8 @@ struct PageSearch: Sendable {
       switch try snapshot.unreachedPage(number) {
       case .other: break
       case .value(let count):
-        // The pages that follow have the bytes of the value, which can look like a leaf.
-        number += min(max(1, count), snapshot.pageCount) - 1
+        // The pages that follow have the bytes of the value, which can look like a leaf, unless the count is damaged.
+        if count > 0, count <= snapshot.pageCount - number { number += count - 1 }
       case .leaf(let page):
         guard !isOfEnvironment(page, in: snapshot) else { continue }
         let keys = keys(of: page)
