@@ -184,6 +184,22 @@ import Testing
     return (bytes, pages, destroyed)
   }
 
+  /// Checks that entries that may be older replace no others.
+  private func checkPossiblyOlder(besides found: [StoreKey: [UInt8]], _ comment: Comment) async throws {
+    let examination: Examination
+    do {
+      examination = try await Examination(path, findsPossiblyOlder: true)
+    } catch let error as StoreError where [.corrupted, .notFound, .unsupported].contains(error.code) {
+      #expect(found.isEmpty, comment)
+      return
+    }
+    let entries = try await examination.salvage().entries
+    #expect(zip(entries, entries.dropFirst()).allSatisfy { $0.key < $1.key }, comment)
+    let all = Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
+    #expect(found.allSatisfy { all[$0.key] == $0.value }, comment)
+    try await examination.store.close()
+  }
+
   @Test(arguments: formats) func damagedPagesCostTheirEntriesOnly(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     var random = SeededGenerator(test: #function)
@@ -197,6 +213,7 @@ import Testing
       } catch let error as StoreError where [.corrupted, .notFound, .unsupported].contains(error.code) {
         // The list of the databases is on one page.
         #expect(intact.isEmpty, "\(number): \(error)")
+        if number.isMultiple(of: 4) { try await checkPossiblyOlder(besides: [:], "\(number)") }
         continue
       }
       let report = try #require(try await examination.store.maintenance?.verify())
@@ -216,6 +233,7 @@ import Testing
         let missing = readable.keys.filter { found[$0] != ExaminedImage.entries[$0] }
         #expect(missing.isEmpty, "\(number): \(missing.count) entries of intact leaves are missing, \(report.findings)")
       }
+      if number.isMultiple(of: 4) { try await checkPossiblyOlder(besides: found, "\(number)") }
       // All other keys are known to be lost.
       let unknown = Set(ExaminedImage.entries.keys).subtracting(found.keys).filter { key in
         !lost.contains { $0.contains(key) }
