@@ -13,6 +13,10 @@ struct ExaminedImage: Sendable {
   let paths: [StoreKey: Set<UInt64>]
   /// The pages that have no header, because they continue a value.
   let bodies: Set<UInt64>
+  /// The branch pages of the store `default`.
+  let branches: Set<UInt64>
+  /// The root pages of the stores.
+  let roots: [String: UInt64]
   /// The pages of the free list.
   let freeListPages: Set<UInt64>
 
@@ -70,8 +74,20 @@ struct ExaminedImage: Sendable {
     }
   }
 
-  /// Creates a file of a format, and finds its pages.
+  /// The images of all formats, each made once.
+  private static let images: [UInt32: Task<ExaminedImage, any Error>] = Dictionary(
+    uniqueKeysWithValues: DataFileFormat.all.filter { obstacle($0) == nil }.map { format in
+      (format.version, Task { try await create(format) })
+    })
+
+  /// Returns a file of a format, and its pages.
   static func make(_ format: DataFileFormat) async throws -> ExaminedImage {
+    guard let image = images[format.version] else { throw ForeignTool.Failed(description: "there is no other library") }
+    return try await image.value
+  }
+
+  /// Creates a file of a format, and finds its pages.
+  private static func create(_ format: DataFileFormat) async throws -> ExaminedImage {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     try await create(format, at: path)
@@ -87,13 +103,16 @@ struct ExaminedImage: Sendable {
         if case .child(let child) = node.content { try walk(child, path, visit) } else { try visit(page, node, path) }
       }
     }
-    var (freeListPages, bodies): (Set<UInt64>, Set<UInt64>) = ([], [])
+    var (freeListPages, bodies, branches): (Set<UInt64>, Set<UInt64>, Set<UInt64>) = ([], [], [])
+    var roots: [String: UInt64] = [:]
     if let root = snapshot.meta.freePages.root { try walk(root, []) { _, _, path in freeListPages.formUnion(path) } }
     try walk(snapshot.meta.main.root ?? 0, []) { page, node, above in
-      guard case .database(let record) = node.content, page.bytes[node.key].starts(with: Array("default".utf8)) else {
-        return
-      }
+      guard case .database(let record) = node.content else { return }
+      let name = String(decoding: page.bytes[node.key].prefix { $0 > 0 }, as: UTF8.self)
+      roots[name] = record.root
+      guard name == "default" else { return }
       try walk(record.root ?? 0, above) { page, node, path in
+        branches.formUnion(path.subtracting(above).subtracting([page.number]))
         var path = path
         if case .overflow(let first, let size) = node.content {
           let count = (size + format.pageHeaderSize + ExaminedImage.pageSize - 1) / ExaminedImage.pageSize
@@ -104,7 +123,9 @@ struct ExaminedImage: Sendable {
       }
     }
     let bytes = try Array(Data(contentsOf: URL(filePath: path + "/data.mdb")))
-    return ExaminedImage(format: format, bytes: bytes, paths: paths, bodies: bodies, freeListPages: freeListPages)
+    return ExaminedImage(
+      format: format, bytes: bytes, paths: paths, bodies: bodies, branches: branches, roots: roots,
+      freeListPages: freeListPages)
   }
 }
 
@@ -122,8 +143,8 @@ extension ForeignTool {
 struct Examination: Sendable {
   let store: AnyDataStore<[UInt8]>
 
-  init(_ path: String, access: StoreAccess = .readOnly) async throws {
-    let untyped = try await LMDBStoreProvider(examinesPages: true).open(
+  init(_ path: String, access: StoreAccess = .readOnly, findsPossiblyOlder: Bool = false) async throws {
+    let untyped = try await LMDBStoreProvider(examinesPages: true, findsPossiblyOlder: findsPossiblyOlder).open(
       try StoreURL("lmdb:\(path)"), options: StoreOptions(createsIfMissing: false, access: access), newCodecName: "raw")
     store = try await untyped.typed(codec: .raw)
   }

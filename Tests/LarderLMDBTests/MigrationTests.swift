@@ -1,3 +1,4 @@
+import CLMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -146,6 +147,43 @@ import Testing
     _ = try await LMDBEnvironment.migrate(from: old, to: new)
     #expect(try folder.names == ["new", "old"])
     try await expectEntries(at: new)
+  }
+
+  /// As if a byte of a value had changed on its way to the disk.
+  @Test func aCopyThatWasWrittenWronglyIsRefused() async throws {
+    try await ExaminedImage.create(.linked, at: old)
+    await expectStoreError(.ioFailed) {
+      try await LMDBEnvironment.migrate(from: old, to: new) { path in
+        let url = URL(filePath: path + "/data.mdb")
+        var content = try Data(contentsOf: url)
+        let place = try #require(content.range(of: Data(repeating: 101, count: 50))).lowerBound
+        content[place] = 102
+        try content.write(to: url)
+      }
+    }
+    #expect(try folder.names == ["old"])
+  }
+
+  /// Another program has opened the old environment after the migration began.
+  @Test func aWriteDuringTheMigrationIsAConflict() async throws {
+    try await ExaminedImage.create(.linked, at: old)
+    await expectStoreError(.conflict) {
+      try await LMDBEnvironment.migrate(from: old, to: new) { [old] _ in
+        var environment: OpaquePointer?
+        try LMDBError.check(mdb_env_create(&environment))
+        let pointer = try #require(environment)
+        defer { mdb_env_close(pointer) }
+        try LMDBError.check(mdb_env_open(pointer, old, UInt32(MDB_NOTLS), 0o600))
+        var transaction: OpaquePointer?
+        try LMDBError.check(mdb_txn_begin(pointer, nil, 0, &transaction))
+        let write = try #require(transaction)
+        var database: MDB_dbi = 0
+        try LMDBError.check(mdb_dbi_open(write, nil, 0, &database))
+        try RawDatabase(transaction: write, identifier: database).setValue([2], forKey: "plain")
+        try LMDBError.check(mdb_txn_commit(write))
+      }
+    }
+    #expect(try folder.names == ["old"])
   }
 
   /// The comparison notices each kind of difference.

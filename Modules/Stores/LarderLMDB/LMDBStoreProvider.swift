@@ -6,6 +6,7 @@ public import LarderFiles
 public struct LMDBStoreProvider: StoreProvider {
   private let busyTimeout: Duration?
   private let examinesPages: Bool
+  private let findsPossiblyOlder: Bool
 
   /// Creates the provider.
   ///
@@ -16,9 +17,13 @@ public struct LMDBStoreProvider: StoreProvider {
   ///     read. It may be damaged, or have been written by LMDB 0.9 or 1.0, whichever the program runs with. A read that
   ///     finds damage throws `corrupted` with an `UnreadableKeysError`, and all other entries can be read. `verify` has one
   ///     finding for each damaged page. Defaults to `false`.
-  public init(busyTimeout: Duration? = nil, examinesPages: Bool = false) {
+  ///   - findsPossiblyOlder: Whether a store that is read page by page also has entries, in place of lost ones, that may be
+  ///     older, removed, or of another named database. If the list of the named databases is damaged, the store has the entries
+  ///     before the latest transaction. Only for salvaging: such a store can only be read. Defaults to `false`.
+  public init(busyTimeout: Duration? = nil, examinesPages: Bool = false, findsPossiblyOlder: Bool = false) {
     self.busyTimeout = busyTimeout
-    self.examinesPages = examinesPages
+    self.examinesPages = examinesPages || findsPossiblyOlder
+    self.findsPossiblyOlder = findsPossiblyOlder
   }
 
   /// The scheme `lmdb`.
@@ -46,7 +51,7 @@ public struct LMDBStoreProvider: StoreProvider {
     guard !examinesPages else {
       let configuration = EnvironmentConfiguration(
         path: location.path, access: options.access, createsIfMissing: false, busyTimeout: busyTimeout)
-      let environment = try await ExaminedEnvironment(configuration)
+      let environment = try await ExaminedEnvironment(configuration, findsPossiblyOlder: findsPossiblyOlder)
       do {
         return OpenedDatabase.examined(
           try await ExaminedDatabase(in: environment, name: location.name, newCodecName: newCodecName))

@@ -45,6 +45,6 @@ public struct LMDBEnvironment {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStoreProvider {
   /// A placeholder: needs the trait `LMDB`.
-  public init(busyTimeout: Duration? = nil, examinesPages: Bool = false) {}
+  public init(busyTimeout: Duration? = nil, examinesPages: Bool = false, findsPossiblyOlder: Bool = false) {}
 }
 #endif

@@ -82,6 +82,19 @@ import Testing
     #expect(report(StoreError(.unsupported, during: .compact, message: "no")).status == 64)
   }
 
+  @Test func theWayOutIsNamedOnce() {
+    func line(_ message: String) -> String? {
+      report(StoreError(.versionMismatch, during: .open, message: message)).line
+    }
+    #expect(
+      line("the file has version 9; only versions up to 3 are supported")?.hasSuffix(
+        "are supported. Use the version or program that wrote it; the file was left unchanged.") == true)
+    #expect(
+      line("create a new file from it with larder migrate, or open it with a program that runs with LMDB 0.9")?
+        .hasSuffix(
+          "runs with LMDB 0.9. The file was left unchanged.") == true)
+  }
+
   @Test func smallExitCodesAreTheToolsOwn() {
     let statuses = ExitStatus.allCases.map(\.rawValue)
     #expect(statuses.prefix(6) == [0, 1, 2, 3, 4, 5])

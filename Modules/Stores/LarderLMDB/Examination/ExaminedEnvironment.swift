@@ -2,6 +2,7 @@
 import CLMDB
 import Larder
 import LarderFiles
+import Synchronization
 
 /// An environment that is read page by page, so that damage neither ends the process nor hides other entries.
 ///
@@ -17,14 +18,20 @@ final class ExaminedEnvironment: Sendable {
   let information: StoreInformation
   private let reader: DataFileReader
   private let environment: LMDBEnvironment?
+  private let findsPossiblyOlder: Bool
+  private let search = Mutex<PageSearch?>(nil)
   private let reads = RunningOperations()
   private let queue = DispatchQueueExecutor(label: "Larder.ExaminedEnvironment")
 
   /// Opens an environment, which is not changed.
   ///
+  /// - Parameters:
+  ///   - configuration: The environment.
+  ///   - findsPossiblyOlder: Whether entries are found that may be older or of another database.
   /// - Throws: ``StoreError``: the errors of opening an ``LMDBEnvironment``, but `versionMismatch` only for an unknown version,
   ///   and `corrupted` only if both meta pages are damaged.
-  init(_ configuration: EnvironmentConfiguration) async throws {
+  init(_ configuration: EnvironmentConfiguration, findsPossiblyOlder: Bool) async throws {
+    self.findsPossiblyOlder = findsPossiblyOlder
     var (opened, failure): (LMDBEnvironment?, StoreError?)
     do {
       opened = try await LMDBEnvironment(configuration)
@@ -87,7 +94,7 @@ final class ExaminedEnvironment: Sendable {
   private func attempt<Result>(
     for operation: StoreOperation, isProtected: Bool, _ body: (DataFileSnapshot) throws -> Result
   ) throws -> Swift.Result<Result, any Error>? {
-    let snapshot = try reader.latestSnapshot()
+    let snapshot = try reader.latestSnapshot(usesPrevious: findsPossiblyOlder)
     if let environment, isProtected, snapshot.damagedMetaPages.isEmpty {
       return try environment.handle.read(for: operation) { transaction in
         // A transaction protects the pages of its own state only.
@@ -97,6 +104,19 @@ final class ExaminedEnvironment: Sendable {
     }
     let result = Swift.Result { try body(snapshot) }
     return try reader.isOutdated(snapshot) ? nil : result
+  }
+
+  /// Returns the leaves of a named database that damage has made unreachable.
+  ///
+  /// The first call for a state reads all pages of the file.
+  ///
+  /// - Throws: `FileError`.
+  func unreachedLeaves(ofDatabase name: StoreKey, in snapshot: DataFileSnapshot) throws -> UnreachedLeaves {
+    let known = search.withLock { $0 }
+    if let known, known.meta == snapshot.meta { return known.leaves(ofDatabase: name) }
+    let found = try PageSearch(in: snapshot, findsPossiblyOlder: findsPossiblyOlder)
+    search.withLock { $0 = found }
+    return found.leaves(ofDatabase: name)
   }
 
   /// Waits for running reads, and closes the files.
@@ -130,7 +150,8 @@ extension DataFileSnapshot {
         throw StoreError(
           .corrupted, during: operation, store: store,
           message:
-            "page \(damage.page) of the data file \(damage.problem), so that the store cannot be found; restore a backup"
+            "page \(damage.page) of the data file \(damage.problem), so that the store cannot be found; copy the state before the latest transaction with larder salvage "
+            + "--possibly-older, or restore a backup"
         )
       }
       return true
@@ -157,7 +178,9 @@ struct DamagedPageError: UnreadableKeysError, CustomStringConvertible {
     self.keys = keys
   }
 
-  var description: String { "page \(damage.page) of the data file \(damage.problem)" }
+  var description: String {
+    "page \(damage.page) of the data file \(damage.problem)\(damage.remark.map { "; \($0)" } ?? "")"
+  }
 
   /// Returns the error of an operation.
   func storeError(during operation: StoreOperation, store: String) -> StoreError {

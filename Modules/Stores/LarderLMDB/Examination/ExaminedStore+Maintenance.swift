@@ -5,7 +5,10 @@ extension ExaminedStore: MaintainableStore {
   func storeStatistics() async throws -> StoreStatistics {
     try await environment.read(for: .statistics) { [self] snapshot in
       var count = 0
-      try TreeScan.run(from: try root(in: snapshot, during: .statistics), in: snapshot, readsValues: false) { item in
+      try TreeScan.run(
+        from: try root(in: snapshot, during: .statistics), in: snapshot, readsValues: false,
+        unreached: unreached(in: snapshot)
+      ) { item in
         if case .entry = item { count += 1 }
         return true
       }
@@ -51,7 +54,7 @@ extension ExaminedStore: MaintainableStore {
   private func verifiedSlice(of range: KeyRange, in snapshot: DataFileSnapshot) throws -> Slice {
     var slice = Slice(pages: PageFindings(store: information.name))
     let root = try root(in: snapshot, during: .verify)
-    try TreeScan.run(from: root, in: snapshot, range: range) { item in
+    try TreeScan.run(from: root, in: snapshot, range: range, unreached: unreached(in: snapshot)) { item in
       switch item {
       case .damage(let damage, let lost): slice.pages.add(damage, losing: lost)
       case .entry(let key, let content):
@@ -97,7 +100,8 @@ struct PageFindings: Sendable {
     let loss =
       lost == nil
       ? "" : key == nil ? ", so that the entries that it held cannot be read" : ", so that an entry cannot be read"
-    add(damage.page, key: key, "the page \(damage.problem)\(loss)")
+    let remark = damage.remark.map { "; \($0)" } ?? ""
+    add(damage.page, key: key, "the page \(damage.problem)\(loss)\(remark)")
   }
 
   private mutating func add(_ page: UInt64, key: StoreKey? = nil, _ message: String) {

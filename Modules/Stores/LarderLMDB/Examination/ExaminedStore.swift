@@ -32,6 +32,11 @@ final class ExaminedStore<Value: Sendable>: DataStore {
     return record.root
   }
 
+  /// Returns a closure that finds the leaves of the store that damage has made unreachable.
+  func unreached(in snapshot: DataFileSnapshot) -> TreeScan.Unreached {
+    { [self] in try environment.unreachedLeaves(ofDatabase: databaseName, in: snapshot) }
+  }
+
   /// Visits the entries of a range in order, and throws at the first keys that cannot be read.
   ///
   /// - Parameter visit: A closure that receives a key and a value, which is empty if `readsValues` is false, and returns
@@ -41,7 +46,9 @@ final class ExaminedStore<Value: Sendable>: DataStore {
     during operation: StoreOperation, _ visit: (StoreKey, [UInt8]) throws -> Bool
   ) throws {
     let root = try root(in: snapshot, during: operation)
-    try TreeScan.run(from: root, in: snapshot, range: range, order: order, readsValues: readsValues) { item in
+    try TreeScan.run(
+      from: root, in: snapshot, range: range, order: order, readsValues: readsValues, unreached: unreached(in: snapshot)
+    ) { item in
       switch item {
       case .entry(let key, .value(let value)): return try visit(key, value)
       case .entry(let key, .unread): return try visit(key, [])

@@ -39,10 +39,19 @@ extension LMDBEnvironment {
   ///   unless the outcome is `unknown`.
   @discardableResult
   public static func migrate(from path: String, to newPath: String) async throws -> LMDBMigration {
+    try await migrate(from: path, to: newPath) { _ in }
+  }
+
+  /// Migrates an environment.
+  ///
+  /// - Parameter didWrite: A closure that receives the path of the copy before it is compared, for tests.
+  static func migrate(
+    from path: String, to newPath: String, didWrite: @escaping @Sendable (String) throws -> Void
+  ) async throws -> LMDBMigration {
     let old = EnvironmentConfiguration(path: path, access: .readOnly, createsIfMissing: false)
     let files = try await EnvironmentTable.unusedFiles(of: old, during: .migrate)
     return try await DispatchQueueExecutor(label: "Larder.LMDBEnvironment.migration").run {
-      try Migration(old: files, name: old.name).run(to: newPath)
+      try Migration(old: files, name: old.name, didWrite: didWrite).run(to: newPath)
     }
   }
 }
@@ -51,6 +60,7 @@ extension LMDBEnvironment {
 private struct Migration {
   let old: EnvironmentFiles
   let name: String
+  let didWrite: @Sendable (String) throws -> Void
 
   func run(to newPath: String) throws -> LMDBMigration {
     let reader = try DataFileReader(old.dataFile, store: name)
@@ -65,6 +75,7 @@ private struct Migration {
       try copy.write(asFolder: old.layout == .folder) { path in
         let source = DatabaseListing(snapshot, store: name)
         (databaseCount, entryCount) = try write(source, to: path)
+        try didWrite(path)
         let written = try DataFileReader(EnvironmentFiles.paths(path, old.layout).data, store: name)
         try source.compare(with: DatabaseListing(written.latestSnapshot(), store: name))
         try written.close()

@@ -121,7 +121,7 @@ struct StoreTarget: Sendable {
   var layout: SQLiteTableLayout?
   /// The codec of a store that records none; defaults to no choice.
   var codec = CodecChoice()
-  /// Whether a compressed store also has the entries that unknown changes may have replaced; defaults to `false`.
+  /// Whether a damaged store also has entries that may have been replaced by newer ones, or removed; defaults to `false`.
   var findsPossiblyOlder = false
   /// Whether an existing LMDB store is read page by page, so that no damage ends the process; defaults to `false`.
   var examinesPages = false

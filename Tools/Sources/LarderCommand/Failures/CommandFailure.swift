@@ -34,6 +34,10 @@ struct CommandFailure: Error, Equatable {
       (status, advice) = (.badData, "The file was left unchanged.")
     }
     if error.underlying is PostgresError { advice = CommandFailure.serverAdvice(for: error.code) ?? advice }
+    // The message of an LMDB file of another version already says how to read it.
+    if error.code == .versionMismatch, error.message.contains("larder migrate") {
+      advice = "The file was left unchanged."
+    }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
     // Not redacted: the reader of the message typed the key, or may read the store.

@@ -31,16 +31,17 @@ enum Stores {
   /// - Throws: ``CommandFailure`` if the scheme is unknown, or an option is not for stores of this scheme.
   static func provider(for url: StoreURL, _ target: StoreTarget) throws -> any StoreProvider {
     let compressed = CompressedFileStoreProvider(findsPossiblyOlder: target.findsPossiblyOlder)
-    let lmdb = LMDBStoreProvider(busyTimeout: target.timeout, examinesPages: target.examinesPages)
+    let lmdb = LMDBStoreProvider(
+      busyTimeout: target.timeout, examinesPages: target.examinesPages, findsPossiblyOlder: target.findsPossiblyOlder)
     let sqlite = SQLiteStoreProvider(layout: target.layout ?? .ordinary, busyTimeout: target.timeout)
     guard target.layout == nil || url.scheme == sqlite.scheme else {
       throw CommandFailure(
         .usage, "\(url) has no table", advice: "Omit --layout, which is for \(sqlite.scheme): stores.")
     }
-    guard !target.findsPossiblyOlder || url.scheme == compressed.scheme else {
+    guard !target.findsPossiblyOlder || [compressed.scheme, lmdb.scheme].contains(url.scheme) else {
       throw CommandFailure(
         .usage, "\(url) has no entries that may be older",
-        advice: "Omit --possibly-older, which is for \(compressed.scheme): stores.")
+        advice: "Omit --possibly-older, which is for \(compressed.scheme): and \(lmdb.scheme): stores.")
     }
     switch url.scheme {
     case compressed.scheme: return compressed

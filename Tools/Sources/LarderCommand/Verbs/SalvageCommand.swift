@@ -15,7 +15,9 @@ struct SalvageCommand: AsyncParsableCommand {
       --key-ring, encrypted values are copied as they are stored.
 
       If a block of a compressed: store is damaged and its changes are unknown, it may have replaced or removed any entry \
-      before it. Such entries are copied only with --possibly-older, and have a line {"key":...,"isPossiblyOlder":true}.
+      before it. Such entries are copied only with --possibly-older, and have a line {"key":...,"isPossiblyOlder":true}. \
+      The same is true for entries of an lmdb: store below a damaged page, if the file does not tell whether they are the \
+      latest ones, and of this store.
 
         larder salvage json:users.json json:rescued.json
         larder salvage compressed:users.gz compressed:rescued.gz
@@ -49,12 +51,9 @@ struct SalvageCommand: AsyncParsableCommand {
     // Before anything is copied, because the option is not for all stores.
     _ = try Stores.provider(for: StoreURL(source), sourceTarget)
     sourceTarget.findsPossiblyOlder = false
-    let isLocked = try await move(from: sourceTarget, to: newTarget) { source, target, output in
-      guard try await target.storedCount(in: .all) == 0 else {
-        throw CommandFailure(
-          .usage, "\(self.target) already has entries",
-          advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
-      }
+    var (isLocked, openingError): (Bool, StoreError?) = (false, nil)
+    func copy(_ source: MovableStore, _ target: MovableStore, _ output: ByteOutput) async throws {
+      try await checkEmpty(target)
       try await salvage.run(from: source, to: target) { keys, error in
         try output.writeLine { EntryLine.append(keys, message: error.fullMessage, to: &$0) }
       }
@@ -69,9 +68,22 @@ struct SalvageCommand: AsyncParsableCommand {
         }
       }
     }
-    if possiblyOlder, !salvage.possiblyOlder.isEmpty {
+    do {
+      isLocked = try await move(from: sourceTarget, to: newTarget, copy)
+    } catch let error as StoreError where possiblyOlder && error.code == .corrupted && error.operation == .open {
+      // The store may be found in an older state.
+      openingError = error
+    }
+    // Each loss of an LMDB store can have such entries in its place.
+    if possiblyOlder, salvage.unreadable > 0 || openingError != nil {
       sourceTarget.findsPossiblyOlder = true
-      _ = try await move(from: sourceTarget, to: newTarget) { source, target, output in
+      isLocked = try await move(from: sourceTarget, to: newTarget) { source, target, output in
+        if let openingError {
+          try await checkEmpty(target)
+          try salvage.count(.all, openingError) { keys, error in
+            try output.writeLine { EntryLine.append(keys, message: error.fullMessage, to: &$0) }
+          }
+        }
         try await salvage.runForPossiblyOlder(from: source, to: target) { key in
           try output.writeLine { EntryLine.append(key: key, [("isPossiblyOlder", "true")], to: &$0) }
         }
@@ -79,6 +91,14 @@ struct SalvageCommand: AsyncParsableCommand {
     }
     Diagnostics.writeLine(salvage.summary + MovableStore.remark(isLocked: isLocked))
     if salvage.unreadable > 0 { throw ExitStatus.damaged }
+  }
+
+  private func checkEmpty(_ store: MovableStore) async throws {
+    guard try await store.storedCount(in: .all) == 0 else {
+      throw CommandFailure(
+        .usage, "\(target) already has entries",
+        advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
+    }
   }
 
   /// Opens both stores in the same form, and calls a closure.
@@ -239,7 +259,7 @@ struct StoreSalvage {
   }
 
   /// Counts and reports keys that cannot be read.
-  private mutating func count(
+  mutating func count(
     _ lost: KeyRange, _ error: StoreError, report: (KeyRange, StoreError) throws -> Void
   ) throws {
     guard let damage = error.underlying as? DamagedBlockError, damage.hasUnknownChanges else {

@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func onlyCompressedStoresHavePossiblyOlderEntries() async throws {
+  @Test func aStoreThatHasNoPossiblyOlderEntriesRefusesTheOption() async throws {
     let store = try await makeStore(.json, 3)
     let refused = try await Tool.larder("salvage", store, target, "--possibly-older")
     #expect(refused.failed(64, "Omit --possibly-older"), "\(refused)")

@@ -44,8 +44,10 @@ final class DataFileReader: Sendable {
 
   /// Returns the state after the latest transaction.
   ///
-  /// - Throws: ``StoreError``.
-  func latestSnapshot() throws -> DataFileSnapshot {
+  /// - Parameter usesPrevious: Whether the state before is returned if the list of databases is damaged. No transaction
+  ///   overwrites it, and each one writes a new list. Defaults to `false`.
+  /// - Throws: ``StoreError``; `FileError`.
+  func latestSnapshot(usesPrevious: Bool = false) throws -> DataFileSnapshot {
     let beginning = try beginning()
     let pair = MetaPage.pair(in: beginning)
     guard let newest = pair.valid.first else {
@@ -59,7 +61,9 @@ final class DataFileReader: Sendable {
         .unsupported, during: .open, store: store,
         message: "the pages of the data file are encrypted, which LarderLMDB does not support")
     }
-    return DataFileSnapshot(meta: newest, damagedMetaPages: pair.damaged, file: file, fileSize: try size())
+    let latest = DataFileSnapshot(meta: newest, damagedMetaPages: pair.damaged, file: file, fileSize: try size())
+    guard usesPrevious, pair.valid.count == 2, try latest.lacksDatabases() else { return latest }
+    return DataFileSnapshot(meta: pair.valid[1], damagedMetaPages: [], file: file, fileSize: latest.fileSize)
   }
 
   /// Returns whether the pages of a snapshot may be those of a later state by now.
@@ -106,6 +110,16 @@ struct DataFileSnapshot {
   /// The number of whole pages in the file.
   var pageCount: UInt64 { UInt64(max(0, fileSize)) / UInt64(meta.pageSize) }
 
+  /// Returns whether the list of databases is damaged.
+  fileprivate func lacksDatabases() throws -> Bool {
+    var isDamaged = false
+    try TreeScan.run(from: meta.main.root, in: self, readsValues: false) { item in
+      if case .damage(_, _?) = item { isDamaged = true }
+      return true
+    }
+    return isDamaged
+  }
+
   /// Reads a page of a tree.
   ///
   /// - Throws: ``PageDamage``; `FileError` if the file cannot be read, except for an unreadable sector.
@@ -118,15 +132,62 @@ struct DataFileSnapshot {
   /// - Throws: ``PageDamage``; `FileError`.
   func value(onPage number: UInt64, size: Int) throws -> [UInt8] {
     let header = meta.format.pageHeaderSize
-    // Not the number of pages in the page or in the node, which says the same.
-    let count = (header + size - 1) / meta.pageSize + 1
-    let bytes = try bytes(of: number, count: UInt64(count))
-    let page = PageBytes(bytes.prefix(header))
-    guard page.integer(at: 0) == number, let flags: UInt16 = page.integer(at: 10 + meta.format.shift),
-      flags & DataPage.Kind.overflow.rawValue != 0,
-      let ownCount: UInt32 = page.integer(at: 12 + meta.format.shift), ownCount >= count
-    else { throw PageDamage(page: number, problem: "does not hold the large value that it should") }
+    let count = pageCount(ofValue: size)
+    let bytes = try bytes(of: number, count: count)
+    guard let ownCount = valuePageCount(bytes.prefix(header), number), ownCount >= count else {
+      throw PageDamage.noValue(number)
+    }
     return Array(bytes[header..<header + size])
+  }
+
+  /// Returns the pages of a value on pages of its own, without reading it.
+  ///
+  /// - Throws: ``PageDamage``; `FileError`.
+  func pages(ofValueOnPage number: UInt64, size: Int) throws -> Range<UInt64> {
+    let count = pageCount(ofValue: size)
+    guard let ownCount = valuePageCount(try bytes(of: number, count: 1)[...], number), ownCount >= count,
+      number + count <= pageCount
+    else { throw PageDamage.noValue(number) }
+    return number..<number + count
+  }
+
+  /// Returns the number of pages of a value.
+  ///
+  /// It is not that in the page or in the node, which say the same.
+  private func pageCount(ofValue size: Int) -> UInt64 {
+    UInt64((meta.format.pageHeaderSize + size - 1) / meta.pageSize + 1)
+  }
+
+  /// Returns the number of pages according to the first page of a value, or `nil` if it is another page.
+  private func valuePageCount(_ bytes: ArraySlice<UInt8>, _ number: UInt64) -> UInt64? {
+    let page = PageBytes(bytes)
+    guard page.integer(at: 0) == number, let flags: UInt16 = page.integer(at: 10 + meta.format.shift),
+      flags & DataPage.Kind.overflow.rawValue != 0, let count: UInt32 = page.integer(at: 12 + meta.format.shift)
+    else { return nil }
+    return UInt64(count)
+  }
+
+  /// A page that nothing refers to.
+  enum UnreachedPage {
+    case leaf(DataPage)
+    /// The first page of a value, and the number of its pages.
+    case value(pageCount: UInt64)
+    /// A branch page, or one that cannot be read.
+    case other
+  }
+
+  /// Reads a page that nothing refers to.
+  ///
+  /// - Throws: `FileError`.
+  func unreachedPage(_ number: UInt64) throws -> UnreachedPage {
+    do {
+      let bytes = try bytes(of: number, count: 1)
+      if let count = valuePageCount(bytes[...], number) { return .value(pageCount: count) }
+      let page = try DataPage(number, bytes, meta.format)
+      return page.kind == .leaf ? .leaf(page) : .other
+    } catch is PageDamage {
+      return .other
+    }
   }
 
   private func bytes(of number: UInt64, count: UInt64) throws -> [UInt8] {
@@ -143,6 +204,13 @@ struct DataFileSnapshot {
     }
     guard bytes.count == Int(end - start) else { throw PageDamage(page: number, problem: "is not in the file") }
     return bytes
+  }
+}
+
+extension PageDamage {
+  /// The damage of a page that does not begin a large value.
+  fileprivate static func noValue(_ page: UInt64) -> PageDamage {
+    PageDamage(page: page, problem: "does not hold the large value that it should")
   }
 }
 #endif

@@ -41,6 +41,8 @@ struct DataPage {
   let kind: Kind
   /// The number of nodes, at least 1.
   let nodeCount: Int
+  /// The number of the transaction that wrote the page, or `nil` in version 0.9, which does not record it.
+  let transaction: UInt64?
 
   private let format: DataFileFormat
   /// The place of the first byte after the free space, where the nodes begin.
@@ -68,6 +70,7 @@ struct DataPage {
     self.format = format
     self.upper = start
     nodeCount = (end - format.pageHeaderSize) / 2
+    transaction = format == .version1 ? nil : page.integer(at: 8)
   }
 
   /// Returns a node, or `nil` if it is damaged.
@@ -114,6 +117,37 @@ struct DataPage {
     return StoreKey(bytes: key)
     #endif
   }
+
+  /// Returns the keys of nodes of the page, with `nil` for damaged nodes, keys outside of bounds, and both of two keys that are
+  /// not in order, because either of them can be the damaged one.
+  func keys(of nodes: [Node?], within bounds: KeyRange, areIntegers: Bool) -> [StoreKey?] {
+    let sizes = areIntegers ? 8...8 : 1...StoreKey.maximumLength
+    var keys = nodes.indices.map { index -> StoreKey? in
+      // The first key of a branch page is never used.
+      guard kind == .leaf || index > 0 else { return bounds.lowerBound }
+      guard let node = nodes[index], sizes.contains(node.key.count) else { return nil }
+      let key = key(of: node, isInteger: areIntegers)
+      return bounds.contains(key) ? key : nil
+    }
+    var isOrdered = false
+    while !isOrdered {
+      isOrdered = true
+      var previous: Int?
+      for index in keys.indices {
+        guard let key = keys[index] else { continue }
+        if let before = previous, let other = keys[before], other >= key {
+          keys[index] = nil
+          // The first key of a branch page is certain.
+          if kind == .leaf || before > 0 { keys[before] = nil }
+          isOrdered = false
+          previous = nil
+        } else {
+          previous = index
+        }
+      }
+    }
+    return keys
+  }
 }
 
 /// Damage of one page.
@@ -121,5 +155,12 @@ struct PageDamage: Error, Hashable {
   let page: UInt64
   /// The rest of a sentence that begins with the page.
   let problem: String
+  /// A remark on the entries that were found in place of the page, or `nil`.
+  var remark: String?
+
+  init(page: UInt64, problem: String) {
+    self.page = page
+    self.problem = problem
+  }
 }
 #endif

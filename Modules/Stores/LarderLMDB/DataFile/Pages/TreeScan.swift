@@ -9,6 +9,8 @@ import Larder
 /// A page below a branch page may only have keys between the two keys around it. An entry is delivered only if its key is
 /// there and in order. A branch page without such keys does not count as visited, because it has another place in the tree,
 /// whose entries must not get lost.
+///
+/// In place of keys that a damaged page makes unreadable, the leaves that nothing refers to any more can be visited.
 struct TreeScan {
   /// An entry or damage that a scan finds.
   enum Item {
@@ -25,6 +27,11 @@ struct TreeScan {
     case unread
   }
 
+  /// Returns the leaves of the tree that damage has made unreachable, or `nil` if they are not looked for.
+  ///
+  /// It is called for the first damage, because it reads the whole file.
+  typealias Unreached = () throws -> UnreachedLeaves?
+
   /// `CURSOR_STACK` in `mdb.c`.
   private static let maximumDepth = 32
 
@@ -33,12 +40,16 @@ struct TreeScan {
   private let order: ScanOrder
   private let hasIntegerKeys: Bool
   private let readsValues: Bool
+  private let unreached: Unreached
 
   /// The part of the range that was not visited yet.
   private var remaining: KeyRange
 
   /// The branch pages that were visited.
   private var visited: Set<UInt64> = []
+
+  /// The leaf pages with entries in their place and the pages of large values, or `nil` if they are not recorded.
+  private var others: Set<UInt64>?
 
   /// Visits the entries of a range in order.
   ///
@@ -49,29 +60,39 @@ struct TreeScan {
   ///   - order: The order. Defaults to ascending.
   ///   - hasIntegerKeys: Whether the keys are integers, as those of the database of free pages. Defaults to `false`.
   ///   - readsValues: Whether the values are read. Defaults to `true`.
+  ///   - recordsPages: Whether the pages are recorded. Defaults to `false`.
+  ///   - unreached: The leaves to use in place of damaged pages. Defaults to none.
   ///   - visit: A closure that receives what is found, and returns whether to continue.
+  /// - Returns: The pages with entries or large values of the tree, and the branch pages above them, if they are recorded.
   /// - Throws: The error that `visit` throws; `FileError` if the file cannot be read.
+  @discardableResult
   static func run(
     from root: UInt64?, in snapshot: DataFileSnapshot, range: KeyRange = .all, order: ScanOrder = .ascending,
-    hasIntegerKeys: Bool = false, readsValues: Bool = true, _ visit: (Item) throws -> Bool
-  ) throws {
-    guard let root, !range.isEmpty else { return }
-    var scan = TreeScan(
-      snapshot: snapshot, range: range, order: order, hasIntegerKeys: hasIntegerKeys, readsValues: readsValues,
-      remaining: range)
-    _ = try scan.visitPage(root, .all, depth: 1, visit)
+    hasIntegerKeys: Bool = false, readsValues: Bool = true, recordsPages: Bool = false,
+    unreached: Unreached = { nil }, _ visit: (Item) throws -> Bool
+  ) throws -> Set<UInt64> {
+    guard let root, !range.isEmpty else { return [] }
+    return try withoutActuallyEscaping(unreached) { unreached in
+      var scan = TreeScan(
+        snapshot: snapshot, range: range, order: order, hasIntegerKeys: hasIntegerKeys, readsValues: readsValues,
+        unreached: unreached, remaining: range, others: recordsPages ? [] : nil)
+      _ = try scan.visitPage(root, .all, depth: 1, visit)
+      return scan.others?.union(scan.visited) ?? []
+    }
   }
 
   private init(
     snapshot: DataFileSnapshot, range: KeyRange, order: ScanOrder, hasIntegerKeys: Bool, readsValues: Bool,
-    remaining: KeyRange
+    unreached: @escaping Unreached, remaining: KeyRange, others: Set<UInt64>?
   ) {
     self.snapshot = snapshot
     self.range = range
     self.order = order
     self.hasIntegerKeys = hasIntegerKeys
     self.readsValues = readsValues
+    self.unreached = unreached
     self.remaining = remaining
+    self.others = others
   }
 
   /// Visits a page and those below it.
@@ -95,6 +116,7 @@ struct TreeScan {
     }
     var parts = page.kind == .leaf ? entries(of: page, bounds) : children(of: page, bounds)
     if order == .descending { parts.reverse() }
+    if page.kind == .leaf, parts.contains(where: \.isEntry) { others?.insert(number) }
     for part in parts where !remaining.isEmpty {
       let continues =
         switch part {
@@ -120,17 +142,18 @@ struct TreeScan {
     do throws(any Error) {
       found = try self.content(content, of: page)
     } catch let damage as PageDamage {
-      return try report(damage, losing: .only(key), visit)
+      return try reportLoss(damage, .only(key), visit)
     }
     pass(.only(key))
     return try visit(.entry(key, found))
   }
 
-  private func content(_ content: DataPage.Content, of page: DataPage) throws -> Content {
+  private mutating func content(_ content: DataPage.Content, of page: DataPage) throws -> Content {
     switch content {
     case .database(let record): return .database(record)
     case .value(let place): return readsValues ? .value(Array(page.bytes[place])) : .unread
     case .overflow(let number, let size):
+      if others != nil { others?.formUnion(try snapshot.pages(ofValueOnPage: number, size: size)) }
       guard readsValues else { return .unread }
       return .value(try snapshot.value(onPage: number, size: size))
     case .child, .duplicates:
@@ -138,16 +161,69 @@ struct TreeScan {
     }
   }
 
-  /// Reports damage, and continues behind the keys that it makes unreadable.
+  /// Reports damage, and visits the leaves that it has made unreachable in place of the keys that it makes unreadable.
   private mutating func report(
     _ damage: PageDamage, losing lost: KeyRange?, _ visit: (Item) throws -> Bool
   ) throws -> Bool {
-    let lost = lost?.intersection(remaining)
-    if let lost, !lost.isEmpty {
-      pass(lost)
-      return try visit(.damage(damage, lost: lost))
+    guard let lost = lost?.intersection(remaining), !lost.isEmpty else { return try visit(.damage(damage, lost: nil)) }
+    guard let found = try unreached() else { return try reportLoss(damage, lost, visit) }
+    var damage = damage
+    damage.remark = found.remark
+    if found.isComplete, try !visit(.damage(damage, lost: nil)) { return false }
+    var pieces: [(keys: KeyRange, page: UInt64?)] = []
+    var start = lost.lowerBound
+    for part in found.parts {
+      let keys = part.keys.intersection(lost)
+      guard !keys.isEmpty, let end = keys.upperBound else { continue }
+      pieces += [(KeyRange(from: start, upTo: keys.lowerBound), nil), (keys, part.page)]
+      start = end
     }
-    return try visit(.damage(damage, lost: nil))
+    pieces.append((KeyRange(from: start, upTo: lost.upperBound), nil))
+    if order == .descending { pieces.reverse() }
+    for piece in pieces where !piece.keys.isEmpty {
+      if let page = piece.page {
+        guard try visitUnreached(page, piece.keys, visit) else { return false }
+      } else if !found.isComplete {
+        guard try reportLoss(damage, piece.keys, visit) else { return false }
+      }
+      pass(piece.keys)
+    }
+    return true
+  }
+
+  /// Visits the entries of an unreachable leaf.
+  private mutating func visitUnreached(
+    _ number: UInt64, _ keys: KeyRange, _ visit: (Item) throws -> Bool
+  ) throws -> Bool {
+    let page: DataPage
+    do throws(any Error) {
+      page = try snapshot.page(number)
+    } catch let damage as PageDamage {
+      return try reportLoss(damage, keys, visit)
+    }
+    var parts = entries(of: page, .all)
+    if order == .descending { parts.reverse() }
+    for part in parts where !remaining.isEmpty {
+      let continues =
+        switch part {
+        case .entry(let key, let content) where keys.contains(key): try visitEntry(key, content, of: page, visit)
+        case .damage(let problem, let lost?):
+          try reportLoss(PageDamage(page: number, problem: problem), lost.intersection(keys), visit)
+        case .entry, .damage, .child: true
+        }
+      guard continues else { return false }
+    }
+    return true
+  }
+
+  /// Reports keys that cannot be read, if any, and continues behind them.
+  private mutating func reportLoss(
+    _ damage: PageDamage, _ lost: KeyRange, _ visit: (Item) throws -> Bool
+  ) throws -> Bool {
+    let lost = lost.intersection(remaining)
+    guard !lost.isEmpty else { return true }
+    pass(lost)
+    return try visit(.damage(damage, lost: lost))
   }
 
   /// Removes some keys, and those before them in the order of the scan, from the remaining range.
@@ -169,37 +245,10 @@ struct TreeScan {
     case child(UInt64, KeyRange)
     /// Damage, and the keys that it may have made unreadable.
     case damage(problem: String, lost: KeyRange?)
-  }
 
-  /// Returns the keys of a page, with `nil` for damaged nodes, keys outside of bounds, and both of two keys that are not in
-  /// order, because either of them can be the damaged one.
-  private func keys(of nodes: [DataPage.Node?], _ page: DataPage, _ bounds: KeyRange) -> [StoreKey?] {
-    let sizes = hasIntegerKeys ? 8...8 : 1...StoreKey.maximumLength
-    var keys = nodes.indices.map { index -> StoreKey? in
-      // The first key of a branch page is never used.
-      guard page.kind == .leaf || index > 0 else { return bounds.lowerBound }
-      guard let node = nodes[index], sizes.contains(node.key.count) else { return nil }
-      let key = page.key(of: node, isInteger: hasIntegerKeys)
-      return bounds.contains(key) ? key : nil
+    var isEntry: Bool {
+      if case .entry = self { true } else { false }
     }
-    var isOrdered = false
-    while !isOrdered {
-      isOrdered = true
-      var previous: Int?
-      for index in keys.indices {
-        guard let key = keys[index] else { continue }
-        if let before = previous, let other = keys[before], other >= key {
-          keys[index] = nil
-          // The first key of a branch page is certain.
-          if page.kind == .leaf || before > 0 { keys[before] = nil }
-          isOrdered = false
-          previous = nil
-        } else {
-          previous = index
-        }
-      }
-    }
-    return keys
   }
 
   /// Returns whether a branch page has keys, but none of them within bounds.
@@ -213,7 +262,7 @@ struct TreeScan {
   /// Returns the entries of a leaf page, and the gaps between them if it is damaged.
   private func entries(of page: DataPage, _ bounds: KeyRange) -> [Part] {
     let nodes = (0..<page.nodeCount).map(page.node)
-    let keys = keys(of: nodes, page, bounds)
+    let keys = page.keys(of: nodes, within: bounds, areIntegers: hasIntegerKeys)
     var parts: [Part] = []
     parts.reserveCapacity(nodes.count)
     var (isLosing, start) = (false, bounds.lowerBound)
@@ -240,7 +289,7 @@ struct TreeScan {
   /// Without the key between two pages, both may have all keys between the keys around them.
   private func children(of page: DataPage, _ bounds: KeyRange) -> [Part] {
     let nodes = (0..<page.nodeCount).map(page.node)
-    let keys = keys(of: nodes, page, bounds)
+    let keys = page.keys(of: nodes, within: bounds, areIntegers: hasIntegerKeys)
     var parts: [Part] = []
     if keys.contains(where: { $0 == nil }) {
       parts.append(.damage(problem: "has damaged keys", lost: nil))
