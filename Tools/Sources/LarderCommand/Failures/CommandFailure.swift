@@ -1,5 +1,7 @@
 import Larder
 import LarderCrypto
+import LarderPostgres
+import LarderSQLite
 
 /// A failure of the tool: the line that it prints and its exit code.
 struct CommandFailure: Error, Equatable {
@@ -31,6 +33,14 @@ struct CommandFailure: Error, Equatable {
     // If a store cannot be opened as it is, for example because of hard links or its size, the command line is right.
     if error.code == .unsupported, error.operation == .open {
       (status, advice) = (.badData, "The file was left unchanged.")
+    }
+    // A database refuses a change by its own rules, too, not only by the permissions of a file.
+    switch error.underlying {
+    case let cause as SQLiteError where error.code == .notPermitted && cause.isRefusalOfSchema:
+      advice = "Look for a trigger, a constraint or an index of the table that refuses the change."
+    case is PostgresError where error.code == .notPermitted:
+      advice = "Check the rights of the role, and the triggers and constraints of the table."
+    default: break
     }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
@@ -96,6 +106,11 @@ struct CommandFailure: Error, Equatable {
     CommandFailure(
       .usage, "\(store) holds values that do not expire, because it was created without --ttl", advice: advice)
   }
+}
+
+extension SQLiteError {
+  /// Whether the schema refused a change: `SQLITE_ERROR`, as for an unknown function in an index, or `SQLITE_CONSTRAINT`.
+  fileprivate var isRefusalOfSchema: Bool { [1, 19].contains(code & 0xFF) }
 }
 
 extension StoreError {
