@@ -82,7 +82,7 @@ private final class SmallDisk {
     }
   }
 
-  /// Makes a part of the file free.
+  /// Frees a part of the file.
   func free(_ size: Int) throws {
     let file = try FileHandle(forWritingTo: ballast)
     try file.truncate(atOffset: UInt64(SmallDisk.ballastSize - size))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderCommand
 
-/// What a verb removes again if it wrote nothing to a new store.
+/// The removal of the files of a new store to which a verb wrote nothing.
 @Suite struct NewStoreFilesTests {
   private let folder: TemporaryFolder
 

@@ -95,7 +95,7 @@ private struct BackupFolder {
     let names = try names()
     for older in rotation.surplus(among: names, after: name, keeping: count) {
       do {
-        // Whoever has opened a backup may have left a log, a journal or a lock beside it.
+        // A program that opened the backup may have left a log, a journal or a lock beside it.
         let files = try Stores.files(at: "\(path)/\(older)", scheme: scheme)
         for path in [files.dictionariesPath] + files.companions.map({ files.path + $0.suffix }) + [files.path] {
           try remove(path)

@@ -76,7 +76,7 @@ import Testing
     #expect(try backups() == (names + ["mine"]).sorted())
   }
 
-  /// Somebody has looked into a backup, or was killed while doing so.
+  /// A program has written to a backup, or was killed there.
   @Test(arguments: StoreKind.allCases) func theFilesOfAnOpenedBackupAreRemovedWithIt(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
