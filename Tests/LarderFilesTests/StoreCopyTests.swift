@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderFiles
 import TestSupport
@@ -38,6 +39,79 @@ import Testing
     #expect(try folder.names.sorted() == ["copy", "copy-lock"])
     #expect(try folder.text("copy") == "store")
   }
+
+  /// Some file systems on a network or in user space cannot lock files.
+  @Test(arguments: [ENOLCK, ENOSYS, EOPNOTSUPP]) func aFileSystemWithoutLocksHoldsCopies(errorNumber: Int32) throws {
+    let fileSystem = LocklessFileSystem(errorNumber: errorNumber)
+    let killed = try StoreCopy(StoreFileSet(at: folder.path("killed")), store: "store", in: fileSystem)
+    // A process that can lock files takes nothing from one that cannot.
+    for other in [fileSystem, POSIXFileSystem()] as [any FileSystem] {
+      let name = "copy \(type(of: other))"
+      let copy = try StoreCopy(StoreFileSet(at: folder.path(name)), store: "store", in: other)
+      try copy.write { path in
+        let file = try POSIXFileSystem().open(path, .createIfMissing)
+        try file.writeAll(Array("store".utf8), at: 0)
+        try file.close()
+      }
+      #expect(try folder.text(name) == "store")
+    }
+    try killed.write { _ in }
+    #expect(try folder.names.sorted() == ["copy LocklessFileSystem", "copy POSIXFileSystem", "killed"])
+  }
+
+  @Test func anotherErrorOfTheLockIsReported() throws {
+    let error = expectStoreError(.ioFailed) {
+      try StoreCopy(files, store: "store", in: LocklessFileSystem(errorNumber: EIO))
+    }
+    #expect((error?.underlying as? FileError)?.errorNumber == EIO)
+    #expect(try folder.names.isEmpty)
+  }
+}
+
+/// A file system on which locking fails.
+private struct LocklessFileSystem: FileSystem {
+  let base = POSIXFileSystem()
+  let errorNumber: Int32
+
+  private final class File: OpenFile {
+    let base: any OpenFile
+    let errorNumber: Int32
+
+    init(_ base: any OpenFile, errorNumber: Int32) {
+      self.base = base
+      self.errorNumber = errorNumber
+    }
+
+    func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
+      throw FileError(.lock, path: "", errorNumber: errorNumber)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+      try base.read(into: buffer, at: offset)
+    }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+      try base.write(bytes, at: offset)
+    }
+    func truncate(to size: Int64) throws(FileError) { try base.truncate(to: size) }
+    func synchronize() throws(FileError) { try base.synchronize() }
+    func attributes() throws(FileError) -> FileAttributes { try base.attributes() }
+    func setPermissions(_ permissions: UInt32) throws(FileError) { try base.setPermissions(permissions) }
+    func setOwner(_ owner: FileAttributes.Owner) throws(FileError) { try base.setOwner(owner) }
+    func setModificationTime(_ time: Int64) throws(FileError) { try base.setModificationTime(time) }
+    func close() throws(FileError) { try base.close() }
+  }
+
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+    File(try base.open(path, mode), errorNumber: errorNumber)
+  }
+  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
+  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
+  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
+  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
+  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
+  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
+  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
+  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 }
 
 /// A file system on which a file with a suffix appears beside each renamed one.

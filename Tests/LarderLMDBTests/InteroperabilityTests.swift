@@ -220,9 +220,17 @@ import Testing
         """, path)
     let registry = StoreRegistry(providers: [LMDBStoreProvider()])
     let url = StoreURL(scheme: "lmdb", location: path + "#foreign")
-    let untyped = try await registry.open(url)
-    #expect(untyped.codecName == "cbor")
-    let store = try await untyped.typed(codec: .raw)
+    // A default would be recorded for values that have another codec.
+    for examines in [false, true] {
+      let registry = StoreRegistry(providers: [LMDBStoreProvider(examinesPages: examines)])
+      let options = examines ? StoreOptions(createsIfMissing: false, access: .readOnly) : StoreOptions()
+      let error = await expectStoreError(.invalidArgument) { try await registry.open(url, options: options) }
+      #expect(error?.underlying is UnrecordedCodecError)
+      #expect(error?.message.contains("the named database was created by another program and records no codec") == true)
+      let reading = StoreOptions(createsIfMissing: false, access: .readOnly)
+      #expect(try await registry.open(url, options: reading, newCodecName: "raw").codecName == "raw")
+    }
+    let store = try await registry.open(url, newCodecName: "raw").typed(codec: .raw)
     #expect(try await store.value(forKey: "key") == [7])
     try await store.close()
     #expect(try await registry.open(url).codecName == "raw")

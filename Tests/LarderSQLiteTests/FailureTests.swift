@@ -213,6 +213,34 @@ struct FullDiskTests {
     }
   }
 
+  /// The advice of the guide: the latest entries are in the log only, and the file must become larger for them.
+  @Test func entriesAreRemovedOnceThereIsRoomForTheLog() async throws {
+    let disk = try TemporaryFileSystem(size: "16m")
+    let path = "\(disk.path)/store.sqlite"
+    let filler = try POSIXFileSystem().open("\(disk.path)/filler", .createNew)
+    try filler.writeAll([UInt8](repeating: 1, count: 6 << 20), at: 0)
+    let store = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
+    let value = [UInt8](repeating: 1, count: 3000)
+    var count = 0
+    let error = await expectStoreError(.full) {
+      while true {
+        try await store.setValue(value, forKey: StoreKey(integer: count))
+        count += 1
+      }
+    }
+    #expect(error?.outcome == .nothingChanged && count > 400)
+    let log = try #require(try POSIXFileSystem().attributes(at: path + "-wal")).size
+    try filler.truncate(to: (6 << 20) - (128 << 10) - log)
+    for start in stride(from: 0, to: count, by: 8) {
+      try await store.apply(ChangeBatch((start..<min(start + 8, count)).map { .remove(StoreKey(integer: $0)) }))
+    }
+    #expect(try store.count(in: .all) == 0)
+    for number in 0..<count / 2 { try await store.setValue(value, forKey: StoreKey(integer: number)) }
+    #expect(try await store.verify().findings == [])
+    try await store.close()
+    try filler.close()
+  }
+
   @Test func aStoreOnAFullDiskIsReadAndBackedUp() async throws {
     let disk = try TemporaryFileSystem(size: "1m")
     let path = "\(disk.path)/store.sqlite"

@@ -86,6 +86,28 @@ import Testing
     try await database.close()
   }
 
+  /// A database in the mode of the rollback journal, which a transaction of another connection excludes from reading.
+  @Test func synchronizingWaitsForALockedDatabase() async throws {
+    let other = try await OtherConnection(path)
+    try other.run("CREATE TABLE t(x)")
+    let hasty = try await SQLiteDatabase(path: path, busyTimeout: .milliseconds(300))
+    try other.run("BEGIN EXCLUSIVE")
+    let elapsed = await ContinuousClock().measure {
+      await expectStoreError(.timedOut) { try await hasty.synchronize() }
+    }
+    #expect(elapsed >= .milliseconds(300))
+    try other.run("COMMIT")
+    try await hasty.close()
+    let patient = try await SQLiteDatabase(path: path, busyTimeout: .seconds(100_000))
+    try other.run("BEGIN EXCLUSIVE")
+    let synchronizing = Task { try await patient.synchronize() }
+    try await Task.sleep(for: .milliseconds(100))
+    try other.run("COMMIT")
+    try await synchronizing.value
+    other.close()
+    try await patient.close()
+  }
+
   @Test func aLockedDatabaseHoldsUpNoOther() async throws {
     let locked = folder.path("locked.sqlite")
     let other = try await OtherConnection(locked)

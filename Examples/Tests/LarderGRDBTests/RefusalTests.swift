@@ -248,4 +248,32 @@ import Testing
     await expectStoreError(.conflict) { try await store.update("a") { $0 = 2 } }
     await expectStoreError(.conflict) { try await pool.write { try store.removeAll(in: $0) } }
   }
+
+  /// The table is compared once for each transaction.
+  @Test(arguments: [
+    "DROP VIEW users_text; DROP TABLE users", "DROP VIEW users_text; ALTER TABLE users RENAME TO customers",
+    "DROP VIEW users_text; ALTER TABLE users RENAME COLUMN value TO content",
+    "DROP VIEW users_text; DROP TABLE users; CREATE TABLE users(id INTEGER PRIMARY KEY)",
+  ]) func aTableThatTheTransactionItselfChangesIsAConflict(change: String) async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, name: "users", codec: .json(Int.self))
+    try await pool.write { db in
+      try store.setValue(1, forKey: "a", in: db)
+      // Other statements of a schema do not concern the store.
+      try db.execute(sql: "CREATE TABLE others(id INTEGER); CREATE INDEX byValue ON users(value)")
+      try store.setValue(2, forKey: "a", in: db)
+      try db.execute(sql: change)
+      for write in [
+        { try store.setValue(3, forKey: "a", in: db) }, { try store.update("a", in: db) { $0 = 3 } },
+      ] {
+        let error = #expect(throws: StoreError.self) { try write() }
+        #expect(error?.code == .conflict, "\(String(describing: error))")
+      }
+      // The rest of the transaction can be committed.
+      #expect(db.isInsideTransaction)
+      try Order(id: 1, total: 5).insert(db)
+    }
+    #expect(try await pool.read { try Order.fetchCount($0) } == 1)
+  }
 }

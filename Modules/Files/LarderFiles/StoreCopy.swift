@@ -12,11 +12,12 @@ import Glibc
 ///
 /// It is written inside a temporary folder beside its path, together with everything that a library writes beside it. A
 /// lock in that folder shows that the copy is still being written. The next copy in the same folder removes what a killed
-/// process left.
+/// process left. On a file system without locks, a copy is written too, but what a killed process left stays.
 ///
 /// All methods block.
 public struct StoreCopy: Sendable {
   private static let lockName = "lock"
+  private static let unlockedName = "unlocked"
   private static let contentName = "store"
 
   /// The files of the copy.
@@ -31,10 +32,10 @@ public struct StoreCopy: Sendable {
   private let fileSystem: any FileSystem
   private let folder: TemporaryFolder
 
-  /// A temporary folder, and the lock in it.
+  /// A temporary folder, and the lock in it; `nil` on a file system without locks.
   private struct TemporaryFolder {
     let path: String
-    let lock: FileLock
+    let lock: FileLock?
   }
 
   /// Checks that the copy can be written, removes the temporary folders of killed processes, and creates a new one.
@@ -199,6 +200,9 @@ public struct StoreCopy: Sendable {
       do throws(FileError) {
         acquired = try acquireLock(of: folder, in: fileSystem)
       } catch {
+        if error.lacksLocks, try disclaimLock(of: folder, in: fileSystem) {
+          return TemporaryFolder(path: folder, lock: nil)
+        }
         discard(folder, in: fileSystem)
         throw error
       }
@@ -216,6 +220,19 @@ public struct StoreCopy: Sendable {
     } catch {
       guard error.isMissing else { throw error }
       return nil
+    }
+  }
+
+  /// Marks a temporary folder on a file system without locks, so that no process that finds no lock in it removes it.
+  ///
+  /// - Returns: Whether there was a lock file to turn into the mark.
+  private static func disclaimLock(of folder: String, in fileSystem: some FileSystem) throws(FileError) -> Bool {
+    do throws(FileError) {
+      try fileSystem.rename(FilePaths.join(folder, lockName), to: FilePaths.join(folder, unlockedName))
+      return true
+    } catch {
+      guard error.isMissing else { throw error }
+      return false
     }
   }
 

@@ -60,16 +60,34 @@ public struct StoreFileSet: Sendable, Hashable {
   /// The companions, without the dictionaries.
   public let companions: [Companion]
 
+  /// The names of the files in the folder of the store, the one with the data first.
+  ///
+  /// Empty for a store that is a file, and for a folder in which the names change.
+  public let contents: [String]
+
   /// Creates the list of the files of a store.
   ///
   /// - Parameters:
   ///   - path: The path of the data file or folder.
   ///   - companions: The companions of the format. Defaults to none, for a folder that holds all files.
-  public init(at path: String, companions: [Companion] = []) {
+  ///   - contents: The names of the files in the folder, the one with the data first. Defaults to none, for a store that is
+  ///     a file, and for a folder in which the names change.
+  public init(at path: String, companions: [Companion] = [], contents: [String] = []) {
     let (folder, name) = FilePaths.split(path)
     // A relative path stays as it was written.
     self.path = name.isEmpty || !path.utf8.contains(UInt8(ascii: "/")) ? path : FilePaths.join(folder, name)
     self.companions = companions
+    self.contents = contents
+  }
+
+  /// The path of the file with the data, which is in the folder of the store if the store is one with fixed names.
+  public var dataPath: String { contents.first.map { FilePaths.join(path, $0) } ?? path }
+
+  /// The paths of all files, without the dictionaries, in an order in which they can be removed.
+  ///
+  /// The path of the store itself is last. It is that of a folder if the store is one.
+  public var paths: [String] {
+    contents.map { FilePaths.join(path, $0) } + companions.map { path + $0.suffix } + [path]
   }
 
   /// The path of the compression dictionaries.

@@ -19,10 +19,41 @@ public protocol StoreProvider: Sendable {
   /// - Parameters:
   ///   - url: The URL of the store, whose scheme is ``scheme``.
   ///   - options: The options for opening the store.
-  ///   - newCodecName: The name of the codec that a new store records, or `nil` for ``codecName``.
+  ///   - newCodecName: The name of the codec that a new store records, or `nil` for ``codecName``. It is also the codec of a
+  ///     store that another program created and that records none.
   /// - Throws: ``StoreError`` with `notFound` if the store does not exist and `options` do not allow it to be created;
-  ///   other codes that opening a store of this kind throws.
+  ///   `invalidArgument` with an ``UnrecordedCodecError`` if the store records no codec, its values can have any, and
+  ///   `newCodecName` is `nil`; other codes that opening a store of this kind throws.
   func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> Untyped
+}
+
+/// The error of a store that another program created and that records no codec, if none was chosen.
+///
+/// It is the ``StoreError/underlying`` error of ``StoreProvider/open(_:options:newCodecName:)``. Pass the name of the codec of
+/// its values. A default could be wrong, and would be recorded, so that programs that read the values otherwise refuse the
+/// store.
+public struct UnrecordedCodecError: ValueFreeError, Hashable, CustomStringConvertible {
+  /// Creates an error.
+  public init() {}
+
+  /// A text that says that there is no record.
+  public var description: String { "records no codec" }
+}
+
+extension StoreError {
+  /// Returns the error of a store that records no codec.
+  ///
+  /// - Parameters:
+  ///   - container: The part of the database that has the entries, such as "table".
+  ///   - store: The name of the store.
+  package static func unrecordedCodec(of container: String, store: String) -> StoreError {
+    let cause = UnrecordedCodecError()
+    return StoreError(
+      .invalidArgument, during: .open, store: store,
+      message:
+        "the \(container) was created by another program and \(cause); choose the codec of its values, such as raw",
+      underlying: cause)
+  }
 }
 
 /// An open store whose type of values is not chosen yet.

@@ -22,8 +22,9 @@ extension GRDBStore {
     _ encoded: EncodedChanges, of changes: ChangeBatch<Value>, during operation: StoreOperation, in db: Database
   ) throws {
     try undoable(operation, in: db) {
-      try confirm(operation, in: db)
-      try change(BoundedChanges(changes), in: db) { try $0.write(encoded) }
+      try confirming(operation, in: db) {
+        try change(BoundedChanges(changes), in: db) { try $0.write(encoded) }
+      }
     }
   }
 
@@ -35,29 +36,34 @@ extension GRDBStore {
   ) throws -> Result {
     try undoable(.update, in: db) {
       // Before the reads, so that no value is decoded with another codec than wrote it.
-      try confirm(.update, in: db)
-      let table = rawTable(in: db)
-      let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-      var slots = try zip(keys, stored).map { key, bytes in
-        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-      }
-      let result = try BodyError.wrapping { try body(&slots) }
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      // All values are encoded before any is written.
-      let encoded = try keys.indices.map { index in
-        try slots[index].map { value in
-          var bytes: [UInt8] = []
-          try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
-          return bytes[...]
-        }
-      }
-      let changed = keys.indices.filter { encoded[$0] != stored[$0] }
-      guard !changed.isEmpty else { return result }
-      try change(BoundedChanges(changed.map { .key(keys[$0]) }), in: db) { table in
-        try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
-      }
-      return result
+      try confirming(.update, in: db) { try updateConfirmed(keys, in: db, body) }
     }
+  }
+
+  private func updateConfirmed<Result>(
+    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
+  ) throws -> Result {
+    let table = rawTable(in: db)
+    let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
+    var slots = try zip(keys, stored).map { key, bytes in
+      try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+    }
+    let result = try BodyError.wrapping { try body(&slots) }
+    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    // All values are encoded before any is written.
+    let encoded = try keys.indices.map { index in
+      try slots[index].map { value in
+        var bytes: [UInt8] = []
+        try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
+        return bytes[...]
+      }
+    }
+    let changed = keys.indices.filter { encoded[$0] != stored[$0] }
+    guard !changed.isEmpty else { return result }
+    try change(BoundedChanges(changed.map { .key(keys[$0]) }), in: db) { table in
+      try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
+    }
+    return result
   }
 
   /// Runs a closure in a savepoint of the transaction of the caller, or in a transaction of its own.
@@ -102,19 +108,39 @@ extension GRDBStore {
     if table.isClustered { try db.notifyChanges(in: Table(table.name)) }
   }
 
-  /// Compares the table and its record with those of this store, unless nothing has changed since the last time.
-  private func confirm(_ operation: StoreOperation, in db: Database) throws {
+  /// Compares the table and its record with those of this store, unless nothing has changed since the last time, and runs
+  /// a closure.
+  ///
+  /// The table is compared once for each transaction, in which the program may change it afterwards. A statement of the store
+  /// that fails then has this cause.
+  private func confirming<Result>(
+    _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
+  ) throws -> Result {
     // Once for each transaction, unlike the date, which GRDB keeps.
     func version() throws -> ContentVersion {
       try checkFiles(for: operation)
       return try db.contentVersion
     }
     let transaction = try db.transactionDate
-    guard try !recorder.isCompared(in: transaction, at: version) else { return }
-    let compared = try version()
-    let isChanged = try StoreCatalog(store: information.name, operation: operation).confirm(
+    if try !recorder.isCompared(in: transaction, at: version) {
+      let compared = try version()
+      let isChanged = try compare(operation, in: db)
+      recorder.noteComparison(in: transaction, at: compared, isChanged: isChanged)
+    }
+    do {
+      return try body()
+    } catch let error as DatabaseError where [.SQLITE_ERROR, .SQLITE_SCHEMA].contains(error.resultCode) {
+      _ = try compare(operation, in: db)
+      throw error
+    }
+  }
+
+  /// Compares the table and its record with those of this store.
+  ///
+  /// - Returns: Whether the record was changed.
+  private func compare(_ operation: StoreOperation, in db: Database) throws -> Bool {
+    try StoreCatalog(store: information.name, operation: operation).confirm(
       table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
-    recorder.noteComparison(in: transaction, at: compared, isChanged: isChanged)
   }
 }
 #endif

@@ -15,13 +15,11 @@ struct UntypedDatabase: UntypedStore {
   /// The environment, if it is closed together with the store.
   let ownEnvironment: LMDBEnvironment?
 
-  /// Opens the database again and records a codec, or `nil` if a codec is recorded.
-  private let record: (@Sendable (_ codecName: String) async throws -> UntypedDatabase)?
-
   /// Opens a named database; see ``LMDBStore``.
   ///
-  /// If `newCodecName` is `nil`, a new store records ``defaultCodecName``, and the database of another program records
-  /// the codec that is chosen later.
+  /// If `newCodecName` is `nil`, a new store records ``defaultCodecName``.
+  ///
+  /// - Throws: ``StoreError``, with `invalidArgument` if another program created the database, and no codec is chosen.
   init(
     in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?
   ) async throws {
@@ -44,19 +42,10 @@ struct UntypedDatabase: UntypedStore {
     }
     codecName = recorded ?? newCodecName ?? UntypedDatabase.defaultCodecName
     ownEnvironment = isOwned ? environment : nil
-    guard recorded == nil, newCodecName == nil else {
-      record = nil
-      return
-    }
-    record = { codecName in
-      try await UntypedDatabase(
-        in: environment, isOwned: isOwned, name: name, createsIfMissing: createsIfMissing, newCodecName: codecName)
-    }
   }
 
   func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    let database = try await record?(codec.name) ?? self
-    return AnyDataStore(try LMDBStore(database, codec: codec))
+    AnyDataStore(try LMDBStore(self, codec: codec))
   }
 }
 #endif

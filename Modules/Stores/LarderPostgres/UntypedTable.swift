@@ -66,10 +66,7 @@ struct UntypedTable: UntypedStore {
   private static func codecName(ofUnrecorded table: StoreTable, store: String) throws -> String {
     if table.valueType == .json { return "json" }
     // A wrong record would make programs that read the values otherwise refuse the table.
-    throw StoreError(
-      .invalidArgument, during: .open, store: store,
-      message: "the table was created by another program and records no codec; choose the codec of its values, such as "
-        + "raw")
+    throw StoreError.unrecordedCodec(of: "table", store: store)
   }
 
   /// Returns the table, which is created if it is missing, and the statement with which the first write records a codec

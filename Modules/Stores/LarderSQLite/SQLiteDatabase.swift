@@ -201,9 +201,11 @@ public final class SQLiteDatabase: Sendable {
   /// The call ignores cancellation. With `FileDurability.synced`, it has work to do only if another process or an
   /// earlier session wrote with `FileDurability.buffered`.
   ///
-  /// - Throws: `StoreError`: `closed`; `conflict` if the files were moved, removed or replaced; `ioFailed`.
+  /// - Throws: `StoreError`: `closed`; `conflict` if the files were moved, removed or replaced; `timedOut` if another
+  ///   connection has the file in the mode of the rollback journal, and its lock; `ioFailed`. `CancellationError` if the
+  ///   task is cancelled while it waits for the lock.
   public func synchronize() async throws {
-    try await handle.run(.synchronize) { try await handle.database.writer.synchronize(handle) }
+    try await handle.synchronize()
   }
 
   /// Waits for running operations, then closes the database and the stores that were opened in it.

@@ -273,9 +273,9 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
 
   /// Flushes all previous writes to disk, so that they survive power loss; see ``SQLiteDatabase/synchronize()``.
   ///
-  /// - Throws: `StoreError`: `closed`; `conflict`; `ioFailed`.
+  /// - Throws: The errors of ``SQLiteDatabase/synchronize()``.
   public func synchronize() async throws {
-    try await handle.run(.synchronize) { try await handle.database.writer.synchronize(handle) }
+    try await handle.synchronize()
   }
 
   /// Waits for running operations, then closes the store, and also the database if the store opened it itself.

@@ -83,10 +83,7 @@ struct UntypedTable: UntypedStore {
     if let recorded = found.codecName ?? chosen { return recorded }
     if found.table.valueType == .text { return "json" }
     // A wrong record would make programs that read the blobs otherwise refuse the table.
-    throw StoreError(
-      .invalidArgument, during: .open, store: store,
-      message: "the table was created by another program and records no codec; choose the codec of its values, such as "
-        + "raw")
+    throw StoreError.unrecordedCodec(of: "table", store: store)
   }
 
   /// Returns the table, which is created if it is missing.

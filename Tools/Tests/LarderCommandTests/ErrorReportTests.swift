@@ -1,5 +1,7 @@
 import ArgumentParser
 import Larder
+import LarderPostgres
+import LarderSQLite
 import Testing
 
 @testable import LarderCommand
@@ -29,6 +31,20 @@ import Testing
       report(error).line
         == "larder: a b.json: it is open elsewhere (BadLine(reason: \"x\")) (key \"ada\") "
         + "(whether the change took effect is unknown). Close the other program, or try again.")
+  }
+
+  /// The advice about permissions would be wrong for a trigger.
+  @Test func theAdviceForARefusedChangeFollowsItsCause() {
+    func line(_ cause: (any Error)?) -> String? {
+      report(StoreError(.notPermitted, during: .apply, message: "no", underlying: cause)).line
+    }
+    #expect(line(nil)?.hasSuffix("Check the permissions of the file and of its folder.") == true)
+    #expect(line(SQLiteError(code: 8, message: "read-only"))?.contains("Check the permissions of the file") == true)
+    // SQLITE_ERROR and SQLITE_CONSTRAINT_TRIGGER.
+    for code in [1, 19 | 7 << 8] as [Int32] {
+      #expect(line(SQLiteError(code: code, message: "unknown function"))?.contains("Look for a trigger") == true)
+    }
+    #expect(line(PostgresError(sqlState: "42501", message: "denied"))?.contains("rights of the role") == true)
   }
 
   @Test func aReaderThatHasGoneIsNotAFailure() {

@@ -113,6 +113,9 @@ extension FileError {
   /// Whether the permissions of the file or of a folder forbid the access.
   var isAccessDenied: Bool { errorNumber == EACCES }
 
+  /// Whether the file system cannot lock files, as some on a network or in user space cannot.
+  var lacksLocks: Bool { operation == .lock && [ENOSYS, EOPNOTSUPP, ENOTSUP, ENOLCK].contains(errorNumber) }
+
   /// Whether a signal interrupted the call.
   var isInterruption: Bool { errorNumber == EINTR }
 

@@ -62,7 +62,7 @@ struct EnvironmentFiles: Equatable {
         // A `data.mdb` without a lock file of its own belongs to a folder. Processes that open the folder use another
         // lock.
         let (folder, name) = FilePaths.split(path)
-        let isInFolder = try name == "data.mdb" && fileSystem.identity(at: path + singleFileLock.suffix) == nil
+        let isInFolder = try name == dataName && fileSystem.identity(at: path + singleFileLock.suffix) == nil
         return try EnvironmentFiles(
           path: isInFolder ? folder : path, layout: isInFolder ? .folder : .singleFile, store: store)
       case .other:
@@ -98,8 +98,11 @@ struct EnvironmentFiles: Equatable {
 
   /// Returns all files of an environment.
   static func all(at path: String, _ layout: Layout) -> StoreFileSet {
-    StoreFileSet(at: path, companions: layout == .folder ? [] : [singleFileLock])
+    layout == .folder
+      ? StoreFileSet(at: path, contents: [dataName, lockName]) : StoreFileSet(at: path, companions: [singleFileLock])
   }
+
+  private static let (dataName, lockName) = ("data.mdb", "lock.mdb")
 
   private static let singleFileLock = StoreFileSet.Companion(
     suffix: "-lock", role: .content, summary: "the lock file of an LMDB environment")
@@ -107,7 +110,7 @@ struct EnvironmentFiles: Equatable {
   /// Returns the paths of the data file and of the lock file of an environment.
   static func paths(_ path: String, _ layout: Layout) -> (data: String, lock: String) {
     layout == .folder
-      ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb"))
+      ? (FilePaths.join(path, dataName), FilePaths.join(path, lockName))
       : (path, path + singleFileLock.suffix)
   }
 

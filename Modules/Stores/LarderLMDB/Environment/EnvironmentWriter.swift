@@ -300,10 +300,13 @@ actor EnvironmentWriter {
           .notFound, during: .open, store: handle.name, message: "the environment has no store of this name")
       }
       if let record = found?.record { try catalog.check(record) }
+      guard found == nil || found?.record != nil || newCodecName != nil else {
+        throw StoreError.unrecordedCodec(of: "named database", store: handle.name)
+      }
       try environment.withWriteLock { () throws in try environment.makeRoomForDatabase(named: StoreKey(name)) }
       var codecName = found?.record?.codec
       let identifier: MDB_dbi
-      if codecName == nil, mayCreate, found == nil || newCodecName != nil {
+      if codecName == nil, mayCreate {
         (identifier, codecName) = try commit(for: handle, during: .open) { transaction, changes in
           try turn?.begin()
           let created = try catalog.create(

@@ -167,15 +167,17 @@ struct ExaminedDatabase: UntypedStore {
   /// - Parameters:
   ///   - environment: The environment, which is closed together with the store.
   ///   - name: The name of the store.
-  ///   - newCodecName: The codec of a database that records none, or whose record is damaged; `nil` for the default.
-  /// - Throws: ``StoreError``: `notFound`; `corrupted` if the database cannot be found because of damage.
+  ///   - newCodecName: The codec of a database that records none, or whose record is damaged; `nil` for the default if it
+  ///     is damaged.
+  /// - Throws: ``StoreError``: `notFound`; `invalidArgument` if another program created the database, and no codec is
+  ///   chosen; `corrupted` if the database cannot be found because of damage.
   init(in environment: ExaminedEnvironment, name: String, newCodecName: String?) async throws {
     self.environment = environment
     let key = StoreKey(name)
     var information = environment.information
     if name != LMDBStore<Never>.defaultName { information.name += "#\(name)" }
     let store = information.name
-    let recorded = try await environment.read(for: .open) { snapshot -> String? in
+    let recorded = try await environment.read(for: .open) { snapshot in
       guard try snapshot.database(named: key, store: store, during: .open) != nil else {
         throw StoreError(
           .notFound, during: .open, store: store, message: "the environment has no store of this name")
@@ -184,7 +186,10 @@ struct ExaminedDatabase: UntypedStore {
     }
     self.name = key
     self.information = information
-    codecName = recorded ?? newCodecName ?? UntypedDatabase.defaultCodecName
+    guard recorded.name != nil || recorded.isDamaged || newCodecName != nil else {
+      throw StoreError.unrecordedCodec(of: "named database", store: store)
+    }
+    codecName = recorded.name ?? newCodecName ?? UntypedDatabase.defaultCodecName
   }
 
   func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
@@ -193,23 +198,27 @@ struct ExaminedDatabase: UntypedStore {
 }
 
 extension DataFileSnapshot {
-  /// Returns the codec in the record of a store, or `nil` if it has none or its record is damaged.
+  /// Returns the codec in the record of a store, or `nil` if it has none or its record is damaged, and whether it may be.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version of Larder wrote the store; `FileError`.
-  fileprivate func codecName(ofStore name: StoreKey, store: String) throws -> String? {
+  fileprivate func codecName(ofStore name: StoreKey, store: String) throws -> (name: String?, isDamaged: Bool) {
     let catalog = StoreCatalog(store: store)
     do {
       let records = try database(named: StoreKey(StoreCatalog.name), store: store, during: .open)
       var record: StoreCatalog.Record?
+      var isDamaged = false
       try TreeScan.run(from: records?.root, in: self, range: .only(name)) { item in
-        if case .entry(_, .value(let bytes)) = item { record = try bytes.withUnsafeBytes(catalog.decode) }
+        switch item {
+        case .entry(_, .value(let bytes)): record = try bytes.withUnsafeBytes(catalog.decode)
+        case .entry, .damage: isDamaged = true
+        }
         return true
       }
       if let record { try catalog.check(record) }
-      return record?.codec
+      return (record?.codec, isDamaged)
     } catch let error as StoreError where error.code == .corrupted {
       // The entries may be intact, and the caller can name their codec.
-      return nil
+      return (nil, true)
     }
   }
 }

@@ -72,6 +72,13 @@ final class DatabaseHandle: Sendable {
   /// The time after which a call that begins now does not wait any longer for the lock of another connection.
   var deadline: ContinuousClock.Instant { ContinuousClock.now + database.file.busyTimeout }
 
+  /// Flushes all previous writes of the database to disk.
+  ///
+  /// - Throws: ``StoreError``; `CancellationError`.
+  func synchronize() async throws {
+    try await run(.synchronize) { try await database.writer.synchronize(self, until: deadline) }
+  }
+
   /// Runs a closure with a connection that reads.
   ///
   /// - Throws: The error that `body` throws; ``StoreError`` if no connection can be opened or `body` throws an

@@ -351,17 +351,17 @@ actor DatabaseWriter {
   }
 
   /// Flushes all previous writes to disk.
-  func synchronize(_ handle: DatabaseHandle) throws {
+  ///
+  /// - Throws: ``StoreError``; `CancellationError`.
+  func synchronize(_ handle: DatabaseHandle, until deadline: ContinuousClock.Instant) async throws {
     guard handle.database.access == .readWrite else { return }
-    let connection: SQLiteConnection
-    do {
-      connection = try self.connection(for: handle, .synchronize)
-      // Another process may have committed with `buffered`.
-      if try noteOthers(on: connection) { handle.database.observers.reportOthers() }
-    } catch let error as SQLiteError {
-      throw failed(error, for: handle, .synchronize, "the database could not be examined")
-    } catch let taken as LockIsTaken {
-      throw taken.error
+    // In the mode of the rollback journal, a transaction of another connection excludes reading.
+    try await LockIsTaken.retrying(until: deadline) {
+      let connection = try connection(for: handle, .synchronize)
+      try attempting(for: handle, .synchronize, "the database could not be examined") {
+        // Another process may have committed with `buffered`.
+        if try noteOthers(on: connection) { handle.database.observers.reportOthers() }
+      }
     }
     try checkFiles(of: handle, for: .synchronize)
     if !isDurable { try makeDurable(handle, during: .synchronize) }

@@ -38,7 +38,7 @@ extension StoreCodec: ExpressibleByArgument {}
 extension ArgumentHelp {
   /// The help of an option for the codec of a store that records none.
   static let codec = ArgumentHelp(
-    "The codec of the values of a store that records none: a new store, or a table of another program.",
+    "The codec of the values of a store that records none: a new store, or one of another program.",
     valueName: "name")
 }
 

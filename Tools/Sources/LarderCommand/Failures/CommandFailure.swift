@@ -1,6 +1,7 @@
 import Larder
 import LarderCrypto
 import LarderPostgres
+import LarderSQLite
 
 /// A failure of the tool: the line that it prints and its exit code.
 struct CommandFailure: Error, Equatable {
@@ -33,10 +34,15 @@ struct CommandFailure: Error, Equatable {
     if error.code == .unsupported, error.operation == .open {
       (status, advice) = (.badData, "The file was left unchanged.")
     }
-    if error.underlying is PostgresError { advice = CommandFailure.serverAdvice(for: error.code) ?? advice }
+    // A database refuses a change by its own rules, too, not only by the permissions of a file.
+    switch error.underlying {
+    case let cause as SQLiteError where error.code == .notPermitted && cause.isRefusalOfSchema:
+      advice = "Look for a trigger, a constraint or an index of the table that refuses the change."
+    case is PostgresError: advice = CommandFailure.serverAdvice(for: error.code) ?? advice
     // The message of an LMDB file of another version already says how to read it.
-    if error.code == .versionMismatch, error.message.contains("larder migrate") {
+    case _ where error.code == .versionMismatch && error.message.contains("larder migrate"):
       advice = "The file was left unchanged."
+    default: break
     }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
@@ -78,7 +84,7 @@ struct CommandFailure: Error, Equatable {
   /// Returns advice for an error of a server, which has no file that the user could look at.
   private static func serverAdvice(for code: StoreError.Code) -> String? {
     switch code {
-    case .notPermitted: "Check the rights of the role, as the guide UsingPostgresStore lists them."
+    case .notPermitted: "Check the rights of the role, and the triggers and constraints of the table."
     case .ioFailed: "Check the server and the connection."
     case .full: "Free some space on the server and try again."
     case .corrupted: "See the log of the server."
@@ -113,6 +119,11 @@ struct CommandFailure: Error, Equatable {
     CommandFailure(
       .usage, "\(store) holds values that do not expire, because it was created without --ttl", advice: advice)
   }
+}
+
+extension SQLiteError {
+  /// Whether the schema refused a change: `SQLITE_ERROR`, as for an unknown function in an index, or `SQLITE_CONSTRAINT`.
+  fileprivate var isRefusalOfSchema: Bool { [1, 19].contains(code & 0xFF) }
 }
 
 extension StoreError {

@@ -1,12 +1,10 @@
 import Larder
-import LarderPostgres
-import LarderSQLite
 
 extension Stores {
   /// Opens a store, which is created if it is missing and the options allow it.
   ///
-  /// The table of another program has the chosen codec, because a wrong record would make programs that read its values
-  /// otherwise refuse it.
+  /// The store of another program that records no codec has the chosen one, because a wrong record would make programs that
+  /// read its values otherwise refuse it.
   ///
   /// - Parameters:
   ///   - url: The URL of the store.
@@ -21,30 +19,19 @@ extension Stores {
   ) async throws -> any UntypedStore {
     let provider = try provider(for: url, target)
     do {
-      var name = chosenName
-      if let newName, options.createsIfMissing, "\(newName)" != chosenName ?? provider.codecName,
-        try await !isExistingTable(url, of: provider, options, chosenName: chosenName)
-      {
-        name = "\(newName)"
+      guard let newName, options.createsIfMissing, "\(newName)" != chosenName ?? provider.codecName else {
+        return try await provider.open(url, options: options, newCodecName: chosenName)
       }
-      return try await provider.open(url, options: options, newCodecName: name)
-    } catch let error as StoreError where error.recordsNoCodec {
+      // Only a new store has the transforms.
+      var existing = options
+      existing.createsIfMissing = false
+      do {
+        return try await provider.open(url, options: existing, newCodecName: chosenName)
+      } catch let error as StoreError where error.code == .notFound {
+        return try await provider.open(url, options: options, newCodecName: "\(newName)")
+      }
+    } catch let error as StoreError where error.underlying is UnrecordedCodecError {
       throw CommandFailure(error, hint: "Name it with \(target.codec.option), as in \(target.codec.option) raw.")
-    }
-  }
-
-  /// Returns whether a URL names an existing table of a database, which another program may have created.
-  private static func isExistingTable(
-    _ url: StoreURL, of provider: some StoreProvider, _ options: StoreOptions, chosenName: String?
-  ) async throws -> Bool {
-    guard [SQLiteStoreProvider().scheme, PostgresStoreProvider().scheme].contains(url.scheme) else { return false }
-    var options = options
-    options.createsIfMissing = false
-    do {
-      _ = try await provider.open(url, options: options, newCodecName: chosenName)
-      return true
-    } catch let error as StoreError where error.code == .notFound {
-      return false
     }
   }
 
@@ -60,14 +47,5 @@ extension Stores {
     throw CommandFailure(
       .badData, "\(url) was written with the codec \(name), not with \(codec.rawValue); it was left unchanged",
       advice: "Omit \(choice.option), which is for stores that record no codec.")
-  }
-}
-
-extension StoreError {
-  /// Whether a table of another program was refused because no codec was chosen for it.
-  ///
-  /// The code alone stands for a wrong name or path, too.
-  fileprivate var recordsNoCodec: Bool {
-    code == .invalidArgument && operation == .open && message.contains("records no codec")
   }
 }

@@ -3,6 +3,7 @@ import Larder
 import LarderCompressedFile
 import LarderCompression
 import LarderCrypto
+import LarderFiles
 import LarderJSON
 import LarderLMDB
 import LarderPostgres
@@ -193,6 +194,35 @@ enum Stores {
     case sqlite.scheme: return try sqlite.databasePath(of: url)
     default: return url.location
     }
+  }
+
+  /// Returns all files of a store, or `nil` if it has none of its own or they have no fixed names, as in a queue.
+  ///
+  /// - Throws: `StoreError` if the URL is one of an LMDB or SQLite store, and its path is ambiguous; `FileError` if the path
+  ///   cannot be examined.
+  static func files(of url: StoreURL) throws -> StoreFileSet? {
+    let (json, compressed) = (JSONFileStoreProvider(), CompressedFileStoreProvider())
+    let (lmdb, sqlite) = (LMDBStoreProvider(), SQLiteStoreProvider())
+    return switch url.scheme {
+    case json.scheme: json.files(of: url)
+    case compressed.scheme: compressed.files(of: url)
+    case lmdb.scheme: try lmdb.files(of: url)
+    case sqlite.scheme: try sqlite.files(of: url)
+    default: nil
+    }
+  }
+
+  /// Returns all files of a store of one kind at a path.
+  ///
+  /// - Parameters:
+  ///   - path: The path, which may contain `#`.
+  ///   - scheme: The scheme of the kind.
+  /// - Throws: `StoreError` or `FileError` if the path cannot be examined.
+  static func files(at path: String, scheme: String) throws -> StoreFileSet {
+    // The location of such a store ends with its name.
+    let hasNames = [LMDBStoreProvider().scheme, SQLiteStoreProvider().scheme].contains(scheme)
+    return try files(of: StoreURL(scheme: scheme, location: path + (hasNames ? "#default" : "")))
+      ?? StoreFileSet(at: path)
   }
 
   /// Returns the absolute path of a store's file or folder, without symbolic links.

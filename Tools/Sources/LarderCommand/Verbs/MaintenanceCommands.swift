@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
 import Larder
-import LarderCompression
 import LarderExpiry
+import LarderFiles
 
 /// `larder compact`.
 struct CompactCommand: AsyncParsableCommand {
@@ -60,7 +60,9 @@ struct BackupCommand: AsyncParsableCommand {
 
   func run() async throws {
     guard let keep else { return try await backUp(to: path) }
-    let folder = BackupFolder(path: path, rotation: BackupRotation(ofStoreAt: try Stores.absolutePath(of: store.url)))
+    let folder = BackupFolder(
+      path: path, scheme: try StoreURL(store.url).scheme,
+      rotation: BackupRotation(ofStoreAt: try Stores.absolutePath(of: store.url)))
     let name = try folder.newName()
     try await backUp(to: "\(path)/\(name)")
     // Only after a backup that is complete.
@@ -77,6 +79,8 @@ struct BackupCommand: AsyncParsableCommand {
 /// A folder of backups on disk.
 private struct BackupFolder {
   let path: String
+  /// The scheme of the store and of its backups.
+  let scheme: String
   let rotation: BackupRotation
 
   /// Returns the name of the next backup.
@@ -89,13 +93,13 @@ private struct BackupFolder {
   /// - Throws: ``CommandFailure`` if the folder cannot be read or a backup cannot be removed.
   func removeSurplus(after name: String, keeping count: Int) throws {
     let names = try names()
-    // A backup may have compression dictionaries beside it, which go first, so that none are left behind.
-    let surplus = rotation.surplus(among: names, after: name, keeping: count)
-    for older in surplus.flatMap({ [CompressionDictionaries.path(besideStoreAt: $0), $0] }) {
+    for older in rotation.surplus(among: names, after: name, keeping: count) {
       do {
-        try FileManager.default.removeItem(atPath: "\(path)/\(older)")
-      } catch CocoaError.fileNoSuchFile {
-        // Another call has removed it.
+        // A program that opened the backup may have left a log, a journal or a lock beside it.
+        let files = try Stores.files(at: "\(path)/\(older)", scheme: scheme)
+        for path in [files.dictionariesPath] + files.companions.map({ files.path + $0.suffix }) + [files.path] {
+          try remove(path)
+        }
       } catch {
         throw CommandFailure(
           .inputOutput,
@@ -108,6 +112,15 @@ private struct BackupFolder {
     Diagnostics.writeLine(
       "larder: \(path) has \(foreign.count == 1 ? "1 backup" : "\(foreign.count) backups") whose name does not say "
         + "which store it is of, such as \(first). --keep never removes them; remove those that you no longer need.")
+  }
+
+  /// Removes a file, or a folder with everything in it, if there is one.
+  private func remove(_ path: String) throws {
+    do {
+      try FileManager.default.removeItem(atPath: path)
+    } catch CocoaError.fileNoSuchFile {
+      // The backup has no such file, or another call has removed it.
+    }
   }
 
   private func names() throws -> [String] {

@@ -76,6 +76,23 @@ import Testing
     #expect(try backups() == (names + ["mine"]).sorted())
   }
 
+  /// A program has written to a backup, or was killed there.
+  @Test(arguments: StoreKind.allCases) func theFilesOfAnOpenedBackupAreRemovedWithIt(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    let path = try createBackupFolder()
+    #expect(try await Tool.larder("backup", store, path, "--keep", "1") == .done())
+    let old = try #require(backups().first)
+    #expect(try await Tool.larder("set", "\(kind.rawValue):\(path)/\(old)", "k", "2") == .done())
+    for suffix in kind.companionSuffixes where !FileManager.default.fileExists(atPath: "\(path)/\(old)\(suffix)") {
+      try Data("left".utf8).write(to: URL(filePath: "\(path)/\(old)\(suffix)"))
+    }
+    try Data("note".utf8).write(to: URL(filePath: "\(path)/\(old).note"))
+    #expect(try await Tool.larder("backup", store, path, "--keep", "1") == .done())
+    let left = try backups()
+    #expect(left.count == 2 && left[0] == old + ".note" && left[1].contains("-000002-"), "\(left)")
+  }
+
   /// A clock that was ahead once has left a backup with a later time.
   @Test(arguments: StoreKind.allCases) func theNewBackupStaysWhateverTheClockSaid(kind: StoreKind) async throws {
     let store = kind.url(in: folder)

@@ -118,3 +118,64 @@ import Testing
     #expect(try await Tool.larder("get", expiring, "a", "--codec", "json") == .done("1\n"))
   }
 }
+
+/// Named databases of an LMDB environment that another program created.
+@Suite(.enabled(if: MDBLoad.isInstalled, "the command mdb_load is missing")) struct ForeignDatabaseTests {
+  private let folder: TemporaryFolder
+  private var url: String { "lmdb:\(folder.file("environment"))#foreign" }
+
+  init() async throws {
+    folder = try TemporaryFolder()
+    let dump = """
+      VERSION=3
+      format=print
+      type=btree
+      mapsize=1048576
+      HEADER=END
+       a
+       \\00\\01\\02\\ff
+      DATA=END
+
+      """
+    let path = try folder.write(dump, to: "dump")
+    #expect(
+      try await Tool.shell("mkdir \"$1\" && mdb_load -f \"$2\" -s foreign \"$1\"", folder.file("environment"), path)
+        == .done())
+  }
+
+  @Test func aDatabaseNeedsACodec() async throws {
+    let json = "json:\(folder.file("users.json"))"
+    #expect(try await Tool.larder("set", json, "a", "1") == .done())
+    for arguments in [
+      ["list", url], ["count", url], ["get", url, "a"], ["stat", url], ["verify", url], ["watch", url],
+      ["set", url, "b", "1"], ["set", url, "b", "1", "--ttl", "1h"], ["remove", url, "a"], ["copy", json, url],
+      ["salvage", url, "json:\(folder.file("new.json"))"],
+    ] {
+      let run = try await ToolRun.run(Tool.path, arguments)
+      #expect(run.failed(64, "records no codec"), "\(arguments) \(run)")
+      #expect(run.errors.contains("Name it with --codec, as in --codec raw."), "\(arguments) \(run)")
+    }
+    #expect(try folder.names().filter { $0.hasPrefix("new") } == [])
+    // None of them has recorded another one.
+    #expect(try await Tool.larder("list", url, "--codec", "json").status != 64)
+  }
+
+  @Test func theChosenCodecIsRecordedByTheFirstVerbThatWrites() async throws {
+    let entry = "{\"key\":\"a\",\"value\":{\"$base64\":\"AAEC/w==\"}}\n"
+    #expect(try await Tool.larder("list", url, "--codec", "raw") == .done(entry))
+    #expect(try await Tool.larder("verify", url, "--codec", "raw").errors == "1 entry, no damage\n")
+    #expect(
+      try await Tool.larder("set", url, "b", "x", "--raw", "--codec", "raw", "--ttl", "1h").failed(64, "do not expire"))
+    #expect(try await Tool.larder("list", url).failed(64, "records no codec"))
+    #expect(try await Tool.larder("set", url, "b", "x", "--raw", "--codec", "raw") == .done())
+    #expect(try await Tool.larder("get", url, "b", "--raw") == .done("x"))
+    #expect(try await Tool.larder("get", url, "b", "--codec", "cbor").failed(65, "codec raw, not with cbor"))
+  }
+}
+
+/// A command of LMDB that creates named databases.
+private enum MDBLoad {
+  static let isInstalled = ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"].contains {
+    FileManager.default.isExecutableFile(atPath: "\($0)/mdb_load")
+  }
+}

@@ -12,6 +12,16 @@ enum StoreKind: String, CaseIterable {
   /// - Parameter name: The beginning of the name; defaults to `store`.
   func fileName(_ name: String = "store") -> String { "\(name).\(rawValue)" }
 
+  /// The texts that follow the path of a store in the paths of the files beside it.
+  var companionSuffixes: [String] {
+    switch self {
+    case .json: [".journal", ".lock"]
+    case .compressed: [".lock"]
+    case .lmdb: []
+    case .sqlite: ["-wal", "-shm", "-journal"]
+    }
+  }
+
   /// Returns the file of a store that grows with each write.
   func growingFile(_ name: String) -> String {
     switch self {
