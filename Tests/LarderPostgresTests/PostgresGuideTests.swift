@@ -58,6 +58,10 @@ import Testing
       }
       #expect(pieces == 1)
 
+      let connections = database.connectionStatistics
+      print("\(connections.busy) of \(connections.connected) are busy, \(connections.waiting) calls wait")
+      #expect(connections.waiting == 0)
+
       let (count, first) = try await database.read { transaction in
         (try await transaction.count(of: orders), try await transaction.entries(limit: 1, of: orders).first?.value)
       }

@@ -185,19 +185,34 @@ package final class PostgresServer: Sendable {
   ///   - name: The name of the standby in `pg_stat_replication`.
   ///   - isSynchronous: Whether the server acknowledges a commit only after the standby has made it durable, as
   ///     `synchronous_standby_names` says. Defaults to `false`.
+  ///   - isColdCopy: Whether the standby begins with a copy of the files of the stopped server, which has the same
+  ///     identity, instead of a base backup. Defaults to `false`.
   /// - Returns: The standby, after it has reached the state of the server.
-  package func addStandby(named name: String = "standby", isSynchronous: Bool = false) async throws -> PostgresServer {
+  package func addStandby(
+    named name: String = "standby", isSynchronous: Bool = false, isColdCopy: Bool = false
+  ) async throws -> PostgresServer {
     // The checkpoint of the base backup proves that the server has read the new value. From then on, commits wait for the
     // standby.
     if isSynchronous { try await set(["synchronous_standby_names": name]) }
     let source = "\(connectionString) application_name=\(name)"
     let port = try ownCluster.port
-    let cluster = try await PostgresServer.run {
+    if isColdCopy { try await stop() }
+    let cluster = try await PostgresServer.run { [folder = try folder] in
       let cluster = try Cluster(port: port)
-      try cluster.run("pg_basebackup", ["-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"])
-      try cluster.append(["synchronous_standby_names": ""])
+      if isColdCopy {
+        let data = "\(cluster.folder.path)/data"
+        let copy = try CommandRun(["cp", "-a", "\(folder)/data", data])
+        guard copy.status == 0 else { throw PostgresFailure("cp fails: \(copy.errors)") }
+        try "".write(toFile: "\(data)/standby.signal", atomically: true, encoding: .utf8)
+        try PostgresServer.giveToServer("\(data)/standby.signal")
+      } else {
+        try cluster.run("pg_basebackup", ["-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"])
+      }
+      try cluster.append(
+        ["synchronous_standby_names": ""].merging(isColdCopy ? ["primary_conninfo": source] : [:]) { $1 })
       return cluster
     }
+    if isColdCopy { try await start() }
     let standby = PostgresServer(connectionString: cluster.connectionString, cluster: cluster)
     try await standby.start()
     try await run(
