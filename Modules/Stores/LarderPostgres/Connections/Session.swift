@@ -313,7 +313,8 @@ final class Session: Sendable {
     while true {
       if receive(&expected, &response, &isRefused, of: request, on: live) {
         response.isInTransaction = live.isInTransaction
-        return (response, !live.isLost)
+        // A request to cancel can arrive after the answer, and would meet the next statement.
+        return (response, !live.isLost && !(isCancelled && request.isCancellable))
       }
       var failure: Failure?
       switch exchange(live, until: deadline) {

@@ -174,6 +174,11 @@ final class SessionPool: Sendable {
           return !state.isAnyConnected
         }
         if isAlone { throw ConnectionFailure(error: error) }
+        // Afterwards another connection may be made, even if none was given back.
+        Task { [weak self] in
+          try await Task.sleep(for: SessionPool.pause)
+          self?.serve(after: { _ in })
+        }
       }
     }
   }
@@ -226,16 +231,19 @@ final class SessionPool: Sendable {
     }
     defer { timer.cancel() }
     return try await withTaskCancellationHandler {
-      await withCheckedContinuation { wait(number, for: owner, $0) }
+      await withCheckedContinuation { wait(number, for: owner, until: deadline, $0) }
     } onCancel: {
       giveUp(number, CancellationError())
     }.get()
   }
 
-  private func wait(_ number: Int, for owner: ObjectIdentifier, _ continuation: Continuation) {
+  private func wait(
+    _ number: Int, for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ continuation: Continuation
+  ) {
     let found = state.withLock { state -> Result<Int, any Error>? in
-      // If the task was cancelled before it waits here, nothing would end its wait.
+      // If the task was cancelled or its time has passed before it waits here, nothing would end its wait.
       if Task.isCancelled { return .failure(CancellationError()) }
+      if deadline <= .now { return .failure(PoolTimeout()) }
       if let index = state.take(for: owner) { return .success(index) }
       state.allotment.wait(number, for: owner)
       state.continuations[number] = continuation
@@ -252,10 +260,15 @@ final class SessionPool: Sendable {
     continuation?.resume(returning: .failure(error))
   }
 
-  /// Takes back a session, and hands it to those who wait.
+  /// Takes back a session.
   private func give(_ index: Int, of owner: ObjectIdentifier) {
+    serve { $0.give(index, of: owner) }
+  }
+
+  /// Changes the allotment, and hands sessions to those who wait.
+  private func serve(after change: (inout Allotment) -> Void) {
     let served = state.withLock { state in
-      state.allotment.give(index, of: owner)
+      change(&state.allotment)
       return state.serve()
     }
     for (continuation, session) in served { continuation.resume(returning: .success(session)) }
