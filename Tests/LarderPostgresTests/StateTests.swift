@@ -61,7 +61,7 @@ import Testing
 
   @Test func severalHostsGetTheirPortsAndAddresses() {
     func hosts(_ options: [String: String]) -> [[String: String]] {
-      Host.all(of: options) { $0 == "b" ? ["1.2.3.4", "::1"] : [] }.map(\.keywords)
+      Host.all(of: options).flatMap { $0.resolved { $0 == "b" ? ["1.2.3.4", "::1"] : [] } }.map(\.keywords)
     }
     #expect(hosts(["host": "a,/run", "port": "1,2"]) == [["host": "a", "port": "1"], ["host": "/run", "port": "2"]])
     #expect(

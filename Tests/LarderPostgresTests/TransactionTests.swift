@@ -106,9 +106,10 @@ import Testing
           }
         }
       }
-      try await setting.database.read { transaction in
-        try await transaction.execute("SET TRANSACTION READ WRITE")
-        try await transaction.execute("INSERT INTO numbers VALUES('a', '\\x01')")
+      for sql in ["SET TRANSACTION READ WRITE", "INSERT INTO numbers VALUES('a', '\\x01')"] {
+        await #expect(throws: StoreError.self) {
+          try await setting.database.read { _ = try await $0.execute(sql) }
+        }
       }
       #expect(try await store.count(in: .all) == 0)
     }

@@ -16,18 +16,27 @@ extension Connection {
   ) throws(PostgresError) -> Connection {
     let options = ConnectionOptions.effective(for: configuration.connection)
     let limit = options["connect_timeout"].flatMap { Int($0) }.flatMap { $0 > 0 ? Duration.seconds($0) : nil }
-    let hosts = Host.all(of: options)
     var failure = lateError
-    for (index, host) in hosts.enumerated() {
-      let now = ContinuousClock.now
-      let share = now.duration(to: deadline) / (hosts.count - index)
-      do throws(PostgresError) {
-        return try connect(configuration, to: host, until: now + min(share, limit ?? share))
-      } catch {
-        failure = error
+    /// Tries some hosts, each for its share of the time, until one answers.
+    func connect(
+      _ hosts: [Host], until end: ContinuousClock.Instant,
+      _ connect: (Host, ContinuousClock.Instant) throws(PostgresError) -> Connection
+    ) throws(PostgresError) -> Connection {
+      for (index, host) in hosts.enumerated() {
+        let share = ContinuousClock.now.duration(to: end) / (hosts.count - index)
+        do throws(PostgresError) {
+          return try connect(host, .now + share)
+        } catch {
+          failure = error
+        }
+      }
+      throw failure
+    }
+    return try connect(Host.all(of: options), until: deadline) { host, end throws(PostgresError) in
+      try connect(host.resolved(), until: end) { address, end throws(PostgresError) in
+        try Connection.connect(configuration, to: address, until: limit.map { min(.now + $0, end) } ?? end)
       }
     }
-    throw failure
   }
 
   private static func connect(

@@ -106,7 +106,8 @@ final class Connection {
   /// - Returns: The answers that will come, or `nil` if the connection is unusable.
   func send(_ request: Session.Request) -> ArraySlice<Expected>? {
     var expected: [Expected] = []
-    if let poolerCheck {
+    // A transaction is not exchanged before its end.
+    if let poolerCheck, request.backend == nil {
       guard send(poolerCheck, named: nil, &expected) else { return nil }
       expected[0] = .poolerCheck
     }
@@ -239,8 +240,9 @@ final class Connection {
 
   /// Asks the server to cancel the running statement, without waiting for it.
   func cancel() {
+    // The library connects again for it, and waits without a limit.
+    guard CancelRequest.begin() else { return }
     let request = CancelRequest(connection)
-    // The library connects again for it, and waits.
     Thread.detachNewThread { request.send() }
   }
 
@@ -279,11 +281,24 @@ private struct StatementText: Hashable {
 private final class CancelRequest: @unchecked Sendable {
   private let request: OpaquePointer?
 
+  /// The number of requests under way, which a server that hangs would let grow.
+  private static let running = Locked(0)
+
+  /// Returns whether another request may be sent.
+  static func begin() -> Bool {
+    running.withLock { running in
+      guard running < 8 else { return false }
+      running += 1
+      return true
+    }
+  }
+
   init(_ connection: OpaquePointer) { request = PQgetCancel(connection) }
 
   deinit { PQfreeCancel(request) }
 
   func send() {
+    defer { CancelRequest.running.withLock { $0 -= 1 } }
     // If it cannot be sent, the connection is given up soon.
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
       _ = PQcancel(request, message.baseAddress, Int32(message.count))

@@ -136,7 +136,7 @@ final class PostgresHandle: Sendable {
         throw timeoutError(during: operation, outcome: .unknown)
       case .lost(let error):
         guard let number = response.results.first?.text(0, 0) else {
-          await TransactionStatus.end(response.backend, on: session)
+          endLater(response.backend)
           throw unknownOutcome(error, during: operation)
         }
         // A commit whose results are lost is as unknown to the caller.
@@ -164,8 +164,9 @@ final class PostgresHandle: Sendable {
       let response = await session.run(
         Session.Request(
           beginning: isReading ? snapshotBeginning : Statement("BEGIN"),
-          statements: (isReading ? [] : [TransactionStatus.beginning(limit: timeout)]) + first, deadline: deadline,
-          isCancellable: isReading))
+          // The first statement of a transaction that reads takes the snapshot, after which it cannot be made to write.
+          statements: [isReading ? Statement("SELECT 1") : TransactionStatus.beginning(limit: timeout)] + first,
+          deadline: deadline, isCancellable: isReading))
       switch response.failure {
       case nil: break
       case .refused(let error):
@@ -173,7 +174,10 @@ final class PostgresHandle: Sendable {
         return .failed(error)
       case .notSent(let error): return .failed(error)
       case .lost(let error): return .mustRepeat(error)
-      case .timedOut: throw timeoutError(during: operation)
+      case .timedOut:
+        try Task.checkCancellation()
+        endLater(response.backend)
+        throw timeoutError(during: operation)
       }
       let number = isReading ? nil : response.results[0].text(0, 0)
       let transaction = TransactionSession(session, response.backend, number: number, pool.configuration)
@@ -339,6 +343,11 @@ final class PostgresHandle: Sendable {
     during operation: StoreOperation
   ) async throws -> Attempt<Result> {
     guard let backend else { throw unknownOutcome(error, during: operation) }
+    // A server that does not tell its identity does not tell the outcome either.
+    guard !backend.dataIdentity.isEmpty else {
+      endLater(backend)
+      throw unknownOutcome(error, during: operation)
+    }
     switch await TransactionStatus.find(number, of: backend, on: session, within: timeout) {
     case .committed:
       guard let result else { throw unknownOutcome(error, during: operation) }

@@ -35,6 +35,9 @@ final class Session: Sendable {
     /// for another server.
     var isCancellable = false
 
+    /// Returns whether the request may still be sent, when it takes its place behind earlier ones.
+    var isAllowed: @Sendable () -> Bool = { true }
+
     /// Whether the session is set up anew after the answer, because SQL of the user may have changed it.
     var resets = false
 
@@ -85,8 +88,8 @@ final class Session: Sendable {
     /// Whether the connection must not be used any more.
     var mustDisconnect = false
 
-    /// The latest request whose task was cancelled.
-    var cancelledNumber = 0
+    /// The requests whose tasks were cancelled.
+    var cancelled: Set<Int> = []
 
     /// Whether the thread was told to look here and has not done so yet.
     var isSignalled = false
@@ -152,19 +155,26 @@ final class Session: Sendable {
     return await withTaskCancellationHandler {
       await answer(to: request, number, deadline)
     } onCancel: {
-      signal { $0.cancelledNumber = number }
+      signal { _ = $0.cancelled.insert(number) }
     }
   }
 
   private func answer(to request: Request, _ number: Int, _ deadline: ContinuousClock.Instant) async -> Response {
     await withCheckedContinuation { continuation in
       let pending = PendingRequest(number: number, request: request, deadline: deadline, continuation: continuation)
-      let startsThread = signal { inbox in
+      let startsThread = signal { inbox -> Bool? in
+        guard request.isAllowed() else { return nil }
         inbox.pending.append(pending)
         defer { inbox.hasThread = true }
         return !inbox.hasThread
       }
-      if startsThread { Thread.detachNewThread { self.serve() } }
+      switch startsThread {
+      case nil:
+        let error = PostgresError(sqlState: "25000", message: "the transaction has ended")
+        continuation.resume(returning: Response(failure: .notSent(error)))
+      case true?: Thread.detachNewThread { self.serve() }
+      case false?: break
+      }
     }
   }
 
@@ -306,7 +316,10 @@ final class Session: Sendable {
     connection = live
     var response = Response(backend: live.backend)
     if request.isEmpty { return (response, true) }
-    guard var expected = live.send(request) else { return (Response(failure: .notSent(live.lossError)), false) }
+    guard var expected = live.send(request) else {
+      // A part may be on its way.
+      return (Response(failure: request.ending == nil ? .notSent(live.lossError) : .lost(live.lossError)), false)
+    }
     var isRefused = false
     var deadline = pending.deadline
     var isCancelled = false
@@ -316,28 +329,34 @@ final class Session: Sendable {
         // A request to cancel can arrive after the answer, and would meet the next statement.
         return (response, !live.isLost && !(isCancelled && request.isCancellable))
       }
+      if !isCancelled, deadline <= .now || isTaskCancelled(of: pending) {
+        isCancelled = true
+        deadline = .now + Session.grace
+        if request.isCancellable { live.cancel() }
+      }
       var failure: Failure?
-      switch exchange(live, until: deadline) {
+      switch exchange(live, until: deadline, isReading: request.isCancellable) {
       case .moved:
         // A slow line that moves bytes is not a dead one.
         if !isCancelled { deadline = max(deadline, .now + configuration.timeout) }
-      case .woken: break
+      case .woken: if isCancelled, deadline <= .now { failure = .timedOut }
       case .lost(let error):
         // Answers that arrived before the end of the connection still count.
         if receive(&expected, &response, &isRefused, of: request, on: live) { return (response, false) }
         failure = .lost(error)
       }
-      let isLate = deadline <= .now
-      if failure == nil, isLate, isCancelled { failure = .timedOut }
-      if failure == nil, !isCancelled, isLate || inbox.withLock({ $0.cancelledNumber == pending.number }) {
-        isCancelled = true
-        deadline = .now + Session.grace
-        if request.isCancellable { live.cancel() }
-      }
       guard let failure else { continue }
       // A transaction that was refused stays rolled back.
       if !isRefused { response.failure = failure }
       return (response, false)
+    }
+  }
+
+  private func isTaskCancelled(of pending: PendingRequest) -> Bool {
+    inbox.withLock { inbox in
+      // The numbers of earlier requests may have arrived after their ends.
+      inbox.cancelled = inbox.cancelled.filter { $0 >= pending.number }
+      return inbox.cancelled.contains(pending.number)
     }
   }
 
@@ -352,7 +371,7 @@ final class Session: Sendable {
   }
 
   private enum Event {
-    /// Bytes were sent or received.
+    /// Bytes of values were sent or received.
     case moved
     /// The time has passed, or there is something in the inbox.
     case woken
@@ -360,8 +379,10 @@ final class Session: Sendable {
   }
 
   /// Sends and receives once, after waiting for the socket or the inbox.
-  private func exchange(_ connection: Connection, until deadline: ContinuousClock.Instant) -> Event {
-    guard let hasMore = connection.flush() else { return .lost(connection.lossError) }
+  private func exchange(
+    _ connection: Connection, until deadline: ContinuousClock.Instant, isReading: Bool
+  ) -> Event {
+    guard !connection.isLost, let hasMore = connection.flush() else { return .lost(connection.lossError) }
     var descriptors = [
       pollfd(fd: connection.socket, events: Int16(POLLIN) | (hasMore ? Int16(POLLOUT) : 0), revents: 0),
       pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0),
@@ -374,7 +395,7 @@ final class Session: Sendable {
     }
     guard descriptors[0].revents != 0 else { return .woken }
     do throws(PostgresError) { try connection.readAvailable() } catch { return .lost(error) }
-    return .moved
+    return hasMore || isReading ? .moved : .woken
   }
 
   /// Takes the answers that have arrived.

@@ -102,10 +102,8 @@ struct Host: Sendable, Equatable {
   ///
   /// Each gets its share of the time limit, because the library would spend all of it on the first one.
   ///
-  /// - Parameters:
-  ///   - options: The options of the connection; see ``ConnectionOptions/effective(for:)``.
-  ///   - resolve: A function that returns the addresses of a name, or none if they are not found.
-  static func all(of options: [String: String], resolve: (String) -> [String] = Host.addresses) -> [Host] {
+  /// - Parameter options: The options of the connection; see ``ConnectionOptions/effective(for:)``.
+  static func all(of options: [String: String]) -> [Host] {
     func list(_ keyword: String) -> [String] {
       options[keyword].map { $0.split(separator: ",", omittingEmptySubsequences: false).map { String($0) } } ?? []
     }
@@ -117,19 +115,26 @@ struct Host: Sendable, Equatable {
     else {
       return [Host(keywords: [:])]
     }
-    let hosts = (0..<count).flatMap { index -> [Host] in
-      var keywords: [String: String] = [:]
-      if !names.isEmpty { keywords["host"] = names[index] }
-      if !addresses.isEmpty { keywords["hostaddr"] = addresses[index] }
-      if !ports.isEmpty { keywords["port"] = ports[ports.count == 1 ? 0 : index] }
-      // A path is the folder of a socket.
-      let isName =
-        !names.isEmpty && !names[index].isEmpty && !names[index].hasPrefix("/") && !names[index].hasPrefix("@")
-      let found = isName && keywords["hostaddr", default: ""].isEmpty ? resolve(names[index]) : []
-      guard !found.isEmpty else { return [Host(keywords: keywords)] }
-      return found.map { Host(keywords: keywords.merging(["hostaddr": $0]) { $1 }) }
+    let hosts = (0..<count).map { index in
+      var host = Host(keywords: [:])
+      if !names.isEmpty { host.keywords["host"] = names[index] }
+      if !addresses.isEmpty { host.keywords["hostaddr"] = addresses[index] }
+      if !ports.isEmpty { host.keywords["port"] = ports[ports.count == 1 ? 0 : index] }
+      return host
     }
     return options["load_balance_hosts"] == "random" ? hosts.shuffled() : hosts
+  }
+
+  /// Returns the host with each of its addresses, of which the library would wait for the first only.
+  ///
+  /// - Parameter resolve: A function that returns the addresses of a name, or none if they are not found.
+  func resolved(_ resolve: (String) -> [String] = Host.addresses) -> [Host] {
+    // A path is the folder of a socket.
+    guard let name = keywords["host"], !name.isEmpty, !name.hasPrefix("/"), !name.hasPrefix("@"),
+      keywords["hostaddr", default: ""].isEmpty
+    else { return [self] }
+    let addresses = resolve(name)
+    return addresses.isEmpty ? [self] : addresses.map { Host(keywords: keywords.merging(["hostaddr": $0]) { $1 }) }
   }
 
   /// Returns the addresses of a name, in the order of the system's preference.

@@ -97,7 +97,13 @@ final class SessionPool: Sendable {
     var allotment: Allotment
     var sessions: [Int: Session] = [:]
     var continuations: [Int: Continuation] = [:]
+    /// The times until which callers wait.
+    var deadlines: [Int: ContinuousClock.Instant] = [:]
+    /// Whether a task looks after those who wait.
+    var isWatched = false
     var lastNumber = 0
+    /// The sessions that are being connected.
+    var connecting: Set<Int> = []
     var repeatCount = 0
     var failureCount = 0
 
@@ -106,16 +112,25 @@ final class SessionPool: Sendable {
 
     var isAnyConnected: Bool { sessions.values.contains { $0.isConnected } }
 
+    /// Whether a further connection may be made: one after another, while there is one that callers can wait for.
+    private var mayConnect: Bool { pauseEnd <= .now && connecting.isEmpty }
+
+    private func isConnected(_ index: Int) -> Bool { sessions[index]?.isConnected == true }
+
     mutating func take(for owner: ObjectIdentifier) -> Int? {
-      allotment.take(for: owner, mayConnect: pauseEnd <= .now) { [sessions] in sessions[$0]?.isConnected == true }
+      let index = allotment.take(for: owner, mayConnect: mayConnect) { [self] in isConnected($0) }
+      if let index, !isConnected(index) { connecting.insert(index) }
+      return index
     }
 
     /// Returns the callers that get a session now.
     mutating func serve() -> [(Continuation, Int)] {
       var served: [(Continuation, Int)] = []
       while let (number, session) = allotment.serveNext(
-        mayConnect: pauseEnd <= .now, isConnected: { [sessions] in sessions[$0]?.isConnected == true })
+        mayConnect: mayConnect, isConnected: { [self] in isConnected($0) })
       {
+        if !isConnected(session) { connecting.insert(session) }
+        deadlines[number] = nil
         if let continuation = continuations.removeValue(forKey: number) { served.append((continuation, session)) }
       }
       return served
@@ -168,16 +183,15 @@ final class SessionPool: Sendable {
       switch await connected(index, until: deadline) {
       case .success(let session): return try await body(session)
       case .failure(let error):
-        let isAlone = state.withLock { state in
+        let (isAlone, othersConnect) = state.withLock { state in
           state.pauseEnd = .now + SessionPool.pause
           state.failureCount += 1
-          return !state.isAnyConnected
+          return (!state.isAnyConnected, !state.connecting.isEmpty)
         }
-        if isAlone { throw ConnectionFailure(error: error) }
-        // Afterwards another connection may be made, even if none was given back.
-        Task { [weak self] in
-          try await Task.sleep(for: SessionPool.pause)
-          self?.serve(after: { _ in })
+        if isAlone {
+          // At the limit of the server, those who connect at the same moment may succeed.
+          guard error.sqlState == "53300", othersConnect else { throw ConnectionFailure(error: error) }
+          try await Task.sleep(for: SessionPool.tick)
         }
       }
     }
@@ -208,14 +222,25 @@ final class SessionPool: Sendable {
     do throws(PostgresError) {
       session = if let found = state.withLock({ $0.sessions[index] }) { found } else { try Session(configuration) }
     } catch {
+      state.withLock { _ = $0.connecting.remove(index) }
       return .failure(error)
     }
     if session.isConnected { return .success(session) }
-    state.withLock { $0.sessions[index] = session }
-    let response = await session.run(Session.Request(deadline: deadline))
+    let isAnyConnected = state.withLock { state in
+      state.sessions[index] = session
+      return state.isAnyConnected
+    }
+    // Rather than to wait long for a connection, a caller waits for one that exists.
+    let limit = isAnyConnected ? min(deadline, .now + SessionPool.connectLimit) : deadline
+    let response = await session.run(Session.Request(deadline: limit))
+    state.withLock { _ = $0.connecting.remove(index) }
+    serve()
     guard case .notSent(let error) = response.failure else { return .success(session) }
     return .failure(error)
   }
+
+  /// The time for which one further connection may be made.
+  private static let connectLimit = Duration.seconds(2)
 
   private func take(for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant) async throws -> Int {
     try Task.checkCancellation()
@@ -224,12 +249,6 @@ final class SessionPool: Sendable {
       return (state.take(for: owner), state.lastNumber)
     }
     if let index { return index }
-    let timer = Task { [weak self] in
-      // Cancelled when the session was found.
-      guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else { return }
-      self?.giveUp(number, PoolTimeout())
-    }
-    defer { timer.cancel() }
     return try await withTaskCancellationHandler {
       await withCheckedContinuation { wait(number, for: owner, until: deadline, $0) }
     } onCancel: {
@@ -247,14 +266,36 @@ final class SessionPool: Sendable {
       if let index = state.take(for: owner) { return .success(index) }
       state.allotment.wait(number, for: owner)
       state.continuations[number] = continuation
+      state.deadlines[number] = deadline
+      // One task looks after all who wait.
+      if !state.isWatched { Task { [weak self] in while await self?.endLateWaits() == true {} } }
+      state.isWatched = true
       return nil
     }
     if let found { continuation.resume(returning: found) }
   }
 
+  /// The time between two looks at those who wait.
+  private static let tick = Duration.milliseconds(20)
+
+  /// Ends the waits whose time has passed, and returns whether there are others.
+  private func endLateWaits() async -> Bool {
+    let late = state.withLock { state in state.deadlines.filter { $0.value <= .now } }
+    for number in late.keys { giveUp(number, PoolTimeout()) }
+    // The pause after a failed connection may have ended.
+    serve()
+    // Nobody cancels this task.
+    try? await Task.sleep(for: SessionPool.tick)
+    return state.withLock { state in
+      state.isWatched = !state.deadlines.isEmpty
+      return state.isWatched
+    }
+  }
+
   private func giveUp(_ number: Int, _ error: any Error) {
     let continuation = state.withLock { state in
       state.allotment.giveUp(number)
+      state.deadlines[number] = nil
       return state.continuations.removeValue(forKey: number)
     }
     continuation?.resume(returning: .failure(error))
@@ -266,7 +307,7 @@ final class SessionPool: Sendable {
   }
 
   /// Changes the allotment, and hands sessions to those who wait.
-  private func serve(after change: (inout Allotment) -> Void) {
+  private func serve(after change: (inout Allotment) -> Void = { _ in }) {
     let served = state.withLock { state in
       change(&state.allotment)
       return state.serve()

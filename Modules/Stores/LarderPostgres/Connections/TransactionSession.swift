@@ -61,11 +61,14 @@ final class TransactionSession: Sendable {
     }
     if let failure { throw storeError(failure.error, during: operation, store: store) }
     let response = await session.run(
-      Session.Request(statements: statements, backend: backend, isCancellable: number == nil))
+      Session.Request(
+        statements: statements, backend: backend, isCancellable: number == nil,
+        // A call of a task that outlives the closure must not follow the end of the transaction.
+        isAllowed: { [self] in !state.withLock { $0.hasEnded } }))
     guard let failure = response.failure else { return response }
     let found =
       switch failure {
-      case .refused(let error): Failure(error: error, mustRepeat: error.isConflict || error.concernsPreparation)
+      case .refused(let error): Failure(error: error, mustRepeat: error.mustRepeat)
       case .notSent(let error), .lost(let error): Failure(error: error, mustRepeat: true)
       case .timedOut:
         Failure(

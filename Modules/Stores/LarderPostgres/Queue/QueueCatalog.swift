@@ -93,7 +93,9 @@ struct QueueCatalog: Sendable {
         """, .text(sequence)), for: .open)
     guard isBehind.withBytes(0, 0, { $0?.first == 1 }) else { return }
     // Without the lock, another process could take numbers between the two halves of the statement.
-    let correction = Statement("SELECT setval($1::regclass, max(seq)) FROM \(table)", .text(sequence))
+    let correction = Statement(
+      "SELECT setval($1::regclass, greatest(max(seq), pg_sequence_last_value($1::regclass))) FROM \(table)",
+      .text(sequence))
     try await handle.write(
       [TableLock.exclusive.statement(of: table), correction], isReadCommitted: true, for: .open)
   }
