@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  /// From the acknowledgement to the commit, nobody else gets the item, however long it takes.
+  /// From the acknowledgement to the commit, no other consumer gets the item, however long it takes.
   @Test func anAcknowledgedItemIsHeldUntilTheCommit() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue(1)

@@ -6,7 +6,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// What waiting consumers cost, and how they outlast a server that is away.
+/// The cost of waiting consumers, and how they outlast a server that is away.
 @Suite(.timeLimit(.minutes(60))) struct PostgresQueueWaitingTests {
   /// Sixteen waiting consumers of one object look once in each interval, and change nothing.
   @Test func idleConsumersLookTogetherAndOnlyRead() async throws {
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  /// What others have left behind is removed, although no item is due.
+  /// The remains of others are removed, although no item is due.
   @Test func anIdleConsumerRemovesWhatIsNoLongerNeeded() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()

@@ -23,7 +23,7 @@ import Testing
     #expect(take(connected: [0, 1]) == 0)
     #expect(take(connected: [0, 1]) == 1)
     #expect(take(mayConnect: false, connected: [0, 1]) == nil, "others are connected, so it waits for one of them")
-    #expect(take(mayConnect: false) == 2, "nobody is connected, so it must try")
+    #expect(take(mayConnect: false) == 2, "no session is connected, so it must try")
   }
 
   @Test func anOwnerWithoutASessionGetsOneBeyondTheLimit() {

@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  /// Makes the next updates of the base fail as if its server was away.
+  /// Causes the next updates of the base to fail as if its server was away.
   private func failUpdates(_ count: Int) {
     guard count > 0 else { return }
     base.setBeforeUpdate { [self] in

@@ -23,13 +23,13 @@ public struct PostgresError: ValueFreeError, Hashable {
     self.message = sqlState.hasPrefix("22") ? "a value is invalid" : message
   }
 
-  /// What a code means.
+  /// The meaning of a code.
   private struct Meaning {
     /// The code of the store error.
     let code: StoreError.Code
     /// Whether the same call may succeed later.
     var isTransient = false
-    /// Whether nothing was changed, and the same transaction may succeed at once.
+    /// Whether nothing was changed, and the same transaction may succeed immediately.
     var mustRepeat = false
     /// Whether the server has ended the connection.
     var endsConnection = false

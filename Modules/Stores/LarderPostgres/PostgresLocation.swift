@@ -2,8 +2,8 @@
 import Foundation
 public import Larder
 
-/// What a URL such as `postgres:users` or `postgres-queue:host=db.example#app/jobs` names: a connection, a schema, and a store
-/// or a queue, if it has a name.
+/// The place that a URL such as `postgres:users` or `postgres-queue:host=db.example#app/jobs` names: a connection, a schema,
+/// and a store or a queue, if it has a name.
 public struct PostgresLocation: Sendable, Hashable {
   /// The connection, which is an empty string for that of the `PG…` variables.
   public let connection: String

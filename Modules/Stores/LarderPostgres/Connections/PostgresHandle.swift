@@ -269,7 +269,7 @@ final class PostgresHandle: Sendable {
   /// The number of attempts before an operation gives up.
   private static var attemptLimit: Int { 20 }
 
-  /// Makes attempts, each with a session of its own, again if one changed nothing because of others, or because the
+  /// Runs attempts, each with a session of its own, again if one changed nothing because of others, or because the
   /// connection was lost.
   private func repeating<Result>(
     _ operation: StoreOperation,

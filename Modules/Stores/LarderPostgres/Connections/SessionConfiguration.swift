@@ -48,7 +48,7 @@ struct SessionConfiguration: Sendable {
   /// The settings of the planner for Larder's own statements.
   ///
   /// They read few rows, which one index finds, whatever the statistics of the table say. A plan that was made while the table
-  /// was small would read all of a large one, until somebody analyzes it. Statements with joins find their rows by arrays, and
+  /// was small would read all of a large one, until the server analyzes it. Statements with joins find their rows by arrays, and
   /// then join what was found; a nested loop could read a whole index instead. Without `jit = off`, the server would compile the
   /// few plans that must read a whole table.
   private var planning: [(name: String, value: String)] {

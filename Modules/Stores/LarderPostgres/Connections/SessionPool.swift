@@ -21,7 +21,7 @@ final class SessionPool: Sendable {
     /// The number of sessions.
     private var count = 0
 
-    /// The sessions that serve nobody, the latest last.
+    /// The sessions that serve no caller, the latest last.
     private var free: [Int] = []
 
     /// The numbers of sessions by their owners.
@@ -30,7 +30,7 @@ final class SessionPool: Sendable {
     /// Those who wait for a session, the first first.
     private var waiters: [Waiter] = []
 
-    /// The number of sessions that serve somebody.
+    /// The number of sessions that serve a caller.
     var takenCount: Int { count - free.count }
 
     /// The number of callers that wait.
@@ -284,7 +284,7 @@ final class SessionPool: Sendable {
     for number in late.keys { giveUp(number, PoolTimeout()) }
     // The pause after a failed connection may have ended.
     serve()
-    // Nobody cancels this task.
+    // This task is never cancelled.
     try? await Task.sleep(for: SessionPool.tick)
     return state.withLock { state in
       state.isWatched = !state.deadlines.isEmpty

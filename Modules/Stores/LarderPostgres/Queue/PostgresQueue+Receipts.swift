@@ -143,7 +143,7 @@ extension PostgresTransaction {
   /// Acknowledges a delivery and removes its item with the commit of the transaction.
   ///
   /// Rows and entries that the transaction writes are there exactly if the item is gone, whatever crashes. From this call
-  /// to the end of the transaction nobody else can receive the item, even if its lease ends.
+  /// to the end of the transaction no other consumer can receive the item, even if its lease ends.
   ///
   /// ```swift
   /// try await database.write { transaction in
