@@ -35,6 +35,9 @@ final class Connection {
   /// The others are parsed each time.
   private static let preparedLimit = 512
 
+  /// The number of bytes of a statement after which all is sent before the next one.
+  private static let drainedSize = 1 << 20
+
   let connection: OpaquePointer
   let backend: Backend
   let server: Server
@@ -103,8 +106,13 @@ final class Connection {
 
   /// Adds a request to what is sent.
   ///
-  /// - Returns: The answers that will come, or `nil` if the connection is unusable.
-  func send(_ request: Session.Request) -> ArraySlice<Expected>? {
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - drain: A closure that sends all that was added, and returns whether that succeeded. It is called after each large
+  ///     statement, because the library moves all that is left after each part that it has sent.
+  /// - Returns: The answers that will come, or `nil` if the connection is unusable. The server has not got the end of the
+  ///   request then, without which it changes nothing.
+  func send(_ request: Session.Request, drain: () -> Bool) -> ArraySlice<Expected>? {
     var expected: [Expected] = []
     // A transaction is not exchanged before its end.
     if let poolerCheck, request.backend == nil {
@@ -125,6 +133,7 @@ final class Connection {
     }
     for (index, statement) in statements.enumerated() {
       guard send(statement, named: names[index], &expected) else { return nil }
+      if statement.size > Connection.drainedSize, !drain() { return nil }
       if request.flushes.contains(index + 1), PQsendFlushRequest(connection) != 1 { return nil }
     }
     guard PQpipelineSync(connection) == 1 else { return nil }

@@ -102,9 +102,8 @@ extension Session {
     connection = live
     var response = Response(backend: live.backend)
     if request.isEmpty { return (response, true) }
-    guard var expected = live.send(request) else {
-      // A part may be on its way.
-      return (Response(failure: request.ending == nil ? .notSent(live.lossError) : .lost(live.lossError)), false)
+    guard var expected = live.send(request, drain: { drain(live) }) else {
+      return (Response(failure: .notSent(live.lossError)), false)
     }
     var isRefused = false
     var deadline = pending.deadline
@@ -121,7 +120,8 @@ extension Session {
         if request.isCancellable { live.cancel() }
       }
       var failure: Failure?
-      switch exchange(live, until: deadline, isReading: request.isCancellable) {
+      let event = live.flush().map { exchange(live, sends: $0, until: deadline, isReading: request.isCancellable) }
+      switch event ?? .lost(live.lossError) {
       case .moved:
         // A slow line that moves bytes is not a dead one.
         if !isCancelled { deadline = max(deadline, .now + configuration.timeout) }
@@ -156,6 +156,20 @@ extension Session {
     return connection
   }
 
+  /// Sends all that was added, as long as the line moves bytes.
+  private func drain(_ connection: Connection) -> Bool {
+    while let hasMore = connection.flush() {
+      guard hasMore else { return true }
+      let deadline = ContinuousClock.now + configuration.timeout
+      switch exchange(connection, sends: true, until: deadline, isReading: false) {
+      case .moved: break
+      case .woken: if deadline <= .now { return false }
+      case .lost: return false
+      }
+    }
+    return false
+  }
+
   private enum Event {
     /// Bytes of values were sent or received.
     case moved
@@ -164,11 +178,17 @@ extension Session {
     case lost(PostgresError)
   }
 
-  /// Sends and receives once, after waiting for the socket or the inbox.
+  /// Waits for the socket or the inbox, and receives.
+  ///
+  /// - Parameters:
+  ///   - connection: The connection.
+  ///   - hasMore: Whether bytes are left to send.
+  ///   - deadline: The time until which it waits.
+  ///   - isReading: Whether bytes that arrive are those of values.
   private func exchange(
-    _ connection: Connection, until deadline: ContinuousClock.Instant, isReading: Bool
+    _ connection: Connection, sends hasMore: Bool, until deadline: ContinuousClock.Instant, isReading: Bool
   ) -> Event {
-    guard !connection.isLost, let hasMore = connection.flush() else { return .lost(connection.lossError) }
+    if connection.isLost { return .lost(connection.lossError) }
     var descriptors = [
       pollfd(fd: connection.socket, events: Int16(POLLIN) | (hasMore ? Int16(POLLOUT) : 0), revents: 0),
       pollfd(fd: wake.reader, events: Int16(POLLIN), revents: 0),

@@ -197,7 +197,7 @@ final class Session: Sendable {
   ///   - limit: The largest number of bytes of the parameters of one. Defaults to what a server accepts.
   static func refusal(of statements: [Statement], limit: Int = parameterLimit) -> PostgresError? {
     for statement in statements {
-      let size = statement.parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) }
+      let size = statement.size
       guard size > limit else { continue }
       return PostgresError(
         sqlState: "54000",

@@ -11,6 +11,9 @@ struct Statement: Sendable {
   /// Those of a user are not prepared, and their results are text.
   var isPrepared: Bool
 
+  /// The number of bytes of the parameters.
+  var size: Int { parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) } }
+
   /// Creates one of Larder's own statements.
   init(_ sql: String, _ parameters: Parameter...) {
     self.init(sql, parameters)
