@@ -2,7 +2,6 @@
 import CLMDB
 import Larder
 import LarderFiles
-import Synchronization
 
 /// An environment that is read page by page, so that damage neither ends the process nor hides other entries.
 ///
@@ -19,7 +18,7 @@ final class ExaminedEnvironment: Sendable {
   private let reader: DataFileReader
   private let environment: LMDBEnvironment?
   private let findsPossiblyOlder: Bool
-  private let search = Mutex<PageSearch?>(nil)
+  private let search = Locked<PageSearch?>(nil)
   private let reads = RunningOperations()
   private let queue = DispatchQueueExecutor(label: "Larder.ExaminedEnvironment")
 
