@@ -118,8 +118,8 @@ import Glibc
 }
 
 /// A file system that moves a file away when it is opened for the first time.
-private final class MovingFileSystem: FileSystem {
-  private let base: SimulatedFileSystem
+private final class MovingFileSystem: ForwardingFileSystem {
+  let base: SimulatedFileSystem
   private let path: String
   private let state = Locked(0)
 
@@ -140,13 +140,4 @@ private final class MovingFileSystem: FileSystem {
     if isFirst { try base.rename(path, to: path + ".moved") }
     return file
   }
-
-  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
-  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
-  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
-  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
-  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
-  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
-  func isMountPoint(at path: String) -> Bool { base.isMountPoint(at: path) }
-  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 }

@@ -69,11 +69,11 @@ import Testing
 }
 
 /// A file system on which locking fails.
-private struct LocklessFileSystem: FileSystem {
+private struct LocklessFileSystem: ForwardingFileSystem {
   let base = POSIXFileSystem()
   let errorNumber: Int32
 
-  private final class File: OpenFile {
+  private final class File: ForwardingFile {
     let base: any OpenFile
     let errorNumber: Int32
 
@@ -85,37 +85,15 @@ private struct LocklessFileSystem: FileSystem {
     func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
       throw FileError(.lock, path: "", errorNumber: errorNumber)
     }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
-      try base.read(into: buffer, at: offset)
-    }
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
-      try base.write(bytes, at: offset)
-    }
-    func truncate(to size: Int64) throws(FileError) { try base.truncate(to: size) }
-    func synchronize() throws(FileError) { try base.synchronize() }
-    func attributes() throws(FileError) -> FileAttributes { try base.attributes() }
-    func setPermissions(_ permissions: UInt32) throws(FileError) { try base.setPermissions(permissions) }
-    func setOwner(_ owner: FileAttributes.Owner) throws(FileError) { try base.setOwner(owner) }
-    func setModificationTime(_ time: Int64) throws(FileError) { try base.setModificationTime(time) }
-    func close() throws(FileError) { try base.close() }
   }
 
   func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
     File(try base.open(path, mode), errorNumber: errorNumber)
   }
-  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
-  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
-  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
-  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
-  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
-  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
-  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
-  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 }
 
 /// A file system on which a file with a suffix appears beside each renamed one.
-private struct QuickOpener: FileSystem {
+private struct QuickOpener: ForwardingFileSystem {
   let base = POSIXFileSystem()
   let suffix: String
 
@@ -126,14 +104,4 @@ private struct QuickOpener: FileSystem {
     try file.writeAll(Array("opened".utf8), at: 0)
     try file.close()
   }
-
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile { try base.open(path, mode) }
-  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
-  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
-  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
-  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
-  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
-  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
-  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
-  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 }

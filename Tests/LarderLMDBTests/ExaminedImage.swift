@@ -36,6 +36,13 @@ struct ExaminedImage: Sendable {
     [UInt8](repeating: UInt8(number % 251), count: number.isMultiple(of: 50) ? 9000 + number : number % 200)
   }
 
+  /// Writes a data file into the folder of an environment.
+  static func write(_ bytes: [UInt8], to path: String) throws {
+    try Data(bytes).write(to: URL(filePath: path + "/data.mdb"))
+    // Without a lock file, the library does not open it read-only.
+    try Data().write(to: URL(filePath: path + "/lock.mdb"))
+  }
+
   /// The reason why there are no files of a format here, or `nil`.
   static func obstacle(_ format: DataFileFormat) -> String? {
     format == .linked ? nil : ForeignTool.otherLibraryObstacle

@@ -19,9 +19,7 @@ import Testing
   }
 
   private func write(_ bytes: [UInt8]) throws {
-    try Data(bytes).write(to: URL(filePath: path + "/data.mdb"))
-    // Without a lock file, the library does not open it read-only.
-    try Data().write(to: URL(filePath: path + "/lock.mdb"))
+    try ExaminedImage.write(bytes, to: path)
   }
 
   // MARK: Intact files

@@ -24,8 +24,7 @@ import Testing
     for page in pages {
       for place in 0..<ExaminedImage.pageSize { bytes[Int(page) * ExaminedImage.pageSize + place] = 0 }
     }
-    try Data(bytes).write(to: URL(filePath: path + "/data.mdb"))
-    try Data().write(to: URL(filePath: path + "/lock.mdb"))
+    try ExaminedImage.write(bytes, to: path)
   }
 
   private func salvage(

@@ -130,6 +130,15 @@ import Testing
     }
   }
 
+  @Test func anOpeningThatIsCancelledIsNoFailureOfTheServer() async throws {
+    let server = try await PostgresServer.local
+    let opening = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      _ = try await PostgresDatabase(server.connectionString)
+    }
+    await #expect(throws: CancellationError.self) { try await opening.value }
+  }
+
   @Test func connectionsAreMadeOnDemandAndCounted() async throws {
     try await Setting.run(connections: 5) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
@@ -194,13 +203,14 @@ import Testing
       try "[two]\nhost=127.0.0.1,\(folder)\nport=\(silent),5432\nuser=larder\ndbname=postgres\n"
         .write(toFile: service, atomically: true, encoding: .utf8)
       defer { try? FileManager.default.removeItem(atPath: service) }
-      for connection in [
-        "host=127.0.0.1,\(folder) port=\(silent),5432 user=larder dbname=postgres",
-        "service=two servicefile=\(service)",
-      ] {
-        if connection.contains("servicefile") { setenv("PGSERVICEFILE", service, 1) }
-        let text = connection.replacing(" servicefile=\(service)", with: "")
-        let database = try await PostgresDatabase(text, schema: setting.schema, timeout: .seconds(6))
+      let listed = try await PostgresDatabase(
+        "host=127.0.0.1,\(folder) port=\(silent),5432 user=larder dbname=postgres", schema: setting.schema,
+        timeout: .seconds(6))
+      await listed.close()
+      // In a process of its own, whose environment no other test reads.
+      await #expect(processExitsWith: .success) { [service = service as String, schema = setting.schema as String] in
+        setenv("PGSERVICEFILE", service, 1)
+        let database = try await PostgresDatabase("service=two", schema: schema, timeout: .seconds(6))
         await database.close()
       }
       let start = ContinuousClock.now

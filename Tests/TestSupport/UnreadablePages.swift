@@ -8,8 +8,8 @@ import Glibc
 #endif
 
 /// A file system on which some pages of a file cannot be read.
-package struct UnreadablePages: FileSystem {
-  private let base: SimulatedFileSystem
+package struct UnreadablePages: ForwardingFileSystem {
+  package let base: SimulatedFileSystem
   private let path: String
   private let pages: Range<Int>
 
@@ -29,18 +29,8 @@ package struct UnreadablePages: FileSystem {
     let file = try base.open(path, mode)
     return path == self.path ? File(base: file, pages: pages) : file
   }
-  package func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
-  package func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
-  package func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
-  package func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
-  package func contentsOfDirectory(at path: String) throws(FileError) -> [String] {
-    try base.contentsOfDirectory(at: path)
-  }
-  package func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
-  package func isMountPoint(at path: String) -> Bool { false }
-  package func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 
-  private final class File: OpenFile {
+  private final class File: ForwardingFile {
     let base: any OpenFile
     let pages: Range<Int>
 
@@ -56,16 +46,5 @@ package struct UnreadablePages: FileSystem {
       }
       return try base.read(into: buffer, at: offset)
     }
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
-      try base.write(bytes, at: offset)
-    }
-    func truncate(to size: Int64) throws(FileError) { try base.truncate(to: size) }
-    func synchronize() throws(FileError) { try base.synchronize() }
-    func attributes() throws(FileError) -> FileAttributes { try base.attributes() }
-    func setPermissions(_ permissions: UInt32) throws(FileError) { try base.setPermissions(permissions) }
-    func setOwner(_ owner: FileAttributes.Owner) throws(FileError) { try base.setOwner(owner) }
-    func setModificationTime(_ time: Int64) throws(FileError) { try base.setModificationTime(time) }
-    func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool { try base.lock(kind) }
-    func close() throws(FileError) { try base.close() }
   }
 }

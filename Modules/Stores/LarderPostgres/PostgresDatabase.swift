@@ -57,7 +57,7 @@ public final class PostgresDatabase: Sendable {
   ///     Defaults to 30 seconds.
   /// - Throws: `StoreError`: `invalidArgument` if the connection cannot be parsed, or if a number is not positive;
   ///   `notFound` if the database or the schema does not exist; `notPermitted` if the server refuses the user or the
-  ///   password; `timedOut`; `ioFailed` if no server can be reached.
+  ///   password; `timedOut`; `ioFailed` if no server can be reached. `CancellationError`.
   public init(
     _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
     isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 8,
@@ -75,7 +75,7 @@ public final class PostgresDatabase: Sendable {
     let configuration = SessionConfiguration(
       connection: connection, schema: schema, durability: durability, isolation: isolation, access: access,
       timeout: timeout)
-    do throws(PostgresError) {
+    do {
       let pool = try SessionPool(configuration, limit: connections)
       let facts = try await PostgresDatabase.connect(pool)
       let isSynced = durability == .synced && facts.server?.isSynced == true
@@ -84,7 +84,7 @@ public final class PostgresDatabase: Sendable {
         information: StoreInformation(
           name: facts.databaseName, durability: isSynced ? .synced : .buffered, sharing: .betweenHosts, access: access,
           maximumValueSize: PostgresDatabase.maximumValueSize))
-    } catch {
+    } catch let error as PostgresError {
       throw StoreError(error, during: .open, store: "postgres", message: "the database cannot be opened")
     }
   }
@@ -106,7 +106,9 @@ public final class PostgresDatabase: Sendable {
   }
 
   /// Connects for the first time.
-  private static func connect(_ pool: SessionPool) async throws(PostgresError) -> Session.Facts {
+  ///
+  /// - Throws: ``PostgresError``; `CancellationError`.
+  private static func connect(_ pool: SessionPool) async throws -> Session.Facts {
     let schema = pool.configuration.schema
     let query = Statement("SELECT 1 FROM pg_namespace WHERE nspname = $1", .text(schema))
     let timeoutError = PostgresError(sqlState: "57014", message: "the server did not answer in time")
@@ -123,11 +125,9 @@ public final class PostgresDatabase: Sendable {
         case .timedOut: throw timeoutError
         }
       }
-    } catch let error as PostgresError {
-      throw error
     } catch let failure as SessionPool.ConnectionFailure {
       throw failure.error
-    } catch {
+    } catch is SessionPool.PoolTimeout {
       throw timeoutError
     }
   }

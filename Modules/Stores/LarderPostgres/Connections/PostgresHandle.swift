@@ -175,8 +175,8 @@ final class PostgresHandle: Sendable {
       case .notSent(let error): return .failed(error)
       case .lost(let error): return .mustRepeat(error)
       case .timedOut:
-        try Task.checkCancellation()
         endLater(response.backend)
+        try Task.checkCancellation()
         throw timeoutError(during: operation)
       }
       let number = isReading ? nil : response.results[0].text(0, 0)

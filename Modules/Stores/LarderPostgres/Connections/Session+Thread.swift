@@ -139,7 +139,8 @@ extension Session {
   }
 
   private func isTaskCancelled(of pending: PendingRequest) -> Bool {
-    inbox.withLock { inbox in
+    guard pending.request.isCancellable else { return false }
+    return inbox.withLock { inbox in
       // The numbers of earlier requests may have arrived after their ends.
       inbox.cancelled = inbox.cancelled.filter { $0 >= pending.number }
       return inbox.cancelled.contains(pending.number)

@@ -96,9 +96,8 @@ final class SessionPool: Sendable {
   private struct State {
     var allotment: Allotment
     var sessions: [Int: Session] = [:]
-    var continuations: [Int: Continuation] = [:]
-    /// The times until which callers wait.
-    var deadlines: [Int: ContinuousClock.Instant] = [:]
+    /// The callers that wait, and the times until which they do.
+    var waits: [Int: (continuation: Continuation, deadline: ContinuousClock.Instant)] = [:]
     /// Whether a task looks after those who wait.
     var isWatched = false
     var lastNumber = 0
@@ -130,8 +129,7 @@ final class SessionPool: Sendable {
         mayConnect: mayConnect, isConnected: { [self] in isConnected($0) })
       {
         if !isConnected(session) { connecting.insert(session) }
-        deadlines[number] = nil
-        if let continuation = continuations.removeValue(forKey: number) { served.append((continuation, session)) }
+        if let wait = waits.removeValue(forKey: number) { served.append((wait.continuation, session)) }
       }
       return served
     }
@@ -265,8 +263,7 @@ final class SessionPool: Sendable {
       if deadline <= .now { return .failure(PoolTimeout()) }
       if let index = state.take(for: owner) { return .success(index) }
       state.allotment.wait(number, for: owner)
-      state.continuations[number] = continuation
-      state.deadlines[number] = deadline
+      state.waits[number] = (continuation, deadline)
       // One task looks after all who wait.
       if !state.isWatched { Task { [weak self] in while await self?.endLateWaits() == true {} } }
       state.isWatched = true
@@ -280,25 +277,24 @@ final class SessionPool: Sendable {
 
   /// Ends the waits whose time has passed, and returns whether there are others.
   private func endLateWaits() async -> Bool {
-    let late = state.withLock { state in state.deadlines.filter { $0.value <= .now } }
-    for number in late.keys { giveUp(number, PoolTimeout()) }
+    let late = state.withLock { state in state.waits.filter { $0.value.deadline <= .now }.keys }
+    for number in late { giveUp(number, PoolTimeout()) }
     // The pause after a failed connection may have ended.
     serve()
     // This task is never cancelled.
     try? await Task.sleep(for: SessionPool.tick)
     return state.withLock { state in
-      state.isWatched = !state.deadlines.isEmpty
+      state.isWatched = !state.waits.isEmpty
       return state.isWatched
     }
   }
 
   private func giveUp(_ number: Int, _ error: any Error) {
-    let continuation = state.withLock { state in
+    let wait = state.withLock { state in
       state.allotment.giveUp(number)
-      state.deadlines[number] = nil
-      return state.continuations.removeValue(forKey: number)
+      return state.waits.removeValue(forKey: number)
     }
-    continuation?.resume(returning: .failure(error))
+    wait?.continuation.resume(returning: .failure(error))
   }
 
   /// Takes back a session.

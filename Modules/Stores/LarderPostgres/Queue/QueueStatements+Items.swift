@@ -274,7 +274,7 @@ extension QueueStatements {
 
   /// A part of a statement that locks the leased items of receipts in the order of their keys.
   ///
-  /// `IS TRUE` and the sum keep the planner from reading all leases, or all keys in order, which it thinks are few when it makes
+  /// `IS TRUE` and the concatenation keep the planner from reading all leases, or all keys in order, which it thinks are few when it makes
   /// its plan.
   private func held(_ columns: String, _ arrays: String = "", _ names: String = "") -> String {
     """
