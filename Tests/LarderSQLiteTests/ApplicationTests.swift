@@ -161,6 +161,18 @@ struct ApplicationTests {
     try await store.close()
   }
 
+  @Test func readsAreStatementsOnTheNameOfTheTable() async throws {
+    let store = try await SQLiteStore(path: path, name: "s", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    #expect(try store.value(forKey: "a") == 1)
+    try ForeignSQLite.run(
+      path, "DROP VIEW s_text; DROP TABLE s; CREATE VIEW s AS SELECT x'61' AS key, '7' AS value")
+    #expect(try store.value(forKey: "a") == 7)
+    try ForeignSQLite.run(path, "DROP VIEW s; CREATE TABLE s(id INTEGER)")
+    expectStoreError(.conflict) { try store.value(forKey: "a") }
+    try await store.close()
+  }
+
   @Test func tablesOfOtherProgramsAreOpenedWithACodecThatIsChosen() async throws {
     try ForeignSQLite.run(
       path,
