@@ -8,12 +8,18 @@ public import Foundation
 #endif
 
 /// The age and the freshness of a stored response at one time.
+///
+/// A response from the future, whose age isn't known, is stale by the largest age that HTTP has: see
+/// ``StoredResponse/isFromFuture(at:)``.
 public struct Freshness: Sendable {
   /// The age in seconds (RFC 9111, section 4.2.3).
   public var age: Double
 
   /// The freshness lifetime in seconds (RFC 9111, section 4.2.1), negative if `Expires` is before `Date`.
   public var lifetime: Double
+
+  /// The largest value of `Age` (RFC 9111, section 1.2.2).
+  static let largestAge: Double = 2_147_483_648
 
   /// The directives of the response for this cache.
   var directives: HTTPCacheRules.Directives
@@ -29,8 +35,21 @@ public struct Freshness: Sendable {
 
   init(_ response: StoredResponse, at now: Date, _ rules: HTTPCacheRules) {
     directives = rules.directives(of: response.fields, response.facts)
-    age = response.currentAge(at: now)
     lifetime = rules.freshnessLifetime(of: response, directives)
+    age =
+      response.isFromFuture(at: now) ? max(0, lifetime) + Self.largestAge : response.currentAge(at: now)
+  }
+}
+
+extension StoredResponse {
+  /// Returns whether the response was received more than a minute later than a time.
+  ///
+  /// The clock was wrong then, either when the response was received or now, so the age of the response isn't known. The
+  /// minute allows for the clocks of the hosts that share a store.
+  ///
+  /// - Parameter now: The present time.
+  public func isFromFuture(at now: Date) -> Bool {
+    responseTime.timeIntervalSince(now) > 60
   }
 }
 

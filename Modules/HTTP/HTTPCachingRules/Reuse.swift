@@ -73,9 +73,6 @@ extension Reuse {
   /// It isn't the stored representation, and so has hardly any of its fields.
   private static let rangeErrorFields: Set = ["accept-ranges", "cache-status", "date", "server"]
 
-  /// The largest value of `Age` (RFC 9111, section 1.2.2).
-  private static let largestAge: Double = 2_147_483_648
-
   /// The head for the client, with `Age`, `Cache-Status`, `Content-Length` and `Content-Range`.
   public var head: HTTPResponse {
     var head = HTTPResponse(status: .init(code: response.status), headerFields: response.fields)
@@ -95,7 +92,7 @@ extension Reuse {
       head.headerFields[.contentRange] = ContentRange(bytes: nil, length: response.length).text
       head.headerFields[.contentLength] = "0"
     }
-    if answer != .rangeNotSatisfiable { head.headerFields[.age] = "\(Int(min(age, Self.largestAge)))" }
+    if answer != .rangeNotSatisfiable { head.headerFields[.age] = "\(Int(min(age, Freshness.largestAge)))" }
     head.add(status, name: cacheName)
     return head
   }

@@ -99,7 +99,9 @@ extension ResponseStorage {
     try await committing { commit in
       try await check(token, url: entry.response.url, &commit)
       guard let old = try await records(forKeys: [entry.key])[0] else { return nil }
-      guard old.record.response.responseTime <= response.responseTime else {
+      // A time in the future is that of a clock that was set back.
+      let time = old.record.response.responseTime
+      guard time <= response.responseTime || time.microseconds > now else {
         return StoredEntry(entry.key, old.record)
       }
       var record = old.record
