@@ -13,7 +13,7 @@ extension HTTPCache {
   /// Returns the response to a request that needs the origin.
   func response(
     to exchange: Exchange, _ entries: [StoredEntry], _ limit: Duration?, _ forward: @escaping Forward
-  ) async throws -> Result {
+  ) async throws -> Attempt {
     let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
     guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
       return try await lead(Fetch(), exchange, entries, forward)
@@ -41,7 +41,7 @@ extension HTTPCache {
   private func lead(
     _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward,
     _ key: Flights<Fetch>.Key? = nil
-  ) async throws -> Result {
+  ) async throws -> Attempt {
     count { $0.forwardCounts[exchange.reason, default: 0] += 1 }
     defer { fetch.leave() }
     fetch.start { await self.perform(fetch, exchange, entries, key, forward) }
