@@ -99,7 +99,7 @@ extension Oracle {
     for position in updated {
       let fresh = freshened(records[position], by: reply, ask, sent: sent, received: received)
       versions[position] = fresh
-      if !mayStore(fresh.reply, for: nil, received: fresh) {
+      if !mayStore(withoutCookie(fresh.reply), for: nil, received: fresh) {
         doomed.append(position)
       } else if mayStore(fresh.reply, for: ask, received: fresh) {
         records[position] = fresh
@@ -142,6 +142,13 @@ extension Oracle {
     return record
   }
 
+  /// Returns a later head without its cookie, which is for one client and doesn't remove what is stored.
+  private func withoutCookie(_ reply: Reply) -> Reply {
+    var reply = reply
+    reply.hasCookie = false
+    return reply
+  }
+
   private func hasControl(_ reply: Reply) -> Bool {
     reply.maxAge != nil || reply.sharedMaxAge != nil || reply.noCache || reply.noStore || reply.isPrivate
       || reply.isPublic || reply.mustRevalidate || reply.proxyRevalidate || reply.mustUnderstand || reply.isImmutable
@@ -165,7 +172,7 @@ extension Oracle {
         stored.status == 200 && (reply.tag == .none || (stored.tag == reply.tag && stored.version == reply.version))
         && (!reply.hasModified || (stored.hasModified && stored.version == reply.version))
       let fresh = freshened(records[position], by: reply, ask, sent: sent, received: received)
-      if !agrees || !mayStore(fresh.reply, for: nil, received: fresh) {
+      if !agrees || !mayStore(withoutCookie(fresh.reply), for: nil, received: fresh) {
         doomed.append(position)
       } else if mayStore(fresh.reply, for: ask, received: fresh) {
         records[position] = fresh

@@ -222,7 +222,8 @@ struct Oracle {
     }
     let isExplicit =
       reply.maxAge != nil || reply.expiresAfterDate != nil || (isShared && reply.sharedMaxAge != nil)
-    if isShared && reply.hasCookie && !isExplicit { return false }
+    // Not required by the RFC: a shared cache keeps a cookie only if the origin says that the response is for all.
+    if isShared && reply.hasCookie && !reply.isPublic && reply.sharedMaxAge == nil { return false }
     guard isExplicit || allowsHeuristics(reply) else { return false }
     // Not required by the RFC: a response that no request could ever reuse isn't stored.
     if reply.tag != .none || reply.hasModified { return true }

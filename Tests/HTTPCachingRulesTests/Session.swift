@@ -74,7 +74,7 @@ struct Session {
       var fields = reply.fields
       let received = now.addingTimeInterval(reply.delay)
       if !fields.contains(.date) { fields[.date] = HTTPDate(seconds: Int64(received.timeIntervalSince1970)).text }
-      let hasBody = reply.status != 304 && exchange.forwarded.method != .head
+      let hasBody = reply.status != 304 && reply.status != 204 && exchange.forwarded.method != .head
       step = try cache.finish(
         exchange, with: HTTPResponse(status: .init(code: reply.status), headerFields: fields),
         body: hasBody ? Array(reply.body.utf8) : [], sent: now, received: received)
@@ -104,6 +104,15 @@ extension HTTPField.Name {
   static let color = named("Color")
   static let pragma = named("Pragma")
   static let targeted = named("CDN-Cache-Control")
+}
+
+extension HTTPFields {
+  /// Returns the fields with others behind them.
+  func merging(_ others: HTTPFields) -> HTTPFields {
+    var result = self
+    result.append(contentsOf: others)
+    return result
+  }
 }
 
 extension HTTPRequest.Method {

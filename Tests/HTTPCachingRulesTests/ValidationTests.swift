@@ -159,6 +159,17 @@ struct ValidationTests {
     #expect(session.stored().map { $0.fields[.color] } == ["1"])
   }
 
+  @Test("A cookie in a 304 is for one client, and neither updates nor removes a shared response")
+  func personalCookie() throws {
+    let fields: HTTPFields = [.cacheControl: "max-age=1", .eTag: "\"a\"", .color: "1"]
+    var session = try stored(fields)
+    let result = try session.request(at: 5) { _ in .init(status: 304, fields: [.eTag: "\"a\"", .setCookie: "a=b"]) }
+    #expect(result.fields[.setCookie] == "a=b")
+    #expect(result.body == "body")
+    #expect(session.stored().map { $0.fields[.setCookie] } == [nil])
+    #expect(try session.request(at: 6) { _ in .init(status: 304, fields: fields) }.fields[.setCookie] == nil)
+  }
+
   @Test("4.3.3: a full response replaces the one that was validated, or removes it if it isn't stored")
   func fullResponse() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\""])

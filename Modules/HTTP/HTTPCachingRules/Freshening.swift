@@ -154,7 +154,10 @@ extension HTTPCacheRules {
   /// Decides on the use of the new head of a stored response.
   func use(of response: StoredResponse, _ arrival: Arrival) -> FreshenedUse {
     let directives = directives(of: response.fields, response.facts)
-    if refusal(for: response, request: nil, directives) != nil { return .remove }
+    if let refusal = refusal(for: response, request: nil, directives) {
+      // The cookie is for this client. The stored response doesn't have it.
+      return refusal == .setCookie ? .ignore : .remove
+    }
     // The response was stored for all users, and is no longer public for this one.
     let scope = arrival.exchange.scope
     if scope.hasIdentity, response.partition == scope.common, !directives.control.isPublic { return .remove }

@@ -16,6 +16,25 @@ public enum HTTPCacheMode: String, Sendable, Hashable, CaseIterable {
   case shared
 }
 
+/// The responses with `Set-Cookie` that a cache stores.
+///
+/// RFC 9111 lets a cache store `Set-Cookie` like any other field. In a shared cache, each client then receives the cookie
+/// of the one that was answered first, which can be a session of another person. Proxies such as nginx and Varnish don't
+/// store such responses by default.
+public enum SetCookieStoring: String, Sendable, Hashable, CaseIterable {
+  /// No response with `Set-Cookie` is stored.
+  case never
+
+  /// A response with `Set-Cookie` is stored if the origin says that it is for all clients, by `public` or `s-maxage`.
+  case ifPublic
+
+  /// A response with `Set-Cookie` is stored if it has explicit freshness, such as `max-age` or `Expires`.
+  case ifFresh
+
+  /// `Set-Cookie` doesn't matter.
+  case always
+}
+
 /// The settings of the rules of a cache.
 ///
 /// The decisions are functions of this type.
@@ -23,7 +42,7 @@ public enum HTTPCacheMode: String, Sendable, Hashable, CaseIterable {
 /// No function does input or output, or reads a clock.
 public struct HTTPCacheRules: Sendable, Hashable {
   /// The kind of the cache.
-  public var mode: HTTPCacheMode
+  public let mode: HTTPCacheMode
 
   /// The fraction of the time since `Last-Modified` that a response without explicit freshness stays fresh.
   public var heuristicFraction: Double = 0.1
@@ -34,17 +53,16 @@ public struct HTTPCacheRules: Sendable, Hashable {
   /// The targeted fields of RFC 9213, such as `CDN-Cache-Control`; the first one that a response has decides.
   public var targetedFields: [HTTPField.Name] = []
 
-  /// Whether a response with `Set-Cookie` is never stored.
-  public var refusesSetCookie = false
+  /// The responses with `Set-Cookie` that are stored.
+  ///
+  /// Defaults to ``SetCookieStoring/ifPublic`` in a shared cache, and to ``SetCookieStoring/always`` in a private one.
+  public var setCookieStoring: SetCookieStoring
 
   /// The name of the cache in `Cache-Status`, or `nil` for no such field.
   public var name: String? = "Larder"
 
   /// The largest sum of the names and values of the fields of a head that is stored, in bytes.
   public var largestHead = 64 * 1024
-
-  /// The largest number of stored responses for one URL.
-  public var largestVariantCount = 64
 
   /// The largest number of separate parts of one stored response.
   public var largestPartCount = 64
@@ -54,6 +72,7 @@ public struct HTTPCacheRules: Sendable, Hashable {
   /// - Parameter mode: The kind of the cache.
   public init(mode: HTTPCacheMode) {
     self.mode = mode
+    setCookieStoring = mode == .shared ? .ifPublic : .always
   }
 }
 
@@ -68,16 +87,6 @@ extension StoredResponse {
     let apparentAge = facts.date.map { max(0, received.rounded(.down) - Double($0.seconds)) } ?? 0
     let correctedAge = Double(facts.age) + max(0, received - requestTime.timeIntervalSince1970)
     return max(apparentAge, correctedAge) + max(0, now.timeIntervalSince(responseTime))
-  }
-
-  /// Returns the freshness lifetime in seconds (RFC 9111, section 4.2.1).
-  func freshnessLifetime(_ rules: HTTPCacheRules) -> Double {
-    rules.freshnessLifetime(of: self, rules.directives(of: fields, facts))
-  }
-
-  /// Returns whether the response is fresh.
-  func isFresh(at now: Date, _ rules: HTTPCacheRules) -> Bool {
-    freshnessLifetime(rules) > currentAge(at: now)
   }
 }
 

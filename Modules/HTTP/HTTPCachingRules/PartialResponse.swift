@@ -32,7 +32,7 @@ extension HTTPCacheRules {
         part.parts = parts
       }
     }
-    decision.storing = ResponseDecision.Storing(response: part, receiving: bytes, replacing: replaced(arrival))
+    decision.storing = ResponseDecision.Storing(response: part, receiving: bytes, replacing: arrival.selection.matching)
     decision.markStored(name)
     return decision
   }
@@ -65,7 +65,7 @@ extension HTTPCacheRules {
       delivery: .combined(reuse, receiving: missing), status: reuse.status, expectedLength: Int64(missing.count))
     if status.isStored {
       decision.storing = ResponseDecision.Storing(
-        response: combined, receiving: missing, replacing: replaced(arrival))
+        response: combined, receiving: missing, replacing: arrival.selection.matching)
     } else {
       decision.refusal = .part
     }

@@ -107,6 +107,8 @@ public struct ResponseDecision: Sendable {
 extension HTTPCacheRules {
   /// Decides on a final response of the origin.
   ///
+  /// An interim response (1xx) isn't a response to the request: don't pass it to this method. If you do, it isn't stored.
+  ///
   /// - Parameters:
   ///   - response: The head, with the fields of the connection.
   ///   - exchange: The request that was forwarded.
@@ -135,7 +137,7 @@ extension HTTPCacheRules {
     var decision = arrival.passingOn()
     if let stored = storable(arrival, arrival.candidate, &decision) {
       decision.storing = ResponseDecision.Storing(
-        response: stored, receiving: stored.length.map { 0..<$0 }, replacing: replaced(arrival))
+        response: stored, receiving: stored.length.map { 0..<$0 }, replacing: arrival.selection.matching)
       decision.markStored(name)
     } else if case .validate(let positions) = arrival.exchange.purpose {
       // The origin has another response now than the one that was validated.
@@ -163,16 +165,6 @@ extension HTTPCacheRules {
     decision.refusal = decision.refusal ?? .head
     decision.mark(decision.refusal, name)
     return nil
-  }
-
-  /// Returns the positions of the stored responses that a new response replaces: all that match the request, and the
-  /// oldest ones if there are too many.
-  func replaced(_ arrival: Arrival) -> [Int] {
-    let stored = arrival.exchange.stored
-    let matching = arrival.selection.matching
-    let others = stored.indices.filter { !matching.contains($0) }
-      .sorted { stored[$0].dateOrReceipt > stored[$1].dateOrReceipt }
-    return matching + others.dropFirst(max(0, largestVariantCount - 1))
   }
 
   /// Decides on a response to another method than `GET` and `HEAD` (RFC 9111, section 4.4; RFC 9110, section 9.3.3).
@@ -241,6 +233,10 @@ struct Arrival {
   init(
     _ response: HTTPResponse, _ exchange: Exchange, requestTime: Date, responseTime: Date, _ rules: HTTPCacheRules
   ) {
+    var response = response
+    // No length can be the one of a body that there is never (RFC 9110, section 8.6).
+    let hasNoBody = response.status.code == 204 || response.status.code < 200
+    if hasNoBody { response.headerFields[fields: .contentLength] = [] }
     self.response = response
     self.exchange = exchange
     self.requestTime = requestTime
@@ -252,7 +248,7 @@ struct Arrival {
     var candidate = StoredResponse(
       url: exchange.url, partition: exchange.scope.own, status: response.status.code, fields: response.headerFields,
       selecting: SelectingFields(sets: []), requestTime: requestTime, responseTime: responseTime, length: nil)
-    candidate.length = candidate.facts.contentLength
+    candidate.length = hasNoBody ? 0 : candidate.facts.contentLength
     var values = RequestValues(fields)
     candidate.selecting = SelectingFields(names: candidate.facts.vary ?? [], in: &values)
     directives = rules.directives(of: response.headerFields, candidate.facts)

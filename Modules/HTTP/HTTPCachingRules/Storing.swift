@@ -37,9 +37,20 @@ extension HTTPCacheRules {
     }
     guard let vary = response.facts.vary, vary.count <= SelectingFields.largestFieldCount else { return .vary }
     let explicitLifetime = explicitLifetime(of: response, directives)
-    if response.facts.hasCookie, refusesSetCookie || (mode == .shared && explicitLifetime == nil) { return .setCookie }
     if response.facts.hasInvalidLength || StorableFields.size(of: response.fields) > largestHead { return .head }
-    return isReusable(response, directives, explicitLifetime) ? nil : .notReusable
+    guard isReusable(response, directives, explicitLifetime) else { return .notReusable }
+    if response.facts.hasCookie, !allowsCookie(control, explicitLifetime) { return .setCookie }
+    return nil
+  }
+
+  /// Returns whether a response with `Set-Cookie` and these directives is stored.
+  private func allowsCookie(_ control: CacheControl, _ explicitLifetime: Double?) -> Bool {
+    switch setCookieStoring {
+    case .never: false
+    case .ifPublic: control.isPublic || control.sharedMaxAge != nil
+    case .ifFresh: explicitLifetime != nil
+    case .always: true
+    }
   }
 
   /// Returns whether any later request could reuse the response: it has freshness left, a validator, or leave to be

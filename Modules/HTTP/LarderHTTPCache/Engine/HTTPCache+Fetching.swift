@@ -107,6 +107,7 @@ extension HTTPCache {
       let forwarded: HTTPForwardedResponse
       do {
         forwarded = try await forward(work.exchange.forwarded)
+        guard forwarded.head.status.code >= 200 else { throw HTTPCacheError.interimResponse }
       } catch {
         fetch.outcome.finish(.success(.failure(error)))
         return

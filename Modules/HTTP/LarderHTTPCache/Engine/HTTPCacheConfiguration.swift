@@ -62,12 +62,13 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to none. If a response has several of them, the first one in this list counts.
   public var targetedFields: [HTTPField.Name] = []
 
-  /// Whether a response with `Set-Cookie` is never stored.
+  /// The responses with `Set-Cookie` that are stored.
   ///
-  /// Defaults to `false`.
+  /// Defaults to `nil`, for `.ifPublic` in a shared cache and `.always` in a private one.
   ///
-  /// Even then, a shared cache stores such a response only if it has explicit freshness.
-  public var refusesSetCookie = false
+  /// Each client that is answered with a stored response receives its cookies. With `.ifPublic`, a response with `Set-Cookie` is
+  /// stored only if it has `public` or `s-maxage`.
+  public var setCookieStoring: SetCookieStoring?
 
   /// The name of the cache in `Cache-Status`, or `nil` to leave this field as it came.
   ///
@@ -194,7 +195,7 @@ extension HTTPCacheRules {
     self.init(mode: configuration.mode)
     heuristicFraction = configuration.heuristicFraction
     targetedFields = configuration.targetedFields
-    refusesSetCookie = configuration.refusesSetCookie
+    if let storing = configuration.setCookieStoring { setCookieStoring = storing }
     name = configuration.name
   }
 }
