@@ -31,8 +31,22 @@ struct RulesCache {
 
   var rules: HTTPCacheRules
   private(set) var stored: [String: [StoredResponse]] = [:]
-  private var bodies: [BodyIdentifier: [UInt8]] = [:]
-  private var lastBody: UInt64 = 0
+
+  /// Bytes of a representation.
+  private struct Piece {
+    var range: Range<Int64>
+    var bytes: [UInt8]
+
+    /// Returns the piece that is left in a range, or `nil` if there is none.
+    func cut(to other: Range<Int64>) -> Piece? {
+      let rest = range.clamped(to: other)
+      let start = Int(rest.lowerBound - range.lowerBound)
+      return rest.isEmpty ? nil : Piece(range: rest, bytes: Array(bytes[start..<(start + rest.count)]))
+    }
+  }
+
+  /// The pieces of the stored responses, by the data that their responses have.
+  private var bodies: [[UInt8]: [Piece]] = [:]
 
   init(_ rules: HTTPCacheRules) {
     self.rules = rules
@@ -56,41 +70,27 @@ struct RulesCache {
   ) throws -> Step {
     let decision = rules.decide(response: head, to: exchange, requestTime: sent, responseTime: received)
     for url in decision.invalidated { stored[url] = nil }
-    var arriving: (range: Range<Int64>, part: StoredPart)?
     var isComplete = decision.expectedLength.map { $0 == body.count } ?? true
     if let receiving = decision.storing?.receiving, receiving.count != body.count { isComplete = false }
-
     let range = decision.storing?.receiving ?? 0..<Int64(body.count)
-    if isComplete, exchange.request.method != .head {
-      lastBody += 1
-      let identifier = BodyIdentifier(high: 0, low: lastBody)
-      bodies[identifier] = body
-      arriving = (range, StoredPart(range: range, body: identifier, bodyStart: range.lowerBound))
-    }
+    let arriving = isComplete && exchange.request.method != .head ? [Piece(range: range, bytes: body)] : []
     let step: Step
     switch decision.delivery {
     case .forwarded(let head):
       step = .answer(Response(head: head, body: body, status: decision.status))
     case .stored(let reuse): step = .answer(try response(reuse))
-    case .combined(var reuse, let receiving):
-      guard let arriving, arriving.range == receiving else { throw Inconsistency(description: "another range arrives") }
-      reuse.response.parts = Self.joined(reuse.response.parts, arriving.part)
-      step = .answer(try response(reuse))
+    case .combined(let reuse, let receiving):
+      guard arriving.first?.range == receiving else { throw Inconsistency(description: "another range arrives") }
+      step = .answer(try response(reuse, arriving))
     case .again(let next): step = .forward(next)
     }
     var list = exchange.stored
     var gone = Set(decision.removed)
     for (position, response) in decision.freshened { list[position] = response }
     var added: [StoredResponse] = []
-    if var storing = decision.storing, isComplete {
+    if let storing = decision.storing, isComplete {
       gone.formUnion(storing.replacing)
-      if let arriving, !(storing.response.parts.isEmpty && arriving.range.isEmpty) {
-        storing.response.parts = Self.joined(storing.response.parts, arriving.part)
-        if storing.receiving == nil { storing.response.length = Int64(body.count) }
-      } else {
-        storing.response.length = 0
-      }
-      added = [storing.response]
+      added = [try store(storing, of: exchange, arriving.filter { !$0.range.isEmpty })]
     }
     if decision.invalidated.isEmpty {
       stored[exchange.url] = added + list.indices.filter { !gone.contains($0) }.map { list[$0] }
@@ -111,21 +111,30 @@ struct RulesCache {
     }
   }
 
-  private static func joined(_ parts: [StoredPart], _ part: StoredPart) -> [StoredPart] {
-    (parts + [part]).sorted { $0.range.lowerBound < $1.range.lowerBound }
+  /// Stores a response whose body is complete.
+  private mutating func store(
+    _ storing: ResponseDecision.Storing, of exchange: Exchange, _ arriving: [Piece]
+  ) throws -> StoredResponse {
+    var response = storing.response
+    let old = storing.extending.flatMap { bodies[exchange.stored[$0].userData] } ?? []
+    let kept = response.ranges.flatMap { range in old.compactMap { $0.cut(to: range) } }
+    guard kept.map(\.range) == response.ranges else { throw Inconsistency(description: "other ranges are kept") }
+    let pieces = (kept + arriving).sorted { $0.range.lowerBound < $1.range.lowerBound }
+    response.ranges = pieces.map(\.range)
+    if storing.receiving == nil { response.length = Int64(arriving.reduce(0) { $0 + $1.bytes.count }) }
+    response.userData = Array("\(bodies.count)".utf8)
+    bodies[response.userData] = pieces
+    return response
   }
 
-  private func response(_ reuse: Reuse) throws -> Response {
+  private func response(_ reuse: Reuse, _ arriving: [Piece] = []) throws -> Response {
     var body: [UInt8] = []
     if reuse.hasBody {
-      guard let range = reuse.bodyRange, let pieces = reuse.response.pieces(of: range) else {
+      guard let range = reuse.bodyRange, let stored = bodies[reuse.response.userData] else {
         throw Inconsistency(description: "the body of an answer isn't stored")
       }
-      for piece in pieces {
-        guard let bytes = bodies[piece.body], piece.rangeInBody.upperBound <= bytes.count else {
-          throw Inconsistency(description: "a part is longer than its body")
-        }
-        body += bytes[Int(piece.rangeInBody.lowerBound)..<Int(piece.rangeInBody.upperBound)]
+      for piece in (stored + arriving).sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
+        body += piece.cut(to: range)?.bytes ?? []
       }
       guard body.count == range.count else { throw Inconsistency(description: "the pieces aren't the range") }
     }

@@ -20,19 +20,22 @@ extension HTTPCacheRules {
     guard var part = storable(arrival, candidate, &decision) else { return decision }
     part.removeBodyLength()
     let stored = arrival.exchange.stored
+    var extended: Int?
     if let position = arrival.selection.matching.first(where: { canCombine(stored[$0], with: candidate) }) {
       guard let combined = freshened(stored[position], by: arrival) else { return decision }
       if stored[position].isComplete || stored[position].missing(in: bytes).isEmpty {
         if use(of: combined, arrival) == .store { decision.freshened = [(position, combined)] }
         return decision
       }
-      let parts = combined.parts.flatMap { $0.without(bytes) }
-      if parts.count < largestPartCount {
+      let ranges = combined.ranges.flatMap { $0.without(bytes) }
+      if ranges.count < largestPartCount {
         part = combined
-        part.parts = parts
+        part.ranges = ranges
+        extended = position
       }
     }
-    decision.storing = ResponseDecision.Storing(response: part, receiving: bytes, replacing: arrival.selection.matching)
+    decision.storing = ResponseDecision.Storing(
+      response: part, receiving: bytes, extending: extended, replacing: arrival.selection.matching)
     decision.markStored(name)
     return decision
   }
@@ -54,8 +57,8 @@ extension HTTPCacheRules {
       let combined = freshened(stored, by: arrival)
     else { return again(arrival) }
     var whole = combined
-    whole.parts.append(StoredPart(range: missing, body: BodyIdentifier(high: 0, low: 0), bodyStart: missing.lowerBound))
-    whole.parts.sort { $0.range.lowerBound < $1.range.lowerBound }
+    whole.ranges.append(missing)
+    whole.ranges.sort { $0.lowerBound < $1.lowerBound }
     guard case .answer(let answer) = form(of: whole, for: arrival.request, isHead: false) else { return again(arrival) }
     var status = arrival.status
     if use(of: combined, arrival) == .store { status.isStored = true }
@@ -65,7 +68,7 @@ extension HTTPCacheRules {
       delivery: .combined(reuse, receiving: missing), status: reuse.status, expectedLength: Int64(missing.count))
     if status.isStored {
       decision.storing = ResponseDecision.Storing(
-        response: combined, receiving: missing, replacing: arrival.selection.matching)
+        response: combined, receiving: missing, extending: position, replacing: arrival.selection.matching)
     } else {
       decision.refusal = .part
     }
@@ -85,12 +88,12 @@ extension Arrival {
   }
 }
 
-extension StoredPart {
-  /// Returns what is left of the part without some bytes of the representation.
-  fileprivate func without(_ bytes: Range<Int64>) -> [StoredPart] {
-    let before = range.clamped(to: min(range.lowerBound, bytes.lowerBound)..<bytes.lowerBound)
-    let after = range.clamped(to: bytes.upperBound..<max(range.upperBound, bytes.upperBound))
-    return [before, after].filter { !$0.isEmpty }.map { StoredPart(range: $0, body: body, bodyStart: bodyStart) }
+extension Range<Int64> {
+  /// Returns what is left of the range without some bytes.
+  fileprivate func without(_ bytes: Range<Int64>) -> [Range<Int64>] {
+    let before = clamped(to: Swift.min(lowerBound, bytes.lowerBound)..<bytes.lowerBound)
+    let after = clamped(to: bytes.upperBound..<Swift.max(upperBound, bytes.upperBound))
+    return [before, after].filter { !$0.isEmpty }
   }
 }
 

@@ -15,8 +15,8 @@ public struct ResponseDecision: Sendable {
   public struct Storing: Sendable {
     /// The response.
     ///
-    /// Its parts are the ones that it takes over from a replaced response; the part that is being received is added to
-    /// them when it is complete.
+    /// Its ranges are the ones that it takes over from the response at ``extending``. The part that is being received is
+    /// added to them when it is complete.
     public var response: StoredResponse
 
     /// The bytes of the representation that are being received.
@@ -24,9 +24,11 @@ public struct ResponseDecision: Sendable {
     /// `nil` if the body is the whole representation and its length isn't known yet.
     public var receiving: Range<Int64>?
 
-    /// The positions of the stored responses that are removed when this one is stored.
-    ///
-    /// A body that ``response`` still refers to is kept.
+    /// The position of the stored response whose bytes in the ranges of ``response`` are kept, or `nil` if no bytes are
+    /// kept.
+    public var extending: Int?
+
+    /// The positions of the stored responses that are removed when this one is stored, with the bytes that aren't kept.
     public var replacing: [Int]
   }
 

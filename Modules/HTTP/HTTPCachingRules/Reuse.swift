@@ -147,7 +147,7 @@ extension HTTPCacheRules {
   }
 
   private func form(of response: StoredResponse, for bytes: Range<Int64>, _ answer: Reuse.Answer) -> Form {
-    if response.parts.isEmpty { return .answer(answer) }
+    if response.ranges.isEmpty { return .answer(answer) }
     let gaps = response.missing(in: bytes)
     if gaps.isEmpty { return .answer(answer) }
     return gaps.count == 1 && response.length != nil ? .missing(gaps[0]) : .none

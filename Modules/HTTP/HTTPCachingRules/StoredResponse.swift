@@ -7,10 +7,10 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A stored response: the head, where its body is, and everything that decides on its reuse.
+/// A stored response: the head, the bytes of the body that are stored, and everything that decides on its reuse.
 ///
-/// A response that has a body of its own is complete if its parts cover the whole representation. A response without
-/// parts is complete as well: its body is empty, or still being received.
+/// The body is the business of the cache that stores it. A response is complete if its ranges cover the whole
+/// representation. A response without ranges is complete as well: its body is empty, or still being received.
 public struct StoredResponse: Sendable, Equatable {
   /// The whole URL that was forwarded, as ``RequestURL`` writes it.
   public var url: String
@@ -43,7 +43,9 @@ public struct StoredResponse: Sendable, Equatable {
   public var length: Int64?
 
   /// The bytes of the representation that are stored, in ascending order without overlaps.
-  public var parts: [StoredPart]
+  ///
+  /// The parts that were received one after another are separate ranges, also if they touch.
+  public var ranges: [Range<Int64>]
 
   /// The data that the hook added.
   public var userData: [UInt8]
@@ -54,7 +56,7 @@ public struct StoredResponse: Sendable, Equatable {
   /// Creates a stored response.
   public init(
     url: String, partition: [UInt8] = [], status: Int, fields: HTTPFields, selecting: SelectingFields,
-    requestTime: Date, responseTime: Date, length: Int64?, parts: [StoredPart] = [], userData: [UInt8] = []
+    requestTime: Date, responseTime: Date, length: Int64?, ranges: [Range<Int64>] = [], userData: [UInt8] = []
   ) {
     self.url = url
     self.partition = partition
@@ -64,7 +66,7 @@ public struct StoredResponse: Sendable, Equatable {
     self.requestTime = requestTime
     self.responseTime = responseTime
     self.length = length
-    self.parts = parts
+    self.ranges = ranges
     self.userData = userData
     facts = ResponseFacts(fields, received: responseTime.timeIntervalSince1970)
   }
@@ -76,85 +78,26 @@ public struct StoredResponse: Sendable, Equatable {
     left.url == right.url && left.partition == right.partition && left.status == right.status
       && left.fields.hasSameBytes(as: right.fields) && left.selecting == right.selecting
       && left.requestTime == right.requestTime && left.responseTime == right.responseTime
-      && left.length == right.length && left.parts == right.parts && left.userData == right.userData
+      && left.length == right.length && left.ranges == right.ranges && left.userData == right.userData
   }
 
   /// Whether every byte of the representation is stored, or still being received.
   public var isComplete: Bool {
-    guard !parts.isEmpty else { return true }
+    guard !ranges.isEmpty else { return true }
     guard let length else { return false }
     return missing(in: 0..<length).isEmpty
   }
 
-  /// Returns the gaps of a range of the representation, in ascending order: the bytes that no part has.
+  /// Returns the gaps of a range of the representation, in ascending order: the bytes that aren't stored.
   public func missing(in range: Range<Int64>) -> [Range<Int64>] {
     var gaps: [Range<Int64>] = []
     var next = range.lowerBound
-    for part in parts where part.range.upperBound > next && part.range.lowerBound < range.upperBound {
-      if part.range.lowerBound > next { gaps.append(next..<part.range.lowerBound) }
-      next = part.range.upperBound
+    for stored in ranges where stored.upperBound > next && stored.lowerBound < range.upperBound {
+      if stored.lowerBound > next { gaps.append(next..<stored.lowerBound) }
+      next = stored.upperBound
     }
     if next < range.upperBound { gaps.append(next..<range.upperBound) }
     return gaps
-  }
-
-  /// Returns the pieces of the bodies that make up a range of the representation, in order.
-  ///
-  /// - Returns: The pieces, each with its place in the representation, or `nil` if a byte is missing.
-  public func pieces(of range: Range<Int64>) -> [StoredPart]? {
-    guard missing(in: range).isEmpty else { return nil }
-    return parts.compactMap { part in
-      let piece = part.range.clamped(to: range)
-      return piece.isEmpty ? nil : StoredPart(range: piece, body: part.body, bodyStart: part.bodyStart)
-    }
-  }
-}
-
-/// A part of a representation that is stored in one body.
-public struct StoredPart: Sendable, Equatable {
-  /// The bytes of the representation.
-  public var range: Range<Int64>
-
-  /// The body that has them.
-  public var body: BodyIdentifier
-
-  /// The place in the representation of the first byte of the body.
-  public var bodyStart: Int64
-
-  /// Creates a part.
-  ///
-  /// - Parameters:
-  ///   - range: The bytes of the representation.
-  ///   - body: The body that has them.
-  ///   - bodyStart: The place in the representation of the first byte of the body.
-  public init(range: Range<Int64>, body: BodyIdentifier, bodyStart: Int64) {
-    self.range = range
-    self.body = body
-    self.bodyStart = bodyStart
-  }
-
-  /// The place of the part's bytes in the body.
-  public var rangeInBody: Range<Int64> {
-    (range.lowerBound - bodyStart)..<(range.upperBound - bodyStart)
-  }
-}
-
-/// The random identifier of a stored body: 16 bytes.
-public struct BodyIdentifier: Sendable, Hashable {
-  /// The first eight bytes, as a number in big-endian order.
-  public var high: UInt64
-
-  /// The last eight bytes, as a number in big-endian order.
-  public var low: UInt64
-
-  /// Creates an identifier.
-  ///
-  /// - Parameters:
-  ///   - high: The first eight bytes, as a number in big-endian order.
-  ///   - low: The last eight bytes, as a number in big-endian order.
-  public init(high: UInt64, low: UInt64) {
-    self.high = high
-    self.low = low
   }
 }
 

@@ -326,12 +326,13 @@ extension HTTPCache {
     var response = storing.response
     let range = storing.receiving ?? 0..<writer.count
     if storing.isWhole { response.length = response.length ?? writer.count }
-    response.parts.append(StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound))
-    response.parts.sort { $0.range.lowerBound < $1.range.lowerBound }
+    let kept = storing.extending.map { entries[$0].parts.pieces(of: response.ranges) } ?? []
+    let parts = (kept + [StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound)])
+      .sorted { $0.range.lowerBound < $1.range.lowerBound }
     guard !isInvalidated(response.url) else { throw StorageRefusal.invalidated }
     let replaced = storing.replacing.map { entries[$0] }
     try await calls { [storage, response] in
-      try await storage.store(response, body: writer, replacing: replaced, token: token)
+      try await storage.store(response, parts: parts, body: writer, replacing: replaced, token: token)
     }
   }
 

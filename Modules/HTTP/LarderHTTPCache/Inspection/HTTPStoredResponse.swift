@@ -92,7 +92,7 @@ public struct HTTPStoredResponse: Sendable {
     (url, partition, status) = (response.url, response.partition, response.status)
     (fields, userData) = (response.fields, response.userData)
     selectingFields = response.selecting.sets.map { $0.map { SelectingField(name: $0.name, value: $0.value) } }
-    storedLength = response.parts.reduce(0) { $0 + Int64($1.range.count) }
+    storedLength = response.ranges.reduce(0) { $0 + Int64($1.count) }
     (length, isComplete) = (response.length, response.isComplete)
     let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)
     footprint =

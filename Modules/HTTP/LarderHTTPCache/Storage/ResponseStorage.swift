@@ -70,10 +70,13 @@ struct StoredEntry: Sendable, Equatable {
 
   let response: StoredResponse
 
+  let parts: [StoredPart]
+
   let bodies: [StoredBody]
 
   init(_ key: StoreKey, _ record: ResponseRecord) {
-    (self.key, used, response, bodies) = (key, record.used, record.response, record.bodies)
+    (self.key, used, response) = (key, record.used, record.response)
+    (parts, bodies) = (record.parts, record.bodies)
   }
 }
 

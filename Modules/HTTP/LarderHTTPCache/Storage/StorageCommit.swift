@@ -81,9 +81,9 @@ struct StorageCommit: Sendable {
   ///
   /// - Throws: ``StorageRefusal/tooLarge``.
   mutating func insert(
-    _ key: StoreKey, _ response: StoredResponse, _ bodies: [StoredBody], at now: Int64
+    _ key: StoreKey, _ response: StoredResponse, _ parts: [StoredPart], _ bodies: [StoredBody], at now: Int64
   ) throws -> ResponseRecord {
-    let record = ResponseRecord(place: nextPlace(), used: now, response: response, bodies: bodies)
+    let record = ResponseRecord(place: nextPlace(), used: now, response: response, parts: parts, bodies: bodies)
     try put(key, record, replacing: nil)
     responseDelta += 1
     return record
