@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import Larder
 import LarderTesting
 import TestSupport
@@ -27,7 +28,7 @@ import Testing
       try await storage.fetch("https://a/x", version: 1, length: 10, variant: "\(variant)")
       var response = StoredResponse.sample("https://a/x")
       response.partition = [UInt8(variant)]
-      try await storage.store(response, body: nil, token: try await storage.beginFetch())
+      try await storage.store(response, parts: [], body: nil, token: try await storage.beginFetch())
     }
     for url in ["https://a/", "https://a/xy", "https://a/x\u{1}", "https://b/"] {
       try await storage.fetch(url, version: 1, length: 10)

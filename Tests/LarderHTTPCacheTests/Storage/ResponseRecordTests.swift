@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import HTTPTypes
 import Larder
 import LarderTesting
@@ -27,12 +28,14 @@ import Testing
         [.init(name: "accept", value: [0, 10, 255]), .init(name: "cookie", value: nil)], [],
       ]),
       requestTime: Date(microseconds: 1_767_225_600_000_001), responseTime: Date(microseconds: -5), length: 1000,
-      parts: [
-        StoredPart(range: 10..<20, body: bodies[0].identifier, bodyStart: 5),
-        StoredPart(range: 20..<70, body: bodies[1].identifier, bodyStart: 20),
-        StoredPart(range: 90..<105, body: bodies[0].identifier, bodyStart: 5),
-      ], userData: [9, 8, 7])
-    return ResponseRecord(place: 17, used: 1_767_225_600_000_000, response: response, bodies: bodies)
+      userData: [9, 8, 7])
+    let parts = [
+      StoredPart(range: 10..<20, body: bodies[0].identifier, bodyStart: 5),
+      StoredPart(range: 20..<70, body: bodies[1].identifier, bodyStart: 20),
+      StoredPart(range: 90..<105, body: bodies[0].identifier, bodyStart: 5),
+    ]
+    return ResponseRecord(
+      place: 17, used: 1_767_225_600_000_000, response: response, parts: parts, bodies: bodies)
   }
 
   @Test func recordsRoundTripExactly() throws {
@@ -94,7 +97,8 @@ import Testing
       #expect(!field.name.rawName.utf8.contains { [0, 10, 13, 32, 58].contains($0) }, comment)
     }
     #expect(!record.response.url.utf8.contains { [0, 10, 13].contains($0) }, comment)
-    for part in record.response.parts {
+    #expect(record.response.ranges == record.parts.map(\.range), comment)
+    for part in record.parts {
       let body = record.bodies.first { $0.identifier == part.body }
       #expect(part.rangeInBody.lowerBound >= 0 && part.rangeInBody.upperBound <= body?.length ?? -1, comment)
       #expect(part.range.upperBound <= record.response.length ?? .max, comment)

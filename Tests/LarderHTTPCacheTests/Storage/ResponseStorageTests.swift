@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import HTTPTypes
 import Larder
 import LarderTesting
@@ -160,12 +161,13 @@ import Testing
       try await writer.append(whole[Int(range.lowerBound)..<Int(range.upperBound)])
       var response = StoredResponse.sample(version: 5)
       response.length = 400_000
-      let parts = (old?.response.parts ?? []).map { part in
+      let parts = (old?.parts ?? []).map { part in
         StoredPart(range: part.range.clamped(to: kept ?? part.range), body: part.body, bodyStart: part.bodyStart)
       }
-      response.parts = (parts + [StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound)])
+      let all = (parts + [StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound)])
         .sorted { $0.range.lowerBound < $1.range.lowerBound }
-      return try await storage.store(response, body: writer, replacing: old.map { [$0] } ?? [], token: token)
+      return try await storage.store(
+        response, parts: all, body: writer, replacing: old.map { [$0] } ?? [], token: token)
     }
     let first = try await store(100_000..<200_000, nil)
     let second = try await store(300_000..<400_000, first)
@@ -246,8 +248,9 @@ import Testing
       url: "http://a/", partition: [], status: 200, fields: fields,
       selecting: SelectingFields(sets: [[.init(name: "te", value: [5])]]), requestTime: Date(microseconds: 1),
       responseTime: Date(microseconds: 2), length: 3,
-      parts: [StoredPart(range: 0..<3, body: writer.body, bodyStart: 0)], userData: [6])
-    let entry = try await storage.store(response, body: writer, token: token)
+      userData: [6])
+    let parts = [StoredPart(range: 0..<3, body: writer.body, bodyStart: 0)]
+    let entry = try await storage.store(response, parts: parts, body: writer, token: token)
     try await storage.invalidate(prefix: "ab")
     let identifier = entry.key.bytes.suffix(8)
     let used = UInt64(entry.used).bigEndianBytes

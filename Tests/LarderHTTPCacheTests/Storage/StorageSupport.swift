@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import HTTPTypes
 import Larder
 import LarderTesting
@@ -74,8 +75,8 @@ extension ResponseStorage {
       }
       var response = StoredResponse.sample(url, version: version, variant: variant)
       response.length = Int64(length)
-      response.parts = [StoredPart(range: 0..<Int64(length), body: writer.body, bodyStart: 0)]
-      return try await store(response, body: writer, replacing: replacing, token: known)
+      let parts = [StoredPart(range: 0..<Int64(length), body: writer.body, bodyStart: 0)]
+      return try await store(response, parts: parts, body: writer, replacing: replacing, token: known)
     } catch {
       try await writer.abandon()
       throw error

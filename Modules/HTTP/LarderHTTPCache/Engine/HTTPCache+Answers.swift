@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import HTTPTypes
 internal import Larder
 
@@ -14,7 +15,7 @@ extension HTTPCache {
   ///   - reader: A reader of its body; defaults to `nil`, for a new one.
   func answer(
     _ reuse: Reuse, from entry: StoredEntry, reader: CacheReader? = nil
-  ) async throws -> Result {
+  ) async throws -> Attempt {
     guard reuse.hasBody, let range = reuse.bodyRange, !range.isEmpty else { return .response(response(reuse, nil)) }
     guard let segments = try await segments(of: entry, range, reader) else { return .unreadable(reuse.position) }
     return .response(response(reuse, reading(segments, of: entry)))
@@ -74,7 +75,7 @@ extension HTTPCache {
   // MARK: Responses of the origin
 
   /// Returns the response to the caller whose request was forwarded.
-  func response(from fetch: Fetch, _ received: Fetch.Received, _ entries: [StoredEntry]) async throws -> Result {
+  func response(from fetch: Fetch, _ received: Fetch.Received, _ entries: [StoredEntry]) async throws -> Attempt {
     switch received.decision.delivery {
     case .stored(let reuse):
       if reuse.status.isValidated { count { $0.validationCount += 1 } }
@@ -102,7 +103,7 @@ extension HTTPCache {
   /// Returns a response whose body is partly stored and partly being received.
   private func combined(
     _ reuse: Reuse, _ receiving: Range<Int64>, _ fetch: Fetch, _ received: Fetch.Received, _ entries: [StoredEntry]
-  ) async throws -> Result {
+  ) async throws -> Attempt {
     let entry = entries[reuse.position]
     let range = reuse.bodyRange ?? 0..<(entry.response.length ?? receiving.upperBound)
     guard reuse.hasBody, let piece = fetch.addReader(receiving.clamped(to: range).moved(by: -receiving.lowerBound))

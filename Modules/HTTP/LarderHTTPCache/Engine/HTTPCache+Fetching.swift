@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
 internal import HTTPTypes
 internal import Larder
 
@@ -12,7 +13,7 @@ extension HTTPCache {
   /// Returns the response to a request that needs the origin.
   func response(
     to exchange: Exchange, _ entries: [StoredEntry], _ limit: Duration?, _ forward: @escaping Forward
-  ) async throws -> Result {
+  ) async throws -> Attempt {
     let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
     guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
       return try await lead(Fetch(), exchange, entries, forward)
@@ -40,7 +41,7 @@ extension HTTPCache {
   private func lead(
     _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward,
     _ key: Flights<Fetch>.Key? = nil
-  ) async throws -> Result {
+  ) async throws -> Attempt {
     count { $0.forwardCounts[exchange.reason, default: 0] += 1 }
     defer { fetch.leave() }
     fetch.start { await self.perform(fetch, exchange, entries, key, forward) }
@@ -106,6 +107,7 @@ extension HTTPCache {
       let forwarded: HTTPForwardedResponse
       do {
         forwarded = try await forward(work.exchange.forwarded)
+        guard forwarded.head.status.code >= 200 else { throw HTTPCacheError.interimResponse }
       } catch {
         fetch.outcome.finish(.success(.failure(error)))
         return
@@ -324,12 +326,13 @@ extension HTTPCache {
     var response = storing.response
     let range = storing.receiving ?? 0..<writer.count
     if storing.isWhole { response.length = response.length ?? writer.count }
-    response.parts.append(StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound))
-    response.parts.sort { $0.range.lowerBound < $1.range.lowerBound }
+    let kept = storing.extending.map { entries[$0].parts.pieces(of: response.ranges) } ?? []
+    let parts = (kept + [StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound)])
+      .sorted { $0.range.lowerBound < $1.range.lowerBound }
     guard !isInvalidated(response.url) else { throw StorageRefusal.invalidated }
     let replaced = storing.replacing.map { entries[$0] }
     try await calls { [storage, response] in
-      try await storage.store(response, body: writer, replacing: replaced, token: token)
+      try await storage.store(response, parts: parts, body: writer, replacing: replaced, token: token)
     }
   }
 

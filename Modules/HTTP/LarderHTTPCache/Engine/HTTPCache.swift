@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
 
@@ -117,21 +118,21 @@ public final class HTTPCache: Sendable {
     while true {
       let decision = rules.decide(
         request: request, url: url, scope: scope, policy: policy, stored: entries.map(\.response), now: now)
-      let result: Result
+      let attempt: Attempt
       switch decision {
       case .answer(let reuse):
-        result = try await answer(reuse, from: entries[reuse.position])
-        if case .response = result {
+        attempt = try await answer(reuse, from: entries[reuse.position])
+        if case .response = attempt {
           count(reuse)
           storage.noteUse(of: entries[reuse.position])
           if let refresh = reuse.refresh { self.refresh(refresh, entries, forward) }
         }
       case .refuse(let head, let status):
-        result = .response(refusal(head, status))
+        attempt = .response(refusal(head, status))
       case .forward(let exchange):
-        result = try await response(to: exchange, entries, waitLimit, forward)
+        attempt = try await response(to: exchange, entries, waitLimit, forward)
       }
-      switch result {
+      switch attempt {
       case .response(let response): return response
       case .unreadable(let position): entries.remove(at: position)
       }
@@ -139,7 +140,7 @@ public final class HTTPCache: Sendable {
   }
 
   /// The result of an attempt to answer a request.
-  enum Result {
+  enum Attempt {
     case response(HTTPCacheResponse)
     /// The stored response at a position cannot be read, and must be left out of the next attempt.
     case unreadable(Int)

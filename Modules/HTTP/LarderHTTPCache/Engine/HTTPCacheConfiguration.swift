@@ -1,4 +1,5 @@
 #if HTTPCache
+public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
 
@@ -61,12 +62,13 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to none. If a response has several of them, the first one in this list counts.
   public var targetedFields: [HTTPField.Name] = []
 
-  /// Whether a response with `Set-Cookie` is never stored.
+  /// The responses with `Set-Cookie` that are stored.
   ///
-  /// Defaults to `false`.
+  /// Defaults to `nil`, for `.ifPublic` in a shared cache and `.always` in a private one.
   ///
-  /// Even then, a shared cache stores such a response only if it has explicit freshness.
-  public var refusesSetCookie = false
+  /// Each client that is answered with a stored response receives its cookies. With `.ifPublic`, a response with `Set-Cookie` is
+  /// stored only if it has `public` or `s-maxage`.
+  public var setCookieStoring: SetCookieStoring?
 
   /// The name of the cache in `Cache-Status`, or `nil` to leave this field as it came.
   ///
@@ -184,7 +186,7 @@ public struct HTTPCacheConfiguration: Sendable {
 
   private func isToken(_ text: String) -> Bool {
     let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
-    return HTTPField.Name(text) != nil && text.utf8.first.map { letters ~= $0.lowercased } == true
+    return HTTPField.Name(text) != nil && text.utf8.first.map { letters ~= $0 | 0x20 } == true
   }
 }
 
@@ -193,7 +195,7 @@ extension HTTPCacheRules {
     self.init(mode: configuration.mode)
     heuristicFraction = configuration.heuristicFraction
     targetedFields = configuration.targetedFields
-    refusesSetCookie = configuration.refusesSetCookie
+    if let storing = configuration.setCookieStoring { setCookieStoring = storing }
     name = configuration.name
   }
 }

@@ -1,4 +1,6 @@
 #if HTTPCache
+internal import HTTPCachingRules
+
 /// An error of an ``HTTPCache``.
 ///
 /// The text never contains a URL, a field or a byte of a body. A failing store is no error of a request: the origin
@@ -22,6 +24,8 @@ public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible
     public static let invalidURL = Code(rawValue: "invalidURL")
     /// A setting is outside its range.
     public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
+    /// The closure that forwards requests returned an interim response (1xx) in place of the final one.
+    public static let interimResponse = Code(rawValue: "interimResponse")
     /// The origin sent fewer bytes than its head announced.
     public static let incompleteBody = Code(rawValue: "incompleteBody")
     /// A part of a stored body can no longer be read.
@@ -45,6 +49,13 @@ public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible
 
   static var incompleteBody: HTTPCacheError {
     HTTPCacheError(.incompleteBody, "the origin sent fewer bytes than it announced; repeat the request")
+  }
+
+  static var interimResponse: HTTPCacheError {
+    HTTPCacheError(
+      .interimResponse,
+      "the origin's response has a status code below 200, which no final response has; pass on the final response, and "
+        + "remove Upgrade from the request if the origin switches protocols")
   }
 
   static var unreadableBody: HTTPCacheError {

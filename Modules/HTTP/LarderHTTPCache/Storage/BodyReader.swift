@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 /// The bodies that readers and writers of one storage use, which are neither evicted nor removed.
@@ -31,11 +32,12 @@ final class BodyReader<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   /// The response.
   let response: StoredResponse
 
+  private let parts: [StoredPart]
   private let bodies: [StoredBody]
   private let storage: ResponseStorage<Base>
 
   fileprivate init(_ entry: StoredEntry, _ storage: ResponseStorage<Base>) {
-    (response, bodies, self.storage) = (entry.response, entry.bodies, storage)
+    (response, parts, bodies, self.storage) = (entry.response, entry.parts, entry.bodies, storage)
     storage.leases.begin(bodies.map(\.identifier))
   }
 
@@ -52,7 +54,7 @@ final class BodyReader<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   /// - Throws: `StoreError` with `corrupted` if the response does not have the byte, or if the chunk is missing or
   ///   damaged; the errors of the store.
   func bytes(from position: Int64, upTo end: Int64) async throws -> ArraySlice<UInt8> {
-    guard let part = response.parts.first(where: { $0.range.contains(position) }),
+    guard let part = parts.first(where: { $0.range.contains(position) }),
       let body = bodies.first(where: { $0.identifier == part.body })
     else {
       throw storage.missingBytes("the stored response does not have all bytes of the range; fetch them again")

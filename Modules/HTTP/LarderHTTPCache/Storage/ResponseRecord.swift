@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
 internal import HTTPTypes
 internal import Larder
 
@@ -22,15 +23,23 @@ struct ResponseRecord: Sendable, Equatable {
   /// The time at which the place was recorded, in microseconds since 1970.
   var used: Int64
 
+  /// The response, whose ranges are those of ``parts``.
   var response: StoredResponse
+
+  /// The bytes of the representation that are stored, in ascending order without overlaps.
+  let parts: [StoredPart]
 
   /// The bodies that the parts of the response are in.
   var bodies: [StoredBody]
 
-  init(place: UInt64, used: Int64, response: StoredResponse, bodies: [StoredBody]) {
+  init(
+    place: UInt64, used: Int64, response: StoredResponse, parts: [StoredPart] = [], bodies: [StoredBody]
+  ) {
     self.place = place
     self.used = used
     self.response = response
+    self.response.ranges = parts.map(\.range)
+    self.parts = parts
     self.bodies = bodies
   }
 
@@ -41,7 +50,7 @@ struct ResponseRecord: Sendable, Equatable {
   /// - Throws: ``StorageRefusal/tooLarge`` if the record would exceed its limits.
   func encoded() throws -> [UInt8] {
     let (fields, selecting) = (response.fields, response.selecting.sets)
-    guard response.parts.count <= Self.maximumPartCount, bodies.count <= Self.maximumPartCount,
+    guard parts.count <= Self.maximumPartCount, bodies.count <= Self.maximumPartCount,
       fields.count <= Self.maximumFieldCount, selecting.count <= SelectingFields.largestSetCount,
       selecting.allSatisfy({ $0.count <= SelectingFields.largestFieldCount })
     else { throw StorageRefusal.tooLarge }
@@ -69,8 +78,8 @@ struct ResponseRecord: Sendable, Equatable {
       field.withUnsafeBytesOfValue { bytes.append(block: $0) }
     }
     bytes.append(bodies)
-    bytes.append(uint16: response.parts.count)
-    for part in response.parts {
+    bytes.append(uint16: parts.count)
+    for part in parts {
       bytes.append(contentsOf: part.body.bytes)
       bytes.append(int64: part.bodyStart)
       bytes.append(int64: part.range.lowerBound)
@@ -92,11 +101,10 @@ struct ResponseRecord: Sendable, Equatable {
     guard reader.uint8() == Self.formatVersion, let place = reader.uint64(), let used = reader.int64(),
       let response = reader.head(), let bodies = reader.bodies()
     else { return nil }
-    (self.place, self.used, self.response, self.bodies) = (place, used, response, bodies)
     guard let parts = reader.parts(in: bodies, length: response.length), let userData = reader.block(),
       reader.remaining.isEmpty
     else { return nil }
-    self.response.parts = parts
+    self.init(place: place, used: used, response: response, parts: parts, bodies: bodies)
     self.response.userData = Array(userData)
   }
 }

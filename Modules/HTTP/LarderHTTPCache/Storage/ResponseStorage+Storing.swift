@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 extension ResponseStorage {
@@ -19,7 +20,8 @@ extension ResponseStorage {
   /// variants, the oldest are removed.
   ///
   /// - Parameters:
-  ///   - response: The response. Its parts refer to the body of the writer and to bodies of replaced responses.
+  ///   - response: The response. Its ranges become those of the parts.
+  ///   - parts: The bytes of the representation in the body of the writer and in bodies of replaced responses.
   ///   - writer: The writer of the body, or `nil` if the response has no new body. If the method throws, abandon it.
   ///   - replaced: The stored responses that are removed. Those that are gone already are ignored.
   ///   - token: The state of the invalidations before the request was forwarded.
@@ -27,11 +29,12 @@ extension ResponseStorage {
   /// - Throws: ``StorageRefusal``; the errors of the store.
   @discardableResult
   func store(
-    _ response: StoredResponse, body writer: BodyWriter<Base>?, replacing replaced: [StoredEntry] = [],
-    token: FetchToken
+    _ response: StoredResponse, parts: [StoredPart], body writer: BodyWriter<Base>?,
+    replacing replaced: [StoredEntry] = [], token: FetchToken
   ) async throws -> StoredEntry {
     var response = response
-    response.parts.removeAll { $0.range.isEmpty }
+    let parts = parts.filter { !$0.range.isEmpty }
+    response.ranges = parts.map(\.range)
     let key = layout.responseKey(
       url: response.url, partition: response.partition, identifier: .random(in: 0 ... .max))
     let new = writer.map { StoredBody(identifier: $0.body, length: $0.count) }
@@ -44,7 +47,7 @@ extension ResponseStorage {
         commit.refusesNewPlaces = true
         let read = zip(replaced, try await records(forKeys: replaced.map(\.key)))
         var removed = read.compactMap { entry, stored in stored.map { (key: entry.key, stored: $0) } }
-        let bodies = try bodies(of: response, new, removed.flatMap { $0.stored.record.bodies })
+        let bodies = try bodies(of: parts, new, removed.flatMap { $0.stored.record.bodies })
         var others: [(key: StoreKey, stored: StoredRecord)] = []
         for other in try await records(url: response.url, partition: response.partition) {
           if other.stored.record.response.isReplaced(by: response) {
@@ -57,7 +60,7 @@ extension ResponseStorage {
           }
         }
         removed += others.dropFirst(options.maximumVariants - 1)
-        let record = try commit.insert(key, response, bodies, at: now)
+        let record = try commit.insert(key, response, parts, bodies, at: now)
         for (key, stored) in removed { commit.remove(key, stored, keeping: bodies, at: now) }
         try await writer?.addRest(to: &commit)
         commit.limit = options.capacity
@@ -68,14 +71,14 @@ extension ResponseStorage {
     return entry
   }
 
-  /// Returns the bodies that the parts of a response are in.
+  /// Returns the bodies that some parts are in.
   ///
   /// - Throws: ``StorageRefusal/superseded`` if a body is not there anymore.
   private func bodies(
-    of response: StoredResponse, _ new: StoredBody?, _ old: [StoredBody]
+    of parts: [StoredPart], _ new: StoredBody?, _ old: [StoredBody]
   ) throws -> [StoredBody] {
     var bodies: [StoredBody] = []
-    for part in response.parts {
+    for part in parts {
       let known = new?.identifier == part.body ? new : old.first { $0.identifier == part.body }
       guard let body = known, part.rangeInBody.upperBound <= body.length else { throw StorageRefusal.superseded }
       if !bodies.contains(body) { bodies.append(body) }
@@ -89,7 +92,7 @@ extension ResponseStorage {
   ///
   /// - Parameters:
   ///   - entry: The stored response, as it was read.
-  ///   - response: The response with its new head. Its parts are those of the stored response.
+  ///   - response: The response with its new head. The parts stay those of the stored response.
   ///   - token: The state of the invalidations before the request was forwarded.
   /// - Returns: The stored response, or `nil` if it is gone. If another writer has freshened it later, that one.
   /// - Throws: ``StorageRefusal``; the errors of the store.
@@ -98,12 +101,14 @@ extension ResponseStorage {
     try await committing { commit in
       try await check(token, url: entry.response.url, &commit)
       guard let old = try await records(forKeys: [entry.key])[0] else { return nil }
-      guard old.record.response.responseTime <= response.responseTime else {
+      // A time in the future is that of a clock that was set back.
+      let time = old.record.response.responseTime
+      guard time <= response.responseTime || time.microseconds > now else {
         return StoredEntry(entry.key, old.record)
       }
       var record = old.record
       record.response = response
-      record.response.parts = old.record.response.parts
+      record.response.ranges = old.record.response.ranges
       try commit.replace(entry.key, old, by: record)
       commit.limit = options.capacity
       return StoredEntry(entry.key, record)

@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
 internal import Larder
 
 /// The settings of a ``ResponseStorage``.
@@ -69,10 +70,13 @@ struct StoredEntry: Sendable, Equatable {
 
   let response: StoredResponse
 
+  let parts: [StoredPart]
+
   let bodies: [StoredBody]
 
   init(_ key: StoreKey, _ record: ResponseRecord) {
-    (self.key, used, response, bodies) = (key, record.used, record.response, record.bodies)
+    (self.key, used, response) = (key, record.used, record.response)
+    (parts, bodies) = (record.parts, record.bodies)
   }
 }
 
@@ -211,7 +215,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     FetchToken(invalidations: try await totals(for: .value).invalidations)
   }
 
-  /// Returns the stored responses for a URL in a partition, the newest first.
+  /// Returns the stored responses for a URL in a partition, the newest first, and those from the future last.
   ///
   /// A damaged response is skipped and counted.
   func entries(url: String, partition: [UInt8]) async throws -> [StoredEntry] {
@@ -222,10 +226,15 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     // Another program may have written any number of them.
     let limit = 2 * options.maximumVariants
     let page = try await records(in: layout.variants(url: url, partition: partition), limit: limit)
+    let now = options.now()
+    // The newest of a clock that was wrong would keep the others out for as long as the clock was ahead.
+    func order(_ response: StoredResponse) -> Date {
+      response.isFromFuture(at: now) ? .distantPast : response.responseTime
+    }
     return page.records.filter {
       $0.stored.record.response.url == url && $0.stored.record.response.partition == partition
     }
-    .sorted { $0.stored.record.response.responseTime > $1.stored.record.response.responseTime }
+    .sorted { order($0.stored.record.response) > order($1.stored.record.response) }
   }
 
   /// Reads the first responses of a range, without the damaged ones.

@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 /// The changes of one commit of a cache's storage, with the conditions under which they hold.
@@ -80,9 +81,9 @@ struct StorageCommit: Sendable {
   ///
   /// - Throws: ``StorageRefusal/tooLarge``.
   mutating func insert(
-    _ key: StoreKey, _ response: StoredResponse, _ bodies: [StoredBody], at now: Int64
+    _ key: StoreKey, _ response: StoredResponse, _ parts: [StoredPart], _ bodies: [StoredBody], at now: Int64
   ) throws -> ResponseRecord {
-    let record = ResponseRecord(place: nextPlace(), used: now, response: response, bodies: bodies)
+    let record = ResponseRecord(place: nextPlace(), used: now, response: response, parts: parts, bodies: bodies)
     try put(key, record, replacing: nil)
     responseDelta += 1
     return record
