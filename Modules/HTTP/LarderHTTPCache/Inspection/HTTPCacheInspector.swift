@@ -39,6 +39,15 @@ public struct HTTPCacheInspector: Sendable {
     /// The number of bytes of these bodies so far.
     public internal(set) var markedBytes: Int64 = 0
 
+    /// The number of bytes that these bodies reserve of their share: the announced lengths, or those so far.
+    public internal(set) var reservedBytes = 0
+
+    /// The number of these bodies whose programs have ended, or were not heard of for a minute.
+    ///
+    /// Only on Linux, and only for a program of the same host, boot and namespace of processes, is it known that it has
+    /// ended.
+    public internal(set) var abandonedCount = 0
+
     /// The number of bodies whose responses were removed, and which will be removed themselves.
     public internal(set) var retiredCount = 0
 
@@ -128,7 +137,8 @@ public struct HTTPCacheInspector: Sendable {
     let layout = storage.layout
     let totals = try await storage.totals(for: .statistics)
     var usage = Usage(
-      bytes: totals.bytes, responseCount: totals.responses, invalidationCount: totals.invalidations)
+      bytes: totals.bytes, responseCount: totals.responses, invalidationCount: totals.invalidations,
+      reservedBytes: totals.unfinished)
     try await forEachEntry(in: layout.uses) { entry in
       for body in UseRecord(entry.value, layout: layout)?.bodies ?? [] {
         usage.bodyCount += 1
@@ -136,8 +146,10 @@ public struct HTTPCacheInspector: Sendable {
       }
     }
     try await forEachEntry(in: layout.marks) { entry in
+      let mark = BodyMark(entry.value)
       usage.markCount += 1
-      usage.markedBytes += BodyMark(entry.value)?.count ?? 0
+      usage.markedBytes += mark?.count ?? 0
+      if storage.isAbandoned(mark) { usage.abandonedCount += 1 }
     }
     try await forEachEntry(in: layout.retired) { entry in
       usage.retiredCount += 1
