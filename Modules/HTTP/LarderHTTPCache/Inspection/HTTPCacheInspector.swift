@@ -69,6 +69,7 @@ public struct HTTPCacheInspector: Sendable {
 
   let storage: CacheStorage
   let rules: HTTPCacheRules
+  private let queryKey: HTTPCacheQueryKey
   private let now: @Sendable () -> Date
 
   /// Creates an inspector, without reading anything.
@@ -76,11 +77,12 @@ public struct HTTPCacheInspector: Sendable {
   /// - Parameters:
   ///   - store: The store of bytes.
   ///   - configuration: The settings of the cache. Its mode, its targeted fields and its heuristics decide on
-  ///     freshness.
+  ///     freshness, and its query key on the responses for a URL.
   /// - Throws: ``HTTPCacheError`` with `invalidConfiguration`; `StoreError` with `invalidArgument`.
   public init(_ store: some DataStore<[UInt8]>, configuration: HTTPCacheConfiguration) throws {
     try configuration.check()
     rules = HTTPCacheRules(configuration)
+    queryKey = configuration.queryKey
     now = configuration.now
     storage = try CacheStorage(unopened: AnyDataStore(store), options: StorageOptions(configuration))
   }
@@ -117,7 +119,7 @@ public struct HTTPCacheInspector: Sendable {
   /// - Parameter url: The absolute URL. A fragment is ignored.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(to url: String) async throws -> [HTTPStoredResponse] {
-    let url = try HTTPCacheInspector.url(url)
+    let url = queryKey.key(of: try HTTPCacheInspector.url(url))
     var responses: [HTTPStoredResponse] = []
     var rest: KeyRange? = storage.layout.responses(url: url)
     while let range = rest {
