@@ -142,8 +142,8 @@ extension HTTPCache {
   func invalidate(
     _ invalidation: PendingInvalidations.Invalidation, after token: FetchToken? = nil
   ) async throws -> FetchToken? {
+    count { $0.invalidationCount += 1 }
     let entry = state.withLock { state in
-      state.statistics.invalidationCount += 1
       state.flights.invalidate(where: invalidation.matches)
       return state.pending.insert(invalidation)
     }

@@ -53,6 +53,10 @@ public final class HTTPCache: Sendable {
   let state: Locked<State>
   private let time: ElapsedTime
 
+  #if Metrics
+  private let instruments: HTTPCacheInstruments?
+  #endif
+
   /// Opens a cache.
   ///
   /// Opening removes what a program left behind that was killed while it stored bodies. It reads no responses.
@@ -73,6 +77,9 @@ public final class HTTPCache: Sendable {
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
     stallLimit = TimeLimit(configuration.stallLimit, clock: clock)
     time = ElapsedTime(by: clock)
+    #if Metrics
+    instruments = configuration.metering.flatMap { HTTPCacheInstruments($0, clock: clock) }
+    #endif
     state = Locked(State(flights: Flights(coolDown: configuration.coolDown)))
   }
 
@@ -109,6 +116,21 @@ public final class HTTPCache: Sendable {
   public func response(
     to request: HTTPRequest, policy: HTTPCachePolicy = .standard, partition: [UInt8]? = nil,
     identity: [UInt8]? = nil, waitLimit: Duration? = nil, forward: @escaping Forward
+  ) async throws -> HTTPCacheResponse {
+    #if Metrics
+    if let instruments {
+      return try await instruments.measureRequest {
+        try await respond(
+          to: request, policy, partition, identity, waitLimit, instruments.measuring(forward))
+      }
+    }
+    #endif
+    return try await respond(to: request, policy, partition, identity, waitLimit, forward)
+  }
+
+  private func respond(
+    to request: HTTPRequest, _ policy: HTTPCachePolicy, _ partition: [UInt8]?, _ identity: [UInt8]?,
+    _ waitLimit: Duration?, _ forward: @escaping Forward
   ) async throws -> HTTPCacheResponse {
     let target = try RequestTarget(request, configuration.queryKey)
     let (request, url) = (target.request, target.url)
@@ -204,6 +226,9 @@ public final class HTTPCache: Sendable {
 
   func count(_ change: (inout HTTPCacheStatistics) -> Void) {
     state.withLock { change(&$0.statistics) }
+    #if Metrics
+    if let instruments { instruments.report(statistics) }
+    #endif
   }
 
   private func count(_ reuse: Reuse) {

@@ -157,6 +157,13 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to the system time.
   public var now: @Sendable () -> Date = { Date.now }
 
+  #if Metrics
+  /// The report to swift-metrics and to tracing, which needs the trait `Metrics`.
+  ///
+  /// Defaults to `nil`, for none.
+  public var metering: HTTPCacheMetering?
+  #endif
+
   /// Creates the default configuration of a kind of cache.
   ///
   /// - Parameter mode: The kind of the cache.
