@@ -56,7 +56,9 @@ let package = Package(
     .trait(
       name: "ServiceLifecycle",
       description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
-    .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
+    .trait(
+      name: "Metrics",
+      description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
     .trait(
       name: "HTTPCache",
       description:
@@ -193,6 +195,8 @@ let package = Package(
       dependencies: [
         "Larder", "HTTPCachingRules",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+        .product(name: "CoreMetrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+        .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
       ],
       path: "Modules/HTTP/LarderHTTPCache"),
     // Its tests are in the package of the examples, because that one builds AsyncHTTPClient anyway.
@@ -329,6 +333,8 @@ let package = Package(
         "LarderLMDB",
         "LarderTesting", "TestSupport",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+        .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+        .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
       ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(

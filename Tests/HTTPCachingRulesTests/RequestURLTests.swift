@@ -27,7 +27,7 @@ struct RequestURLTests {
       ("http:///a", .incomplete),
       ("http://example.com:x/", .invalid), ("http://exa mple.com/", .invalid), ("http://example.com/a b", .invalid),
       ("http://[::1/", .invalid), ("http://[::1]x/", .invalid), ("h ttp://example.com/", .invalid),
-      ("http://a\\b/", .invalid),
+      ("http://a\\b/", .invalid), ("http://example.com/ä", .invalid), ("http://exämple.com/", .invalid),
     ])
   func refused(text: String, problem: RequestURL.Problem) {
     #expect(throws: problem) { try RequestURL(text) }
@@ -41,6 +41,8 @@ struct RequestURLTests {
     #expect(try RequestURL(of: star).text == "https://example.com*")
     let relative = HTTPRequest(method: .get, scheme: "https", authority: "example.com", path: "a")
     #expect(throws: RequestURL.Problem.invalid) { try RequestURL(of: relative) }
+    let fragment = HTTPRequest(method: .get, scheme: "https", authority: "example.com", path: "/a#b")
+    #expect(throws: RequestURL.Problem.invalid) { try RequestURL(of: fragment) }
     let incomplete = HTTPRequest(method: .get, scheme: nil, authority: "example.com", path: "/")
     #expect(throws: RequestURL.Problem.incomplete) { try RequestURL(of: incomplete) }
   }

@@ -63,6 +63,10 @@ import Testing
     configuration.willStore = { request, response in
       response.headerFields[.contentType] == "video/mp4" ? .refuse : .store(userData: Array("v2".utf8))
     }
+    configuration.queryKey = HTTPCacheQueryKey(ignoring: ["utm_*", "fbclid"], ignoresOrder: true)
+    #if Metrics
+    configuration.metering = HTTPCacheMetering(name: "api")
+    #endif
     let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: configuration)
     let running = Task { await cache.run() }
     for try await _ in try await cache.response(to: request, forward: forward).body {}

@@ -4,7 +4,8 @@ public import HTTPTypes
 /// The URL of a request, which is the key of its responses.
 ///
 /// The scheme and the host are in lower case; the scheme's default port and the fragment are gone. Nothing else is
-/// normalized, because an origin may treat two spellings of a path or a query differently.
+/// normalized, because an origin may treat two spellings of a path or a query differently. All characters are ASCII, so
+/// that two URLs are equal only if their bytes are.
 public struct RequestURL: Sendable, Hashable {
   /// A reason why a text or a request has no URL that a cache can use.
   public enum Problem: Error, Sendable, Hashable {
@@ -35,11 +36,14 @@ public struct RequestURL: Sendable, Hashable {
 
   /// Reads the URL of a request.
   ///
+  /// A request has no fragment: an origin may take a `#` for a part of the path.
+  ///
   /// - Throws: ``Problem``.
   public init(of request: HTTPRequest) throws(Problem) {
     guard let scheme = request.scheme, let authority = request.authority, let path = request.path else {
       throw .incomplete
     }
+    guard !path.utf8.contains(UInt8(ascii: "#")) else { throw .invalid }
     try self.init(scheme: scheme, authority: authority, target: path)
   }
 
@@ -65,7 +69,7 @@ public struct RequestURL: Sendable, Hashable {
     self.scheme = scheme.utf8.lowercasedText
     self.authority = try Self.normalized(authority: Array(authority.utf8), scheme: self.scheme)
     let path = target.utf8.prefix { $0 != UInt8(ascii: "#") }
-    guard path.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw .invalid }
+    guard path.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .invalid }
     switch path.first {
     case nil: self.target = "/"
     case UInt8(ascii: "?"): self.target = "/" + String(Substring(path))
@@ -78,7 +82,7 @@ public struct RequestURL: Sendable, Hashable {
 
   private static func normalized(authority: [UInt8], scheme: String) throws(Problem) -> String {
     guard !authority.contains(UInt8(ascii: "@")) else { throw .userInformation }
-    guard authority.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !"/?#\\".utf8.contains($0) }) else { throw .invalid }
+    guard authority.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"/?#\\".utf8.contains($0) }) else { throw .invalid }
     // The colon of the port follows the bracket of an IPv6 address, which has colons of its own.
     let hostEnd = authority.first == UInt8(ascii: "[") ? authority.firstIndex(of: UInt8(ascii: "]")) : 0
     guard let hostEnd else { throw .invalid }

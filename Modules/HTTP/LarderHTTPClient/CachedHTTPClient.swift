@@ -194,11 +194,11 @@ public struct CachedHTTPClient: Sendable {
     let head = HTTPRequest(
       method: target.method, scheme: target.scheme, authority: target.authority, path: target.path,
       headerFields: try HTTPFields(of: request))
-    let partition = partition(of: head, call)
     while true {
       do {
         return try await cache.response(
-          to: head, policy: call.policy, partition: partition, identity: identity(of: head), waitLimit: call.remaining
+          to: head, policy: call.policy, partition: call.partition, identity: identity(of: head),
+          waitLimit: call.remaining
         ) { [client] forwarded in
           try await Self.send(forwarded, of: request, by: client, call, received)
         }
@@ -207,15 +207,6 @@ public struct CachedHTTPClient: Sendable {
         guard NIODeadline.now() < call.deadline else { throw error }
       }
     }
-  }
-
-  private static let host = HTTPField.Name("Host")
-
-  /// Returns the partition of a request, in which the field `Host` counts if it names another server than the URL.
-  private func partition(of head: HTTPRequest, _ call: Call) -> [UInt8] {
-    let partition = call.partition ?? cache.configuration.partition(head)
-    guard let host = Self.host, let name = head.headerFields[host], name != head.authority else { return partition }
-    return Array("Host: \(name)\n".utf8) + partition
   }
 
   /// Returns the identity of the cache's configuration, with a keyed hash of the credentials if the cache is private.

@@ -226,8 +226,8 @@ import Testing
     try await storage.fetch(version: 1, length: 10)
     let totals = try #require(try await store.value(forKey: "http/t"))
     for (value, code): ([UInt8]?, StoreError.Code) in [
-      ([2], .versionMismatch), ([], .corrupted), ([1], .corrupted), (totals + [0], .corrupted), (nil, .corrupted),
-      ([1] + [UInt8](repeating: 255, count: 32), .corrupted),
+      ([3], .versionMismatch), ([1], .versionMismatch), ([], .corrupted), ([0], .corrupted), ([2], .corrupted),
+      (totals + [0], .corrupted), (nil, .corrupted), ([2] + [UInt8](repeating: 255, count: 40), .corrupted),
     ] {
       try await store.apply([value.map { .set("http/t", $0) } ?? .remove("http/t")])
       await expectStoreError(code) { try await open() }
@@ -238,7 +238,9 @@ import Testing
 
   /// The format is that of the article "The format of HTTP caches".
   @Test func theFormatIsThePublishedOne() async throws {
-    let storage = try await open()
+    var options = smallOptions(clock, capacity: 10_000_000)
+    options.processes = TestProcesses().start(5, at: 6)
+    let storage = try await ResponseStorage(store, options: options)
     let token = try await storage.beginFetch()
     let writer = try storage.makeWriter()
     try await writer.append([7, 8, 9])
@@ -252,6 +254,10 @@ import Testing
     let parts = [StoredPart(range: 0..<3, body: writer.body, bodyStart: 0)]
     let entry = try await storage.store(response, parts: parts, body: writer, token: token)
     try await storage.invalidate(prefix: "ab")
+    let unfinished = try storage.makeWriter(expectedLength: 2_000_000)
+    let batch = [UInt8](repeating: 1, count: 16 * StorageLayout.chunkLength)
+    try await unfinished.append(batch)
+    let renewed = UInt64(clock.date.microseconds).bigEndianBytes
     let identifier = entry.key.bytes.suffix(8)
     let used = UInt64(entry.used).bigEndianBytes
     func number(_ value: UInt8, bytes count: Int = 8) -> [UInt8] { [UInt8](repeating: 0, count: count - 1) + [value] }
@@ -267,13 +273,21 @@ import Testing
     let use: [UInt8] = number(UInt8(record.count), bytes: 4) + [0, 1] + body + number(3) + key
     let invalidation: [UInt8] = [2] + Array("ab".utf8)
     let prefix = Array("http/".utf8)
-    let expected: [[UInt8]: [UInt8]] = [
+    let mark: [UInt8] =
+      storage.owner.bigEndianBytes + [UInt8](repeating: 1, count: 16) + number(5, bytes: 4) + number(6) + renewed
+      + UInt64(batch.count).bigEndianBytes + UInt64(2_000_000).bigEndianBytes
+    var expected: [[UInt8]: [UInt8]] = [
       prefix + key: record, prefix + [111] + number(1) + identifier: use,
       prefix + [98] + body + number(0): [7, 8, 9], prefix + [105] + number(1): invalidation,
+      prefix + [109] + unfinished.body.bytes: mark,
     ]
+    for offset in stride(from: 0, to: batch.count, by: 65_408) {
+      let key = prefix + [98] + unfinished.body.bytes + UInt64(offset).bigEndianBytes
+      expected[key] = Array(batch.prefix(65_408))
+    }
     let bytes = expected.reduce(0) { $0 + $1.key.count + $1.value.count }
-    var totals: [UInt8] = [1] + UInt64(bytes).bigEndianBytes
-    totals += number(1) + number(1) + number(1)
+    var totals: [UInt8] = [2] + UInt64(bytes).bigEndianBytes
+    totals += number(1) + number(1) + number(1) + UInt64(2_000_000).bigEndianBytes
     let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
     let stored = Dictionary(uniqueKeysWithValues: entries.map { ($0.key.bytes, $0.value) })
     #expect(stored == expected.merging([prefix + [116]: totals]) { $1 })

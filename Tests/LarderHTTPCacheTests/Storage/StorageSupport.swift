@@ -131,6 +131,7 @@ private struct StorageCheck {
   var chunks: [BodyIdentifier: Int] = [:]
   var found: [String] = []
   var transientCount = 0
+  var reserved = 0
 
   mutating func add(_ entry: StoreEntry<[UInt8]>) {
     let rest = entry.key.bytes.dropFirst(layout.prefix.count)
@@ -147,6 +148,7 @@ private struct StorageCheck {
       guard let body = layout.body(ofMark: entry.key), let mark = BodyMark(entry.value) else {
         return found.append("damaged mark")
       }
+      reserved += Int(mark.reserved)
       own(body, "mark", layout.footprint(ofBody: mark.count))
     case "x":
       transientCount += 1
@@ -169,6 +171,7 @@ private struct StorageCheck {
     if totals.responses != responses.count {
       found.append("\(totals.responses) responses counted, \(responses.count) there")
     }
+    if totals.unfinished != reserved { found.append("\(totals.unfinished) bytes reserved, \(reserved) by marks") }
     if isSwept, transientCount > 0 { found.append("\(transientCount) marks and retired bodies") }
     for (key, stored) in responses {
       let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)

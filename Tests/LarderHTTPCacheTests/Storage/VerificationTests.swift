@@ -39,7 +39,8 @@ import Testing
     let retired = try await storage.fetch(version: 1, length: 3 * StorageLayout.chunkLength)
     try await storage.remove([retired])
     clock.advance(by: .seconds(61))
-    let writer = try storage.makeWriter()
+    // With the length, another chunk reserves nothing.
+    let writer = try storage.makeWriter(expectedLength: Int64(17 * StorageLayout.chunkLength))
     // The first batch, after which each chunk is stored by itself.
     try await writer.append(TestBody.bytes(2, length: 16 * StorageLayout.chunkLength))
     let chunk = [UInt8](repeating: 0, count: StorageLayout.chunkLength)

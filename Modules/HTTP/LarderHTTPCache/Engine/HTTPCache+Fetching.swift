@@ -115,7 +115,7 @@ extension HTTPCache {
       let responseTime = now
       let decision = rules.decide(
         response: forwarded.head, to: work.exchange, requestTime: work.requestTime, responseTime: responseTime)
-      for url in decision.invalidated {
+      for url in decision.invalidated.map(configuration.queryKey.key) {
         let isStored = url == decision.storing?.response.url
         let new = await invalidateQuietly(url, after: isStored ? work.token : nil)
         // The response to the request that invalidates the others is the new one.

@@ -79,7 +79,7 @@ extension HTTPCache {
   ///   reused even then.
   public func invalidate(_ url: String) async throws {
     do {
-      try await invalidate(.url(RequestURL(url).text))
+      try await invalidate(.url(configuration.queryKey.key(of: RequestURL(url).text)))
     } catch let problem as RequestURL.Problem {
       throw HTTPCacheError(problem)
     }
@@ -87,7 +87,8 @@ extension HTTPCache {
 
   /// Invalidates all responses to the URLs with a prefix, in all partitions; see ``invalidate(_:)``.
   ///
-  /// - Parameter prefix: The beginning of absolute URLs, such as `https://api.example/users/`. It must have a scheme and an
+  /// - Parameter prefix: The beginning of absolute URLs, such as `https://api.example/users/`, which is compared with the
+  ///   keys; see ``HTTPCacheConfiguration/queryKey``. It must have a scheme and an
   ///   authority. An authority that no `/` follows stands for all URLs with this authority.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func invalidate(prefix: String) async throws {
@@ -141,8 +142,8 @@ extension HTTPCache {
   func invalidate(
     _ invalidation: PendingInvalidations.Invalidation, after token: FetchToken? = nil
   ) async throws -> FetchToken? {
+    count { $0.invalidationCount += 1 }
     let entry = state.withLock { state in
-      state.statistics.invalidationCount += 1
       state.flights.invalidate(where: invalidation.matches)
       return state.pending.insert(invalidation)
     }

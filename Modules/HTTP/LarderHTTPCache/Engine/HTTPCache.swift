@@ -53,6 +53,10 @@ public final class HTTPCache: Sendable {
   let state: Locked<State>
   private let time: ElapsedTime
 
+  #if Metrics
+  private let instruments: HTTPCacheInstruments?
+  #endif
+
   /// Opens a cache.
   ///
   /// Opening removes what a program left behind that was killed while it stored bodies. It reads no responses.
@@ -73,6 +77,9 @@ public final class HTTPCache: Sendable {
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
     stallLimit = TimeLimit(configuration.stallLimit, clock: clock)
     time = ElapsedTime(by: clock)
+    #if Metrics
+    instruments = configuration.metering.flatMap { HTTPCacheInstruments($0, clock: clock) }
+    #endif
     state = Locked(State(flights: Flights(coolDown: configuration.coolDown)))
   }
 
@@ -89,8 +96,9 @@ public final class HTTPCache: Sendable {
   /// If the task is cancelled, the request to the origin is cancelled as well, unless it serves other callers.
   ///
   /// - Parameters:
-  ///   - request: The request. It must have a scheme, an authority and a path, and no credentials in the authority. Its
-  ///     body, if it has one, is the business of `forward`. A request to the origin may have a range, conditions and
+  ///   - request: The request. It must have a scheme, an authority, and a path without a fragment, no credentials in the
+  ///     authority, and at most one field `Host`. A `Host` that names another server than the authority has responses of
+  ///     its own. The body of the request, if it has one, is the business of `forward`. A request to the origin may have a range, conditions and
   ///     directives; the cache obeys them all.
   ///   - policy: The policy; defaults to `standard`.
   ///   - partition: The partition of the request; defaults to `nil`, for the one of
@@ -99,8 +107,8 @@ public final class HTTPCache: Sendable {
   ///     ``HTTPCacheConfiguration/identity``.
   ///   - waitLimit: The time for which the request waits for the response to another one before it is forwarded itself;
   ///     defaults to `nil`, for ``HTTPCacheConfiguration/waitLimit``, which is also the longest time.
-  ///   - forward: A closure that sends a request to the origin. The request that it receives has the URL and the method of
-  ///     `request`, and may have other conditions or another range. The closure can be called after this method has
+  ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of
+  ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other conditions or another range. The closure can be called after this method has
   ///     returned, to refresh a stale response in the background.
   /// - Returns: The response.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError`; the error of `forward` if no stored response may
@@ -109,9 +117,26 @@ public final class HTTPCache: Sendable {
     to request: HTTPRequest, policy: HTTPCachePolicy = .standard, partition: [UInt8]? = nil,
     identity: [UInt8]? = nil, waitLimit: Duration? = nil, forward: @escaping Forward
   ) async throws -> HTTPCacheResponse {
-    let url = try HTTPCache.url(of: request)
+    #if Metrics
+    if let instruments {
+      return try await instruments.measureRequest {
+        try await respond(
+          to: request, policy, partition, identity, waitLimit, instruments.measuring(forward))
+      }
+    }
+    #endif
+    return try await respond(to: request, policy, partition, identity, waitLimit, forward)
+  }
+
+  private func respond(
+    to request: HTTPRequest, _ policy: HTTPCachePolicy, _ partition: [UInt8]?, _ identity: [UInt8]?,
+    _ waitLimit: Duration?, _ forward: @escaping Forward
+  ) async throws -> HTTPCacheResponse {
+    let target = try RequestTarget(request, configuration.queryKey)
+    let (request, url) = (target.request, target.url)
     let scope = CacheScope(
-      partition: partition ?? configuration.partition(request), identity: identity ?? configuration.identity(request))
+      partition: target.partition(in: partition ?? configuration.partition(request)),
+      identity: identity ?? configuration.identity(request))
     count { $0.requestCount += 1 }
     try await settle(url, waitLimit)
     var entries = try await entries(url: url, scope)
@@ -144,14 +169,6 @@ public final class HTTPCache: Sendable {
     case response(HTTPCacheResponse)
     /// The stored response at a position cannot be read, and must be left out of the next attempt.
     case unreadable(Int)
-  }
-
-  static func url(of request: HTTPRequest) throws -> String {
-    do {
-      return try RequestURL(of: request).text
-    } catch {
-      throw HTTPCacheError(error)
-    }
   }
 
   /// Waits until earlier fetches have stored their responses, so that a caller that has read the whole of a response finds
@@ -209,6 +226,9 @@ public final class HTTPCache: Sendable {
 
   func count(_ change: (inout HTTPCacheStatistics) -> Void) {
     state.withLock { change(&$0.statistics) }
+    #if Metrics
+    if let instruments { instruments.report(statistics) }
+    #endif
   }
 
   private func count(_ reuse: Reuse) {

@@ -77,6 +77,11 @@ public struct HTTPCacheConfiguration: Sendable {
   /// It must be a token, such as `Larder` or `ExampleCache`.
   public var name: String? = "Larder"
 
+  /// The way in which the query of a URL counts in the key of its responses.
+  ///
+  /// Defaults to the whole query. All programs that share a store must have the same value.
+  public var queryKey = HTTPCacheQueryKey()
+
   /// A closure that returns the partition of a request.
   ///
   /// Defaults to one that returns an empty partition for all.
@@ -153,6 +158,13 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to the system time.
   public var now: @Sendable () -> Date = { Date.now }
 
+  #if Metrics
+  /// The report to swift-metrics and to tracing, which needs the trait `Metrics`.
+  ///
+  /// Defaults to `nil`, for none.
+  public var metering: HTTPCacheMetering?
+  #endif
+
   /// Creates the default configuration of a kind of cache.
   ///
   /// - Parameter mode: The kind of the cache.
@@ -169,6 +181,7 @@ public struct HTTPCacheConfiguration: Sendable {
     try check(
       heuristicFraction >= 0 && heuristicFraction <= 1,
       "heuristicFraction must be from 0 to 1, not \(heuristicFraction)")
+    try check(queryKey.problem == nil, queryKey.problem ?? "")
     try check(
       name.map(isToken) ?? true,
       "name must be a token of letters, digits and hyphens that begins with a letter, such as ExampleCache")

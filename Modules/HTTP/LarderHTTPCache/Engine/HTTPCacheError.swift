@@ -73,7 +73,9 @@ extension HTTPCacheError {
       case .incomplete: "the request must have a scheme, an authority and a path"
       case .userInformation:
         "the URL must not contain a user name or a password; put credentials into the field Authorization"
-      case .invalid: "the URL contains a character that URLs don't have, or an invalid port; encode it"
+      case .invalid:
+        "the URL contains a character that URLs don't have, such as a space or a letter beyond ASCII, which must be encoded, "
+          + "or an invalid port, or a fragment in a request"
       }
     self.init(.invalidURL, message)
   }

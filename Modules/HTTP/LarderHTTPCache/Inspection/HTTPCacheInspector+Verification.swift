@@ -104,6 +104,7 @@ private struct VerificationWalk {
   private(set) var findings: [VerificationReport.Finding] = []
   private(set) var entryCount = 0
   private var bytes = 0
+  private var reserved = 0
   private var responses: Set<StoreKey> = []
   private var place: UInt64 = 0
   private var owners: [BodyIdentifier: Owner] = [:]
@@ -147,6 +148,7 @@ private struct VerificationWalk {
     guard let body = layout.body(ofMark: entry.key), let mark = BodyMark(entry.value) else {
       return find(entry.key, "the mark of a body that is being stored cannot be read")
     }
+    reserved += Int(mark.reserved)
     own(body, Owner(key: entry.key, size: .lengthSoFar(mark.count)))
   }
 
@@ -271,6 +273,10 @@ private struct VerificationWalk {
     }
     if totals.responses != responses.count {
       find(layout.totalsKey, "the totals have \(totals.responses) responses, but there are \(responses.count)")
+    }
+    if totals.unfinished != reserved {
+      find(
+        layout.totalsKey, "the totals have \(totals.unfinished) reserved bytes, but the marks reserve \(reserved)")
     }
     if totals.place < place { find(layout.totalsKey, "a response has a later place than the totals") }
   }

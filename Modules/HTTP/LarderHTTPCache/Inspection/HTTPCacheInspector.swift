@@ -39,6 +39,15 @@ public struct HTTPCacheInspector: Sendable {
     /// The number of bytes of these bodies so far.
     public internal(set) var markedBytes: Int64 = 0
 
+    /// The number of bytes that these bodies reserve of their share: the announced lengths, or those so far.
+    public internal(set) var reservedBytes = 0
+
+    /// The number of these bodies whose programs have ended, or were not heard of for a minute.
+    ///
+    /// Only on Linux, and only for a program of the same host, boot and namespace of processes, is it known that it has
+    /// ended.
+    public internal(set) var abandonedCount = 0
+
     /// The number of bodies whose responses were removed, and which will be removed themselves.
     public internal(set) var retiredCount = 0
 
@@ -60,6 +69,7 @@ public struct HTTPCacheInspector: Sendable {
 
   let storage: CacheStorage
   let rules: HTTPCacheRules
+  private let queryKey: HTTPCacheQueryKey
   private let now: @Sendable () -> Date
 
   /// Creates an inspector, without reading anything.
@@ -67,11 +77,12 @@ public struct HTTPCacheInspector: Sendable {
   /// - Parameters:
   ///   - store: The store of bytes.
   ///   - configuration: The settings of the cache. Its mode, its targeted fields and its heuristics decide on
-  ///     freshness.
+  ///     freshness, and its query key on the responses for a URL.
   /// - Throws: ``HTTPCacheError`` with `invalidConfiguration`; `StoreError` with `invalidArgument`.
   public init(_ store: some DataStore<[UInt8]>, configuration: HTTPCacheConfiguration) throws {
     try configuration.check()
     rules = HTTPCacheRules(configuration)
+    queryKey = configuration.queryKey
     now = configuration.now
     storage = try CacheStorage(unopened: AnyDataStore(store), options: StorageOptions(configuration))
   }
@@ -108,7 +119,7 @@ public struct HTTPCacheInspector: Sendable {
   /// - Parameter url: The absolute URL. A fragment is ignored.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(to url: String) async throws -> [HTTPStoredResponse] {
-    let url = try HTTPCacheInspector.url(url)
+    let url = queryKey.key(of: try HTTPCacheInspector.url(url))
     var responses: [HTTPStoredResponse] = []
     var rest: KeyRange? = storage.layout.responses(url: url)
     while let range = rest {
@@ -128,7 +139,8 @@ public struct HTTPCacheInspector: Sendable {
     let layout = storage.layout
     let totals = try await storage.totals(for: .statistics)
     var usage = Usage(
-      bytes: totals.bytes, responseCount: totals.responses, invalidationCount: totals.invalidations)
+      bytes: totals.bytes, responseCount: totals.responses, invalidationCount: totals.invalidations,
+      reservedBytes: totals.unfinished)
     try await forEachEntry(in: layout.uses) { entry in
       for body in UseRecord(entry.value, layout: layout)?.bodies ?? [] {
         usage.bodyCount += 1
@@ -136,8 +148,10 @@ public struct HTTPCacheInspector: Sendable {
       }
     }
     try await forEachEntry(in: layout.marks) { entry in
+      let mark = BodyMark(entry.value)
       usage.markCount += 1
-      usage.markedBytes += BodyMark(entry.value)?.count ?? 0
+      usage.markedBytes += mark?.count ?? 0
+      if storage.isAbandoned(mark) { usage.abandonedCount += 1 }
     }
     try await forEachEntry(in: layout.retired) { entry in
       usage.retiredCount += 1

@@ -17,6 +17,9 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
 
   private let storage: ResponseStorage<Base>
 
+  /// The number of bytes that the body is expected to have, or 0 if it is unknown.
+  private let expectedLength: Int64
+
   private struct State {
     /// The number of bytes that are stored, and whether the body has a mark.
     var stored: Int64 = 0
@@ -27,8 +30,8 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
 
   private let state = Locked(State())
 
-  init(_ storage: ResponseStorage<Base>) {
-    self.storage = storage
+  init(_ storage: ResponseStorage<Base>, expectedLength: Int64) {
+    (self.storage, self.expectedLength) = (storage, expectedLength)
     storage.leases.begin([body])
   }
 
@@ -75,6 +78,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
     try await storage.committing { commit in
       try await add(batch, to: &commit, isLast: false)
       commit.limit = storage.options.capacity
+      commit.share = storage.options.unfinishedShare
     }
     state.withLock { state in
       state.pending.removeFirst(batch.bytes.count)
@@ -88,8 +92,10 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
     // A sweep may have renewed the mark, or another process may have taken the body for abandoned.
     let old = try await storage.base.value(forKey: markKey)
     guard (old != nil) == batch.isMarked else { throw StorageRefusal.superseded }
-    let mark = BodyMark(owner: storage.owner, renewed: storage.now, count: batch.end).bytes
-    if !isLast || old != nil { commit.set(markKey, .equals(old), isLast ? nil : mark) }
+    let mark = BodyMark(
+      owner: storage.owner, process: storage.options.processes.own, renewed: storage.now, count: batch.end,
+      reserved: expectedLength)
+    if !isLast || old != nil { commit.setMark(markKey, replacing: old, by: isLast ? nil : mark) }
     for offset in stride(from: 0, to: batch.bytes.count, by: StorageLayout.chunkLength) {
       let chunk = batch.bytes.dropFirst(offset).prefix(StorageLayout.chunkLength)
       commit.set(layout.chunkKey(of: body, at: batch.start + Int64(offset)), .any, Array(chunk))

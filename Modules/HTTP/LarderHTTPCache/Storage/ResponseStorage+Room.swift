@@ -9,9 +9,16 @@ extension ResponseStorage {
   /// don't take a slow body for an abandoned one. Call it more often than ``StorageOptions/markTimeout``.
   func sweep() async throws {
     try await roomGate.withAccess(.exclusive) {
-      try await sweepMarks()
+      _ = try await sweepMarks()
       _ = try await removeRetired(atLeast: .max, early: false)
     }
+  }
+
+  /// Retires the bodies that were abandoned by their writers.
+  ///
+  /// - Returns: The number of bodies.
+  func retireAbandoned() async throws -> Int {
+    try await roomGate.withAccess(.exclusive) { try await sweepMarks() }
   }
 
   /// Removes entries until there is room for a number of bytes.
@@ -34,7 +41,7 @@ extension ResponseStorage {
             guard try await removeRetired(atLeast: excess, early: false) > 0 else { break }
           }
         }
-        if !early { try await sweepMarks() }
+        if !early { _ = try await sweepMarks() }
       }
       return false
     }
@@ -110,23 +117,38 @@ extension ResponseStorage {
   // MARK: Marks
 
   /// Retires the bodies that their writers have abandoned, and renews the marks of this object's writers.
-  private func sweepMarks() async throws {
+  ///
+  /// - Returns: The number of bodies that were retired.
+  private func sweepMarks() async throws -> Int {
+    var retiredCount = 0
     var rest: KeyRange? = layout.marks
     while let range = rest {
       let page = try await page(in: range, limit: Self.pageSize)
       for entry in page.entries {
         guard let body = layout.body(ofMark: entry.key) else { continue }
         let mark = BodyMark(entry.value)
-        let timeout = mark?.owner == owner ? options.markTimeout / 4 : options.markTimeout
-        let isOld = mark.map { has(timeout, passedSince: $0.renewed, at: now) } ?? true
         if leases.contains(body) {
-          if isOld { try await renew(body) }
-        } else if mark?.owner == owner || isOld {
-          try await retireMarked(body)
+          let isDue = mark.map { has(options.markTimeout / 4, passedSince: $0.renewed, at: now) } ?? true
+          if isDue { try await renew(body) }
+        } else if mark?.owner == owner || isAbandoned(mark) {
+          // Only its own process reads an unfinished body, so that the body of an ended one needs no retention.
+          let hasEnded = options.processes.hasEnded(mark?.process)
+          let retention = hasEnded ? options.retention.microseconds : 0
+          try await retireMarked(body, at: now.addingSaturating(-retention))
+          retiredCount += 1
         }
       }
       rest = page.rest
     }
+    return retiredCount
+  }
+
+  /// Returns whether the writer of a body has ended, or was not heard of for too long.
+  ///
+  /// - Parameter mark: The mark of the body, or `nil` if it is damaged.
+  func isAbandoned(_ mark: BodyMark?) -> Bool {
+    guard let mark else { return true }
+    return has(options.markTimeout, passedSince: mark.renewed, at: now) || options.processes.hasEnded(mark.process)
   }
 
   private func renew(_ body: BodyIdentifier) async throws {
@@ -134,22 +156,41 @@ extension ResponseStorage {
     try await committing { commit in
       guard let stored = try await base.value(forKey: key), var mark = BodyMark(stored) else { return }
       mark.renewed = now
-      commit.set(key, .equals(stored), mark.bytes)
+      commit.setMark(key, replacing: stored, by: mark)
     }
   }
 
   /// Retires a body that has a mark, if it has one.
-  func retireMarked(_ body: BodyIdentifier) async throws {
+  ///
+  /// - Parameters:
+  ///   - body: The body.
+  ///   - time: The time of the retirement, in microseconds since 1970. Defaults to `nil`, for the current time.
+  func retireMarked(_ body: BodyIdentifier, at time: Int64? = nil) async throws {
     let key = layout.markKey(of: body)
     try await committing { commit in
       guard let stored = try await readableValue(forKey: key, unreadable: []) else { return }
-      let footprint =
-        if let mark = BodyMark(stored) { layout.footprint(ofBody: mark.count) } else {
-          try await measuredFootprint(of: body)
-        }
-      commit.set(key, .equals(stored), nil)
-      commit.retire(body, footprint: footprint, at: now)
+      let footprint: Int
+      if let mark = BodyMark(stored) {
+        footprint = layout.footprint(ofBody: mark.count)
+      } else {
+        footprint = try await measuredFootprint(of: body)
+        commit.setReserved(try await reservedBytes(except: key))
+      }
+      commit.setMark(key, replacing: stored, by: nil)
+      commit.retire(body, footprint: footprint, at: time ?? now)
     }
+  }
+
+  /// Returns the number of bytes that all bodies which are being stored reserve, except for one.
+  private func reservedBytes(except key: StoreKey) async throws -> Int {
+    var sum = 0
+    var rest: KeyRange? = layout.marks
+    while let range = rest {
+      let page = try await page(in: range, limit: Self.pageSize)
+      for entry in page.entries where entry.key != key { sum += Int(BodyMark(entry.value)?.reserved ?? 0) }
+      rest = page.rest
+    }
+    return sum
   }
 
   // MARK: Evictions

@@ -9,7 +9,7 @@ extension ResponseStorage {
   /// - Throws: ``StorageRefusal/tooLarge`` if the body is larger than ``StorageOptions/largestBody``.
   func makeWriter(expectedLength: Int64? = nil) throws -> BodyWriter<Base> {
     if let expectedLength, expectedLength > options.largestBody { throw StorageRefusal.tooLarge }
-    return BodyWriter(self)
+    return BodyWriter(self, expectedLength: expectedLength ?? 0)
   }
 
   /// Stores a response whose body is complete.

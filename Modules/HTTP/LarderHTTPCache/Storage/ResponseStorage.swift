@@ -23,11 +23,20 @@ struct StorageOptions: Sendable {
   /// The time without a renewal after which a body that is being stored counts as abandoned.
   var markTimeout: Duration = .seconds(60)
 
+  /// The processes that may use the store.
+  var processes = ProcessTable.system
+
   /// The time after which a further use of a response is persisted.
   var useInterval: Duration = .seconds(600)
 
   /// A closure that returns the current time.
   var now: @Sendable () -> Date = { Date.now }
+
+  /// The number of bytes that the bodies which are being stored may have together: a fifth of the capacity, or the
+  /// largest body if that is more.
+  ///
+  /// Without this limit, the unfinished bodies of a program that is killed again and again would evict everything.
+  var unfinishedShare: Int { max(capacity / 5, largestBody) }
 
   /// Creates settings.
   ///
@@ -45,7 +54,8 @@ enum StorageRefusal: Error, Equatable {
   /// The body is larger than ``StorageOptions/largestBody``, or the head than the limit of a record.
   case tooLarge
 
-  /// There is no room, because all other bytes are in use.
+  /// There is no room, because all other bytes are in use, or because the bodies that are being stored have used up
+  /// their share.
   case noRoom
 
   /// The URL was invalidated after the request was forwarded.
@@ -307,6 +317,8 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
         await Task.yield()
       } catch let error as StorageCommit.NeedsRoom {
         guard try await makeRoom(for: error.bytes) else { throw StorageRefusal.noRoom }
+      } catch is StorageCommit.ShareIsFull {
+        guard try await retireAbandoned() > 0 else { throw StorageRefusal.noRoom }
       }
     }
     throw StoreError(

@@ -45,6 +45,19 @@ struct StorageCommit: Sendable {
   /// The number of bytes that the totals must not exceed if the commit adds bytes.
   var limit: Int?
 
+  /// The error of a commit with which bodies that are being stored would exceed their share, with nothing changed.
+  struct ShareIsFull: Error {}
+
+  /// The number of bytes by which the commit changes what the bodies that are being stored reserve.
+  private var reservedDelta = 0
+
+  /// The number of bytes that all bodies which are being stored reserve after the commit, instead of a difference, or
+  /// `nil` for none.
+  private var reserved: Int?
+
+  /// The number of bytes that the bodies which are being stored must not exceed if the commit reserves bytes.
+  var share: Int?
+
   /// The number of invalidations that must not have changed, or `nil` for any.
   var invalidations: UInt64?
 
@@ -75,6 +88,26 @@ struct StorageCommit: Sendable {
   private mutating func remove(_ keys: some Sequence<StoreKey>, counted bytes: Int) {
     for key in keys { slots[key] = Slot(condition: .any, new: nil, countsOld: false) }
     adjustment -= bytes
+  }
+
+  /// Adds a change of the mark of a body.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the mark.
+  ///   - stored: The stored mark, or `nil` if there must be none.
+  ///   - mark: The new mark, or `nil` to remove it.
+  mutating func setMark(_ key: StoreKey, replacing stored: [UInt8]?, by mark: BodyMark?) {
+    let old = stored.flatMap { BodyMark($0) }
+    reservedDelta += Int((mark?.reserved ?? 0) - (old?.reserved ?? 0))
+    set(key, .equals(stored), mark?.bytes)
+  }
+
+  /// Sets the number of bytes that the bodies which are being stored reserve after the commit.
+  ///
+  /// The commit is made only if they are unchanged since the totals were read. It replaces the difference of a damaged
+  /// mark, which is unknown.
+  mutating func setReserved(_ bytes: Int) {
+    reserved = bytes
   }
 
   /// Adds a new response, which counts as used.
@@ -170,11 +203,12 @@ struct StorageCommit: Sendable {
   ///   - stored: The slots of the update: the record of totals, and those of `keys`.
   ///   - keys: The keys of the commit's slots, in the order of the update.
   ///   - store: The name of the store, for errors.
-  /// - Throws: ``IsStale``; ``NeedsRoom``; `StoreError` with `corrupted` or `versionMismatch`.
+  /// - Throws: ``IsStale``; ``NeedsRoom``; ``ShareIsFull``; `StoreError` with `corrupted` or `versionMismatch`.
   func perform(on stored: inout [[UInt8]?], keys: [StoreKey], store: String) throws {
     var totals = try StorageTotals(stored[0], store: store, for: .update)
     if let invalidations, totals.invalidations != invalidations { throw IsStale() }
     if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
+    if reserved != nil, totals.unfinished != self.totals.unfinished { throw IsStale() }
     var delta = adjustment
     for (number, key) in keys.enumerated() {
       guard let slot = slots[key] else { continue }
@@ -184,6 +218,8 @@ struct StorageCommit: Sendable {
       if let new = slot.new { delta += key.count + new.count }
       stored[number + 1] = slot.new
     }
+    let unfinished = reserved ?? max(0, totals.unfinished + reservedDelta)
+    if let share, reservedDelta > 0, unfinished > share { throw ShareIsFull() }
     if let limit, delta > 0, totals.bytes + delta > limit { throw NeedsRoom(bytes: delta) }
     // Sums below zero mean that another program has removed entries.
     totals.bytes = max(0, totals.bytes + delta)
@@ -192,6 +228,7 @@ struct StorageCommit: Sendable {
     // a greater one.
     if let place { totals.place = max(totals.place + 1, place) }
     if isInvalidation { totals.invalidations += 1 }
+    totals.unfinished = unfinished
     stored[0] = totals.record
   }
 }

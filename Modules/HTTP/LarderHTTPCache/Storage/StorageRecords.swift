@@ -4,8 +4,8 @@ internal import Larder
 
 /// The record of a cache's totals.
 struct StorageTotals: Sendable, Equatable {
-  static let formatVersion: UInt8 = 1
-  static let length = 33
+  static let formatVersion: UInt8 = 2
+  static let length = 41
 
   /// The greatest valid sum, place and number in a record, so that nothing overflows.
   private static let maximum: UInt64 = 1 << 62
@@ -22,6 +22,9 @@ struct StorageTotals: Sendable, Equatable {
   /// The number of invalidations so far.
   var invalidations: UInt64 = 0
 
+  /// The number of bytes that the bodies which are being stored have reserved; see ``BodyMark/reserved``.
+  var unfinished = 0
+
   /// Creates the totals of an empty cache.
   init() {}
 
@@ -30,11 +33,14 @@ struct StorageTotals: Sendable, Equatable {
   /// - Throws: `StoreError` with `versionMismatch` or `corrupted`.
   init(_ record: [UInt8]?, store: String, for operation: StoreOperation) throws {
     guard let record else { return }
-    if let version = record.first, version > Self.formatVersion {
+    if let version = record.first, version >= 1, version != Self.formatVersion {
+      let advice =
+        version > Self.formatVersion
+        ? "use a newer one" : "remove all entries with the cache's prefix from the store, or choose another prefix"
       throw StoreError(
         .versionMismatch, during: operation, store: store,
         message: "the HTTP cache has format version \(version); this version of Larder reads version "
-          + "\(Self.formatVersion), so use a newer one")
+          + "\(Self.formatVersion), so \(advice)")
     }
     func number(_ offset: Int) -> UInt64 { UInt64(bigEndianBytes: record[offset..<(offset + 8)]) }
     guard record.count == Self.length, record[0] == Self.formatVersion,
@@ -45,22 +51,25 @@ struct StorageTotals: Sendable, Equatable {
         message: "the totals of the HTTP cache are damaged; remove all entries with the cache's prefix from the store")
     }
     (bytes, responses) = (Int(number(1)), Int(number(9)))
-    (place, invalidations) = (number(17), number(25))
+    (place, invalidations, unfinished) = (number(17), number(25), Int(number(33)))
   }
 
   /// The bytes of the record.
   var record: [UInt8] {
     [Self.formatVersion] + UInt64(bytes).bigEndianBytes + UInt64(responses).bigEndianBytes + place.bigEndianBytes
-      + invalidations.bigEndianBytes
+      + invalidations.bigEndianBytes + UInt64(unfinished).bigEndianBytes
   }
 }
 
 /// The mark of a body that is being stored.
 struct BodyMark: Sendable, Equatable {
-  static let length = 24
+  static let length = 32 + ProcessIdentity.length
 
   /// The random identifier of the storage that writes the body.
   var owner: UInt64
+
+  /// The process that writes the body, or `nil` if it is unknown.
+  var process: ProcessIdentity?
 
   /// The time of the last renewal, in microseconds since 1970.
   var renewed: Int64
@@ -68,23 +77,33 @@ struct BodyMark: Sendable, Equatable {
   /// The number of bytes of the body that are stored.
   var count: Int64
 
-  init(owner: UInt64, renewed: Int64, count: Int64) {
-    self.owner = owner
-    self.renewed = renewed
-    self.count = count
+  /// The number of bytes that the body reserves: those that were announced, or those that are stored if they are more.
+  var reserved: Int64
+
+  init(owner: UInt64, process: ProcessIdentity?, renewed: Int64, count: Int64, reserved: Int64) {
+    (self.owner, self.process, self.renewed, self.count) = (owner, process, renewed, count)
+    self.reserved = max(count, reserved)
   }
 
   /// Reads a mark, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
     var reader = ByteReader(bytes)
-    guard bytes.count == Self.length, let owner = reader.uint64(), let renewed = reader.int64(),
-      let count = reader.int64(), (0...StorageLayout.maximumBodyLength).contains(count)
+    guard bytes.count == Self.length, let owner = reader.uint64(),
+      let place = reader.bytes(ProcessIdentity.placeLength), let number = reader.uint32(),
+      let start = reader.uint64(), let renewed = reader.int64(), let count = reader.int64(),
+      let reserved = reader.int64(), (0...StorageLayout.maximumBodyLength).contains(count),
+      (count...StorageLayout.maximumBodyLength).contains(reserved)
     else { return nil }
-    self.init(owner: owner, renewed: renewed, count: count)
+    let process = number == 0 ? nil : ProcessIdentity(place: Array(place), number: number, start: start)
+    self.init(owner: owner, process: process, renewed: renewed, count: count, reserved: reserved)
   }
 
   var bytes: [UInt8] {
-    owner.bigEndianBytes + UInt64(bitPattern: renewed).bigEndianBytes + UInt64(bitPattern: count).bigEndianBytes
+    var bytes = owner.bigEndianBytes + ProcessIdentity.bytes(of: process)
+    bytes.append(int64: renewed)
+    bytes.append(int64: count)
+    bytes.append(int64: reserved)
+    return bytes
   }
 }
 

@@ -78,7 +78,8 @@ struct HTTPStatCommand: AsyncParsableCommand {
     abstract: "Print the sizes of an HTTP cache.",
     discussion: """
       Prints a table, or with --json one object. bytes is what the capacity of the cache limits. Bodies without a \
-      response are counted as marked while they are being stored, and as retired before they are removed.
+      response are counted as marked while they are being stored, and as retired before they are removed. The marked \
+        ones have reserved reservedBytes of their share of the capacity, and the programs of the abandoned ones have ended.
 
         larder http stat lmdb:proxy
         larder http stat lmdb:proxy --json
@@ -94,6 +95,7 @@ struct HTTPStatCommand: AsyncParsableCommand {
       let figures = [
         ("bytes", "\(usage.bytes)"), ("responses", "\(usage.responseCount)"), ("bodies", "\(usage.bodyCount)"),
         ("bodyBytes", "\(usage.bodyBytes)"), ("marks", "\(usage.markCount)"), ("markedBytes", "\(usage.markedBytes)"),
+        ("reservedBytes", "\(usage.reservedBytes)"), ("abandoned", "\(usage.abandonedCount)"),
         ("retired", "\(usage.retiredCount)"), ("retiredBytes", "\(usage.retiredBytes)"),
         ("invalidations", "\(usage.invalidationCount)"),
       ]

@@ -1,0 +1,69 @@
+#if HTTPCache
+/// A process, identified so that other processes can tell whether it has ended.
+///
+/// This is plain state without any I/O.
+struct ProcessIdentity: Sendable, Hashable {
+  /// The number of bytes of a place.
+  static let placeLength = 16
+
+  /// The number of bytes of an encoded identity.
+  static let length = placeLength + 12
+
+  /// The place in which the number and the start time mean this process: a hash of the host, its boot, and the
+  /// namespaces of its process numbers and times.
+  let place: [UInt8]
+
+  /// The number of the process, at least 1.
+  let number: UInt32
+
+  /// The time at which the process started, in ticks since the boot of its host.
+  let start: UInt64
+
+  init(place: [UInt8], number: UInt32, start: UInt64) {
+    precondition(place.count == Self.placeLength && number >= 1)
+    (self.place, self.number, self.start) = (place, number, start)
+  }
+
+  /// Returns the bytes of an identity, which are zeros if it is unknown.
+  static func bytes(of identity: ProcessIdentity?) -> [UInt8] {
+    guard let identity else { return [UInt8](repeating: 0, count: length) }
+    var bytes = identity.place
+    bytes.append(uint32: Int(identity.number))
+    return bytes + identity.start.bigEndianBytes
+  }
+}
+
+/// The result of looking for a process by its number.
+enum ProcessFinding: Sendable, Hashable {
+  /// No process has the number.
+  case none
+
+  /// A process has the number. It started at this time, in ticks since the boot of its host.
+  case started(UInt64)
+
+  /// The system does not say whether there is such a process, or when it started.
+  case unknown
+}
+
+/// The processes of a host, as one of them sees them.
+struct ProcessTable: Sendable {
+  /// The process itself, or `nil` if the system does not identify it.
+  var own: ProcessIdentity?
+
+  /// A closure that looks for a process in the place of ``own``.
+  var find: @Sendable (_ number: UInt32) -> ProcessFinding
+
+  /// Returns whether a process has certainly ended.
+  ///
+  /// It is `false` in doubt: for an unknown process, and for one of another host, boot or namespace, whose number means
+  /// nothing here. A process whose number belongs to a process with another start time has ended.
+  func hasEnded(_ process: ProcessIdentity?) -> Bool {
+    guard let own, let process, process != own, process.place == own.place else { return false }
+    switch find(process.number) {
+    case .none: return true
+    case .started(let start): return start != process.start
+    case .unknown: return false
+    }
+  }
+}
+#endif

@@ -1,0 +1,200 @@
+#if HTTPCache
+import Foundation
+import HTTPCachingRules
+import Larder
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderHTTPCache
+
+/// The share of the bodies that are being stored, and what programs leave behind that are killed.
+@Suite struct StorageShareTests {
+  private let clock = ManualClock()
+  private let store = ProbedStore()
+  private let processes = TestProcesses()
+
+  private func open(
+    _ capacity: Int = 20_000_000, as table: ProcessTable
+  ) async throws -> ResponseStorage<ProbedStore> {
+    var options = smallOptions(clock, capacity: capacity, largestBody: 2_000_000)
+    options.processes = table
+    return try await ResponseStorage(store, options: options)
+  }
+
+  /// Begins to store bodies, of which most bytes arrive.
+  ///
+  /// - Returns: The writers of those for which there was room.
+  private func begin(
+    _ count: Int, _ storage: ResponseStorage<ProbedStore>, announces: Bool = true
+  ) async throws -> [BodyWriter<ProbedStore>] {
+    var writers: [BodyWriter<ProbedStore>] = []
+    for number in 0..<count {
+      let writer = try storage.makeWriter(expectedLength: announces ? 1_900_000 : nil)
+      do {
+        try await writer.append(TestBody.bytes(Int64(number), length: 1_500_000))
+        writers.append(writer)
+      } catch StorageRefusal.noRoom {
+        try await writer.abandon()
+      }
+    }
+    return writers
+  }
+
+  private func fill(_ count: Int, _ storage: ResponseStorage<ProbedStore>) async throws {
+    for number in 0..<count { try await storage.fetch("https://a/\(number)", version: 1, length: 100_000) }
+  }
+
+  @Test func unfinishedBodiesHaveAShareOfTheCapacity() async throws {
+    let storage = try await open(as: processes.start(1, at: 1))
+    // A fifth of the capacity are two bodies of the announced length. The third one evicts nothing and is refused.
+    try await fill(50, storage)
+    let writers = try await begin(3, storage)
+    #expect(writers.count == 2)
+    #expect(try await storage.totals(for: .verify).unfinished == 3_800_000)
+    #expect(storage.counters.evictions == 0)
+    // Without an announced length, what is stored counts.
+    try await writers[0].abandon()
+    #expect(try await begin(2, storage, announces: false).count == 1)
+    #expect(try await storage.totals(for: .verify).unfinished <= storage.options.unfinishedShare)
+    try await storage.expectConsistent()
+    for writer in writers { try await writer.abandon() }
+  }
+
+  @Test func theShareIsFreedWithEachBody() async throws {
+    let storage = try await open(as: processes.start(1, at: 1))
+    for number in 0..<10 {
+      let writer = try storage.makeWriter(expectedLength: 1_900_000)
+      try await writer.append(TestBody.bytes(1, length: 1_900_000))
+      #expect(try await storage.totals(for: .verify).unfinished == 1_900_000)
+      guard number < 5 else {
+        try await writer.abandon()
+        continue
+      }
+      var response = StoredResponse.sample("https://a/\(number)", version: 1)
+      response.length = 1_900_000
+      response.parts = [StoredPart(range: 0..<1_900_000, body: writer.body, bodyStart: 0)]
+      try await storage.store(response, body: writer, token: try await storage.beginFetch())
+    }
+    #expect(try await storage.totals(for: .verify).unfinished == 0)
+    #expect(try await storage.usage().responses == 5)
+    try await storage.expectConsistent()
+  }
+
+  @Test func aBodyThatIsLargerThanTheShareIsStored() async throws {
+    var options = smallOptions(clock, capacity: 4_000_000, largestBody: 3_000_000)
+    options.processes = processes.start(1, at: 1)
+    let storage = try await ResponseStorage(store, options: options)
+    try await storage.fetch(version: 1, length: 3_000_000)
+    #expect(try await storage.usage().responses == 1)
+  }
+
+  // MARK: Crashes
+
+  @Test func aCrashLoopEvictsNothing() async throws {
+    try await fill(100, try await open(as: processes.start(1, at: 1)))
+    processes.end(1)
+    for round in 2..<12 {
+      clock.advance(by: .milliseconds(1_500))
+      let storage = try await open(as: processes.start(UInt32(round), at: UInt64(round)))
+      #expect(try await storage.usage().responses == 100, "round \(round)")
+      #expect(try store.base.count(in: storage.layout.marks) == 0, "round \(round)")
+      #expect(try store.base.count(in: storage.layout.retired) == 0, "round \(round)")
+      #expect(try await begin(8, storage).count == 2, "round \(round)")
+      try await storage.expectConsistent()
+      #expect(storage.counters.evictions == 0, "round \(round)")
+      processes.end(UInt32(round))
+    }
+  }
+
+  @Test func aCrashLoopEvictsOneShareOfAFullCacheAtMost() async throws {
+    let first = try await open(12_000_000, as: processes.start(1, at: 1))
+    try await fill(150, first)
+    let before = try await first.usage().responses
+    #expect(before > 100)
+    // The share is 2.4 MB, so that each round has one body that is not finished.
+    for round in 1..<12 {
+      if round > 1 { processes.end(UInt32(round - 1)) }
+      clock.advance(by: .milliseconds(1_500))
+      let storage = try await open(12_000_000, as: processes.start(UInt32(round), at: UInt64(round)))
+      #expect(try await begin(8, storage).count == 1, "round \(round)")
+      #expect(try await storage.usage().responses >= before - 24, "round \(round)")
+    }
+  }
+
+  @Test func aProcessOfAnotherPlaceIsAliveUntilItsTimeEnds() async throws {
+    let foreign = try await open(as: processes.start(7, at: 1, place: 2))
+    let unknown = try await open(as: ProcessTable(own: nil) { _ in .unknown })
+    let writers = [try await begin(1, foreign), try await begin(1, unknown)]
+    let storage = try await open(as: processes.start(1, at: 1))
+    #expect(try await begin(1, storage).isEmpty, "the share is in use")
+    let inspector = try await HTTPCacheInspector(store, configuration: .shared).usage()
+    #expect(inspector.markCount == 2 && inspector.reservedBytes == 3_800_000)
+    for writer in writers { try await writer[0].append(TestBody.bytes(2, length: 100_000)) }
+    clock.advance(by: .seconds(61))
+    #expect(try await begin(1, storage).count == 1)
+    await #expect(throws: StorageRefusal.superseded) {
+      try await writers[0][0].append(TestBody.bytes(2, length: 100_000))
+    }
+    try await storage.expectConsistent()
+  }
+
+  @Test func aNumberThatWasGivenAgainIsAnotherProcess() async throws {
+    let dead = try await open(as: processes.start(7, at: 1))
+    #expect(try await begin(2, dead).count == 2)
+    let alive = try await open(as: processes.start(8, at: 1))
+    _ = processes.start(7, at: 2)
+    // The share is full, which makes it look for bodies of processes that have ended.
+    let writers = try await begin(3, alive)
+    #expect(writers.count == 2)
+    // A living process keeps its bodies, however many others open the store.
+    _ = try await open(as: processes.start(9, at: 3))
+    for writer in writers { try await writer.append(TestBody.bytes(2, length: 100_000)) }
+    try await alive.expectConsistent()
+  }
+
+  @Test func theFirstFormatIsRefusedAndLeftAlone() async throws {
+    let totals = [1] + [UInt8](repeating: 0, count: 32)
+    try await store.apply([.set("http/t", totals)])
+    let error = await #expect(throws: StoreError.self) { try await open(as: processes.start(1, at: 1)) }
+    #expect(error?.code == .versionMismatch)
+    #expect(error?.message.contains("format version 1") == true && error?.message.contains("remove all") == true)
+    #expect(try await store.value(forKey: "http/t") == totals)
+  }
+
+  // MARK: Killed processes
+
+  #if os(Linux)
+  fileprivate static func options() -> StorageOptions { StorageOptions(capacity: 20_000_000, largestBody: 2_000_000) }
+
+  /// Stores a part of a body, and ends this process by `SIGKILL`.
+  fileprivate static func die(_ path: String) async throws {
+    let base = try await LMDBStore(path: path, codec: .raw, durability: .buffered)
+    let writer = try await ResponseStorage(base, options: options()).makeWriter(expectedLength: 1_900_000)
+    try await writer.append(TestBody.bytes(1, length: 1_500_000))
+    kill(getpid(), SIGKILL)
+  }
+
+  @Test func theBodiesOfAKilledProcessAreRemovedByItsSuccessor() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("cache")
+    for _ in 0..<3 {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+        try await StorageShareTests.die(path)
+      }
+    }
+    // The store has the mark of the last one only, which no time has made old.
+    let base = try await LMDBStore(path: path, codec: .raw, durability: .buffered)
+    let inspector = try HTTPCacheInspector(base, configuration: .shared)
+    let usage = try await inspector.usage()
+    #expect(usage.markCount == 1 && usage.abandonedCount == 1 && usage.reservedBytes == 1_900_000)
+    #expect(try await inspector.verify().report.findings == [])
+    let storage = try await ResponseStorage(base, options: Self.options())
+    #expect(try await storage.usage().bytes == 0)
+    try await storage.expectConsistent(isSwept: true)
+    try await base.close()
+  }
+  #endif
+}
+#endif
