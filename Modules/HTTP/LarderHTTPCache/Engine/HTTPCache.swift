@@ -175,9 +175,8 @@ public final class HTTPCache: Sendable {
   ///
   /// There is none if the store fails.
   private func entries(url: String, _ scope: CacheScope) async throws -> [StoredEntry] {
+    guard !isInvalidated(url) else { return [] }
     do {
-      try await repeatInvalidations()
-      guard !isInvalidated(url) else { return [] }
       return try await calls { [storage, rules] in
         let own = try await storage.entries(url: url, partition: scope.own)
         guard scope.hasIdentity else { return own }
