@@ -83,9 +83,9 @@ import Testing
     var window = window(isStoring: true)
     let slow = window.addReader()
     window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
-    do { let hasRoom = window.makeRoom(); #expect(!hasRoom, "the store has nothing yet") }
+    do { let hasRoom = window.hasRoom(); #expect(!hasRoom, "the store has nothing yet") }
     persistAll(&window)
-    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
     #expect(window.byteCount == 0)
     #expect(window.hasReaderInStore)
     do { let value = window.step(slow); #expect(value == .stored(0..<8)) }
@@ -100,14 +100,14 @@ import Testing
     let (fast, slow) = (window.addReader(), window.addReader())
     window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
     _ = window.step(fast)
-    do { let hasRoom = window.makeRoom(); #expect(!hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(!hasRoom) }
     _ = window.step(slow)
-    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
     window.append(Array(repeating: 2, count: BodyWindow.smallBuffer))
     _ = window.step(fast)
-    do { let hasRoom = window.makeRoom(); #expect(!hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(!hasRoom) }
     window.removeReader(slow)
-    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
   }
 
   @Test func aReaderThatLagsKeepsTheWindowWhenStoringStops() {
@@ -115,16 +115,86 @@ import Testing
     let slow = window.addReader()
     window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
     persistAll(&window)
-    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
     window.stopStoring()
     window.append(Array(repeating: 2, count: BodyWindow.smallBuffer))
     do {
-      let hasRoom = window.makeRoom(); #expect(!hasRoom, "the reader will need these bytes after those in the store")
+      let hasRoom = window.hasRoom(); #expect(!hasRoom, "the reader will need these bytes after those in the store")
     }
     do { let value = window.step(slow); #expect(value == .stored(0..<8)) }
     window.advance(slow, to: window.start)
     do { let value = window.step(slow); #expect(value == .bytes(Array(repeating: 2, count: BodyWindow.smallBuffer))) }
-    do { let hasRoom = window.makeRoom(); #expect(hasRoom) }
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
+  }
+
+  private static let buffer = BodyWindow.smallBuffer
+
+  @Test func aReaderMakesOthersWaitForALimitedTime() {
+    var window = window(isStoring: false)
+    let (fast, slow) = (window.addReader(), window.addReader())
+    window.append(Array(repeating: 1, count: Self.buffer))
+    do { let room = window.makeRoom(at: .seconds(1)); #expect(room == .full, "nothing waits yet") }
+    _ = window.step(fast)
+    do {
+      let room = window.makeRoom(at: .seconds(100)); #expect(room == .full, "the fast reader has not asked for more")
+    }
+    do { let value = window.step(fast); #expect(value == .wait) }
+    do { let room = window.makeRoom(at: .seconds(100)); #expect(room == .fullUntil(.seconds(101))) }
+    do { let room = window.makeRoom(at: .milliseconds(100_600)); #expect(room == .fullUntil(.seconds(101))) }
+    // The slow reader reads, but soon makes the fast one wait again.
+    _ = window.step(slow)
+    do { let room = window.makeRoom(at: .milliseconds(100_700)); #expect(room == .free) }
+    window.append(Array(repeating: 2, count: Self.buffer))
+    _ = window.step(fast)
+    _ = window.step(fast)
+    do { let room = window.makeRoom(at: .seconds(200)); #expect(room == .fullUntil(.milliseconds(200_300))) }
+    do { let room = window.makeRoom(at: .milliseconds(200_300)); #expect(room == .free) }
+    #expect(window.cutOffCount == 1)
+    #expect(window.byteCount == 0)
+    do { let value = window.step(slow); #expect(value == .cutOff) }
+    window.append([3])
+    do { let value = window.step(fast); #expect(value == .bytes([3])) }
+    do { let value = window.step(slow); #expect(value == .cutOff) }
+  }
+
+  @Test func aReaderAloneIsNeverCutOff() {
+    var window = window(isStoring: false)
+    let (slow, cancelled) = (window.addReader(), window.addReader())
+    window.append(Array(repeating: 1, count: Self.buffer))
+    _ = window.step(cancelled)
+    do { let value = window.step(cancelled); #expect(value == .wait) }
+    window.stopWaiting(cancelled)
+    for second in 0..<100 {
+      do { let room = window.makeRoom(at: .seconds(second)); #expect(room == .full) }
+    }
+    do { let value = window.step(slow); #expect(value == .bytes(Array(repeating: 1, count: Self.buffer))) }
+  }
+
+  @Test func aReaderThatNeedsNoMoreHoldsNothingUp() {
+    var window = window(isStoring: false)
+    let (fast, done) = (window.addReader(), window.addReader(0..<4))
+    window.append(Array(repeating: 1, count: Self.buffer))
+    _ = window.step(fast)
+    _ = window.step(done)
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom, "although the other reader was not removed") }
+  }
+
+  @Test func aReaderThatWasCutOffNeedsNothingOfTheStore() {
+    var window = window(isStoring: true)
+    let (fast, slow) = (window.addReader(), window.addReader())
+    window.append(Array(repeating: 1, count: Self.buffer))
+    _ = window.step(fast)
+    persistAll(&window)
+    do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
+    window.stopStoring()
+    window.append(Array(repeating: 2, count: Self.buffer))
+    _ = window.step(fast)
+    _ = window.step(fast)
+    #expect(window.hasReaderInStore)
+    do { let room = window.makeRoom(at: .zero); #expect(room == .fullUntil(.seconds(1))) }
+    do { let room = window.makeRoom(at: .seconds(1)); #expect(room == .free) }
+    #expect(!window.hasReaderInStore)
+    do { let value = window.step(slow); #expect(value == .cutOff) }
   }
 
   @Test func tinyChunksShareBuffers() {
@@ -166,7 +236,7 @@ import Testing
       if idle == 10_000 { throw Stuck() }
       switch Int.random(in: 0..<10, using: &random) {
       case 0..<4:
-        guard window.ending == nil, window.makeRoom() else { continue }
+        guard window.ending == nil, window.hasRoom() else { continue }
         if window.byteCount >= limit + largest + max(largest, BodyWindow.smallBuffer) {
           Issue.record("too many bytes in memory")
         }
@@ -205,6 +275,7 @@ import Testing
           readers[index].isDone = true
           window.removeReader(readers[index].id)
         case .failure: Issue.record("no failure was injected")
+        case .cutOff: Issue.record("no time has passed")
         }
         idle = 0
       }
@@ -215,5 +286,10 @@ import Testing
       if reader.bytes != expected { Issue.record("a reader got another body") }
     }
   }
+}
+
+extension BodyWindow {
+  /// Whether the producer may append more bytes, without any time passing.
+  fileprivate mutating func hasRoom() -> Bool { makeRoom(at: .zero) == .free }
 }
 #endif

@@ -30,7 +30,7 @@ import Testing
 
   /// Waits until all callers but the leader wait.
   private func waitForWaiters(_ test: CacheUnderTest, _ origin: Origin, _ count: Int = callers - 1) async throws {
-    try await waitUntil { origin.count >= 1 && test.cache.waitLimit.count >= count }
+    try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= count }
   }
 
   @Test func oneRequestReachesTheOriginForACacheableResponse() async throws {
@@ -131,7 +131,7 @@ import Testing
     let leader = Task { try await test.get(from: origin).body }
     try await waitUntil { origin.count >= 1 }
     let waiter = Task { try await test.get(from: origin).body }
-    try await waitUntil { test.cache.waitLimit.count >= 1 }
+    try await waitUntil { test.clock.sleeperCount >= 1 }
     try await advance(test.clock, by: .seconds(10)) { origin.count >= 2 }
     #expect(try await waiter.value == "2")
     leader.cancel()
@@ -150,7 +150,7 @@ import Testing
     let leader = Task { try await test.get(from: origin).body }
     try await waitUntil { origin.count >= 1 }
     let others = (0..<10).map { _ in Task { try await test.get(from: origin).body } }
-    try await waitUntil { test.cache.waitLimit.count >= 10 }
+    try await waitUntil { test.clock.sleeperCount >= 10 }
     leader.cancel()
     await #expect(throws: CancellationError.self) { try await leader.value }
     gate.open()
@@ -173,7 +173,7 @@ import Testing
       return HTTPForwardedResponse(head: head(.ok), body: Array("\(number)".utf8))
     }
     let callers = (0..<3).map { _ in Task { try await test.get(from: origin).body } }
-    try await waitUntil { origin.count >= 1 && test.cache.waitLimit.count >= 2 }
+    try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= 2 }
     for caller in callers { caller.cancel() }
     for caller in callers { await #expect(throws: CancellationError.self) { try await caller.value } }
     try await cancelled.wait()
@@ -189,7 +189,7 @@ import Testing
       throw Unreachable()
     }
     let callers = (0..<20).map { _ in Task { try await test.get(from: origin).body } }
-    try await waitUntil { origin.count >= 1 && test.cache.waitLimit.count >= 19 }
+    try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= 19 }
     gate.open()
     for caller in callers { await #expect(throws: Unreachable.self) { try await caller.value } }
     #expect(origin.count == 1)
@@ -205,7 +205,7 @@ import Testing
       return HTTPForwardedResponse(head: head(.badGateway))
     }
     let callers = (0..<20).map { _ in Task { try await test.get(from: origin).body } }
-    try await waitUntil { origin.count >= 1 && test.cache.waitLimit.count >= 19 }
+    try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= 19 }
     gate.open()
     for caller in callers { #expect(try await caller.value == "body") }
     #expect(origin.count == 1)

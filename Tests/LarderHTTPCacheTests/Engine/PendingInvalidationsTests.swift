@@ -18,15 +18,53 @@ import Testing
     var pending = PendingInvalidations()
     let first = pending.insert(.url("https://a/1"))
     let second = pending.insert(.url("https://a/1"))
-    #expect(pending.failed.isEmpty, "both are under way")
+    do { let isDue = pending.beginRepeating { .zero }; #expect(!isDue, "both are under way") }
     pending.remove(first)
     #expect(pending.matches("https://a/1"), "the second one is newer than what the first one has removed")
     pending.noteFailure(of: second)
-    #expect(pending.failed.map(\.number) == [second.number])
     #expect(pending.matches("https://a/1"))
+    do { let isDue = pending.beginRepeating { .zero }; #expect(isDue) }
+    do { let isDue = pending.beginRepeating { .zero }; #expect(!isDue, "one worker repeats them") }
+    do { let entry = pending.claim(); #expect(entry?.number == second.number) }
+    #expect(pending.matches("https://a/1"), "it is under way")
     pending.remove(second)
     #expect(!pending.matches("https://a/1"))
-    #expect(pending.failed.isEmpty)
+    do { let entry = pending.claim(); #expect(entry == nil) }
+    do { let isDue = pending.beginRepeating { .zero }; #expect(!isDue, "nothing is left") }
+  }
+
+  @Test func theSameInvalidationIsRepeatedOnce() {
+    var pending = PendingInvalidations()
+    for _ in 0..<10 { pending.noteFailure(of: pending.insert(.url("https://a/1"))) }
+    #expect(pending.entries.count == 1)
+    let (one, other) = (pending.insert(.url("https://a/2")), pending.insert(.url("https://a/2")))
+    pending.noteFailure(of: other)
+    pending.noteFailure(of: one)
+    #expect(pending.entries.map(\.invalidation) == [.url("https://a/1"), .url("https://a/2")])
+    _ = pending.insert(.everything)
+    #expect(pending.entries.map(\.invalidation) == [.everything])
+  }
+
+  @Test func oneThatAlwaysFailsDoesNotHoldUpTheOthers() {
+    var pending = PendingInvalidations()
+    for index in 0..<100 { pending.noteFailure(of: pending.insert(.url("https://a/\(index)"))) }
+    var attempts = 0
+    for second in 0..<3 {
+      guard pending.beginRepeating(at: { .seconds(second) }) else { continue }
+      while let entry = pending.claim() {
+        attempts += 1
+        if entry.invalidation == .url("https://a/0") {
+          pending.noteFailure(of: entry)
+          pending.noteFailedRepetition(at: .seconds(second))
+          let isDue = pending.beginRepeating { .milliseconds(second * 1_000 + 999) }
+          #expect(!isDue, "the store is left alone for a while")
+        } else {
+          pending.remove(entry)
+        }
+      }
+    }
+    #expect(pending.entries.map(\.invalidation) == [.url("https://a/0")])
+    #expect(attempts == 102)
   }
 
   @Test func tooManyBecomeOneOfEverything() {

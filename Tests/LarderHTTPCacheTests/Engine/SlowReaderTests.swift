@@ -126,11 +126,73 @@ import Testing
     let response = try await test.cache.response(to: request()) { try await origin($0) }
     try await test.store.waitForSuspended()
     let reading = Task { try await expectBody(response.body) }
-    try await waitUntil { test.cache.stallLimit.count != 0 }
-    try await advance(test.clock, by: .milliseconds(100)) { test.cache.stallLimit.count == 0 }
+    // The call of the store and the fetch have a time limit each.
+    try await test.clock.waitForSleepers(2)
+    test.clock.advance(by: .seconds(1))
     try await reading.value
     #expect(test.cache.statistics.storedCount == 0)
     test.store.resume()
+  }
+
+  /// A way in which a body stops being stored while several callers read it.
+  enum End: CaseIterable { case tooLarge, noRoom, failedStore, slowStore }
+
+  @Test(arguments: End.allCases) func aPausedReaderOfABodyThatIsNoLongerStored(end: End) async throws {
+    var configuration = configuration()
+    switch end {
+    case .tooLarge: configuration.largestBody = 4 << 20
+    case .noRoom: (configuration.capacity, configuration.largestBody) = (3 << 20, 100 << 20)
+    case .failedStore, .slowStore: break
+    }
+    let test = try await CacheUnderTest(configuration)
+    let gate = Gate()
+    let origin = Origin { _, number in
+      HTTPForwardedResponse(
+        head: head(.ok, [.cacheControl: "max-age=60"]),
+        body: ChunkedBody { index in
+          if number == 1, index == 0 { try await gate.wait() }
+          return index < Self.chunkCount
+            ? Array(repeating: UInt8(truncatingIfNeeded: index), count: Self.chunk) : nil
+        })
+    }
+    let paused = try await test.cache.response(to: request()) { try await origin($0) }
+    let fast = try await test.cache.response(to: request()) { try await origin($0) }
+    #expect(fast.cacheStatus.isCollapsed)
+    switch end {
+    case .tooLarge, .noRoom: break
+    case .failedStore: test.store.schedule(.error(.ioFailed), on: .update, probability: 1)
+    case .slowStore: test.store.schedule(.suspension(), on: .update, probability: 1)
+    }
+    let isDone = Locked(false)
+    let reading = Task {
+      defer { isDone.withLock { $0 = true } }
+      try await expectBody(fast.body)
+    }
+    gate.open()
+    try await advance(test.clock, by: .milliseconds(100)) { isDone.withLock { $0 } }
+    try await reading.value
+    let error = await #expect(throws: HTTPCacheError.self) { try await paused.body.bytes(upTo: 100 << 20) }
+    #expect(error?.code == .readerTooSlow)
+    #expect(origin.count == 1)
+    test.store.clearFaults()
+    test.store.resume()
+    // Each later caller has a fetch of its own for a while.
+    guard end == .tooLarge || end == .noRoom else { return }
+    var callers: [HTTPCacheResponse] = []
+    for _ in 0..<2 { callers.append(try await test.cache.response(to: request()) { try await origin($0) }) }
+    #expect(callers.allSatisfy { !$0.cacheStatus.isCollapsed })
+    for caller in callers { try await expectBody(caller.body) }
+  }
+
+  @Test func aPausedReaderAloneIsNotHurried() async throws {
+    let test = try await CacheUnderTest(configuration())
+    let origin = origin(Atomics(), cacheControl: "no-store")
+    let response = try await test.cache.response(to: request()) { try await origin($0) }
+    for _ in 0..<20 {
+      test.clock.advance(by: .seconds(100))
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    try await expectBody(response.body)
   }
 
   @Test func aBodyIsReadByOneTask() async throws {

@@ -75,26 +75,49 @@ import Testing
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(6))
     let second = Task { try await result.value(within: limit) }
-    try await waitUntil { limit.count >= 2 }
+    try await clock.waitForSleepers(2)
     clock.advance(by: .seconds(4))
     await #expect(throws: SharedResult<Int>.TimedOut.self) { try await first.value }
     result.finish(.success(7))
     #expect(try await second.value == 7)
     result.finish(.success(8))
     #expect(try await result.value() == 7)
-    #expect(limit.count == 0)
+    #expect(result.waiterCount == 0)
+    try await waitUntil { clock.sleeperCount == 0 }
   }
 
-  @Test func aThousandWaitersNeedOneTimer() async throws {
+  @Test func aThousandWaiters() async throws {
     let result = SharedResult<Int>()
     let limit = TimeLimit(.seconds(10), clock: clock)
     let waiters = (0..<1_000).map { _ in Task { try await result.value(within: limit) } }
-    try await waitUntil { limit.count >= 1_000 }
-    try await clock.waitForSleepers(1)
-    #expect(clock.sleeperCount == 1)
+    try await clock.waitForSleepers(1_000)
     clock.advance(by: .seconds(10))
     for waiter in waiters {
       await #expect(throws: SharedResult<Int>.TimedOut.self) { try await waiter.value }
+    }
+    #expect(result.waiterCount == 0)
+  }
+
+  /// Waiters are cancelled, run out of time and get the result in any order, also before they are suspended.
+  @Test func waitersEndInAnyOrder() async throws {
+    for round in 0..<200 {
+      let result = SharedResult<Int>()
+      let limit = TimeLimit(round.isMultiple(of: 2) ? .zero : .seconds(10), clock: clock)
+      let waiters = (0..<4).map { _ in Task { try await result.value(within: limit) } }
+      waiters[0].cancel()
+      if round.isMultiple(of: 3) { result.finish(.success(7)) }
+      clock.advance(by: .seconds(10))
+      waiters[1].cancel()
+      for waiter in waiters {
+        try await waitUntil {
+          clock.advance(by: .seconds(10))
+          return result.waiterCount == 0
+        }
+        switch await waiter.result {
+        case .success(let value): #expect(value == 7)
+        case .failure(let error): #expect(error is CancellationError || error is SharedResult<Int>.TimedOut)
+        }
+      }
     }
   }
 }

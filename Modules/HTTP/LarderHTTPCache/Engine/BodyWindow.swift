@@ -7,7 +7,11 @@
 ///
 /// - While the body is stored, it drops bytes that the store has. A reader that needs them reads them from the store, so
 ///   that a slow reader delays neither the producer nor another reader.
-/// - Otherwise, it drops bytes that every reader has read. The producer then waits for the slowest reader.
+/// - Otherwise, it drops bytes that every reader has read. The producer then waits for the slowest reader. A reader that
+///   makes others wait for longer than a limit is cut off, so that the others continue without it.
+///
+/// The memory is bounded whatever the number of readers: the window has less than ``limit`` bytes before a chunk of the
+/// producer is appended to it.
 struct BodyWindow: Sendable {
   /// The number that identifies a reader.
   typealias Reader = UInt64
@@ -28,6 +32,18 @@ struct BodyWindow: Sendable {
     case end
     /// The body ended before its end.
     case failure
+    /// The reader was cut off, because others have waited for it for too long.
+    case cutOff
+  }
+
+  /// Whether the producer may append more bytes.
+  enum Room: Sendable, Equatable {
+    /// It may.
+    case free
+    /// It must wait until the store or a reader has made progress.
+    case full
+    /// It must wait as well, but only until this time, at which the readers that others wait for are cut off.
+    case fullUntil(Duration)
   }
 
   /// The end of a body.
@@ -48,6 +64,21 @@ struct BodyWindow: Sendable {
     var position: Int64
     /// The end of the range to read; `nil` for the end of the body.
     let end: Int64?
+    /// Whether the reader has found no bytes at its position, and waits for them.
+    var isWaiting = false
+    /// The time for which others have waited for this reader.
+    var delay: Duration = .zero
+    var isCutOff = false
+
+    /// Whether the reader will need bytes from its position on.
+    var isReading: Bool { !isCutOff && position < end ?? .max }
+  }
+
+  /// A time in which readers wait for others.
+  private struct Stall: Sendable {
+    let start: Duration
+    /// The readers that the others wait for.
+    let causes: [Reader]
   }
 
   /// The number of bytes below which arriving bytes are added to the last buffer, so that a body that arrives in tiny
@@ -63,11 +94,15 @@ struct BodyWindow: Sendable {
   /// The largest number of bytes in a batch.
   let largestBatch: Int
 
+  /// The time, altogether, for which a reader may make others wait.
+  let longestDelay: Duration
+
   private var buffers: [Buffer] = []
   /// The index of the first buffer that was not dropped.
   private var firstBuffer = 0
   private var readers: [Reader: ReaderState] = [:]
   private var nextReader: Reader = 0
+  private var stall: Stall?
 
   /// The offset of the first byte in memory.
   private(set) var start: Int64 = 0
@@ -94,12 +129,20 @@ struct BodyWindow: Sendable {
   ///   - limit: The number of bytes from which the window is full.
   ///   - smallestBatch: The number of bytes that are worth a batch for the store before the end of the body.
   ///   - largestBatch: The largest number of bytes in a batch.
-  init(isStoring: Bool, limit: Int = 2 << 20, smallestBatch: Int = 256 << 10, largestBatch: Int = 1 << 20) {
+  ///   - longestDelay: The time, altogether, for which a reader may make others wait; defaults to one second.
+  init(
+    isStoring: Bool, limit: Int = 2 << 20, smallestBatch: Int = 256 << 10, largestBatch: Int = 1 << 20,
+    longestDelay: Duration = .seconds(1)
+  ) {
     self.isStoring = isStoring
     self.limit = limit
     self.smallestBatch = smallestBatch
     self.largestBatch = largestBatch
+    self.longestDelay = longestDelay
   }
+
+  /// The number of readers that were cut off.
+  private(set) var cutOffCount = 0
 
   /// The number of bytes in memory.
   var byteCount: Int { Int(end - start) }
@@ -109,12 +152,42 @@ struct BodyWindow: Sendable {
   /// Returns whether the producer may append more bytes, after dropping bytes if the window is full.
   ///
   /// While the body is stored, the window is full if too many bytes are not in the store yet. Otherwise, it is full if too
-  /// many are in memory.
-  mutating func makeRoom() -> Bool {
+  /// many are in memory. Call the method again whenever a reader or the store has made progress, and when the time of
+  /// ``Room/fullUntil(_:)`` has come.
+  ///
+  /// - Parameter now: The current time, which never decreases.
+  mutating func makeRoom(at now: Duration) -> Room {
+    endStall(at: now)
+    if dropBytes() { return .free }
+    guard !isStoring, readers.values.contains(where: { $0.isWaiting && $0.position == end }) else { return .full }
+    let causes = readers.filter { $0.value.isReading && $0.value.position < firstDroppable }
+    let most = causes.values.lazy.map(\.delay).max() ?? .zero
+    guard most >= longestDelay else {
+      stall = Stall(start: now, causes: Array(causes.keys))
+      return .fullUntil(now + longestDelay - most)
+    }
+    for (reader, state) in causes where state.delay >= longestDelay {
+      readers[reader]?.isCutOff = true
+      cutOffCount += 1
+    }
+    return makeRoom(at: now)
+  }
+
+  /// Counts the time since readers have begun to wait for others.
+  private mutating func endStall(at now: Duration) {
+    guard let stall else { return }
+    for reader in stall.causes { readers[reader]?.delay += now - stall.start }
+    self.stall = nil
+  }
+
+  /// Drops the bytes that the store has, or that every reader has read, until the window is no longer full.
+  ///
+  /// - Returns: Whether there is room.
+  private mutating func dropBytes() -> Bool {
     guard byteCount >= limit else { return true }
     let droppable = isStoring ? persisted : slowestPosition
-    while byteCount >= limit, firstBuffer < buffers.count, buffers[firstBuffer].end <= droppable {
-      start = buffers[firstBuffer].end
+    while byteCount >= limit, firstBuffer < buffers.count, firstDroppable <= droppable {
+      start = firstDroppable
       buffers[firstBuffer].bytes = []
       firstBuffer += 1
     }
@@ -125,7 +198,12 @@ struct BodyWindow: Sendable {
     return byteCount < limit || (isStoring && end - persisted < limit)
   }
 
-  private var slowestPosition: Int64 { readers.values.lazy.map(\.position).min() ?? end }
+  /// The position that every reader must have reached before the first buffer can be dropped.
+  private var firstDroppable: Int64 { firstBuffer < buffers.count ? buffers[firstBuffer].end : end }
+
+  private var slowestPosition: Int64 {
+    readers.values.lazy.filter(\.isReading).map(\.position).min() ?? end
+  }
 
   /// Appends bytes that have arrived.
   mutating func append(_ bytes: [UInt8]) {
@@ -195,7 +273,7 @@ struct BodyWindow: Sendable {
   }
 
   /// Whether a reader needs bytes that are no longer in memory.
-  var hasReaderInStore: Bool { readers.values.contains { $0.position < start } }
+  var hasReaderInStore: Bool { readers.values.contains { $0.isReading && $0.position < start } }
 
   // MARK: Readers
 
@@ -214,12 +292,16 @@ struct BodyWindow: Sendable {
   /// Returns the next step of a reader.
   mutating func step(_ reader: Reader) -> Step {
     guard let state = readers[reader] else { return .end }
+    readers[reader]?.isWaiting = false
     let (position, limit) = (state.position, state.end ?? .max)
     if position >= limit { return .end }
+    if state.isCutOff { return .cutOff }
     if position < start { return .stored(position..<min(start, limit, position + Int64(smallestBatch))) }
     guard position < end else {
       switch ending {
-      case nil: return .wait
+      case nil:
+        readers[reader]?.isWaiting = true
+        return .wait
       case .complete where state.end == nil: return .end
       case .complete, .failed: return .failure
       }
@@ -237,6 +319,11 @@ struct BodyWindow: Sendable {
   /// Records that a reader has read bytes from the store.
   mutating func advance(_ reader: Reader, to position: Int64) {
     readers[reader]?.position = position
+  }
+
+  /// Records that a reader does not wait for bytes any more, although none have arrived.
+  mutating func stopWaiting(_ reader: Reader) {
+    readers[reader]?.isWaiting = false
   }
 
   /// Removes a reader.

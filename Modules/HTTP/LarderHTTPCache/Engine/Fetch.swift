@@ -61,6 +61,8 @@ final class Fetch: Sendable {
     var failure: (any Error)?
     var task: Task<Void, Never>?
     var isCancelled = false
+    /// Whether the fetch is the one that finds out if the origin works again.
+    var isProbe: Bool
     /// Whether the fetch continues without callers.
     var isDetached: Bool
     /// Readers and the storing task wait for bytes, and for the end of the body.
@@ -83,13 +85,11 @@ final class Fetch: Sendable {
       return task
     }
 
-    /// Whether the fetch must wait before it appends more bytes.
-    var isFull: Bool {
-      mutating get {
-        // A caller that has not begun to read needs the whole body.
-        if interest > 0, !window.isStoring { return window.byteCount >= window.limit }
-        return !window.makeRoom()
-      }
+    /// Returns whether the fetch may append more bytes.
+    mutating func makeRoom(at now: Duration) -> BodyWindow.Room {
+      // A caller that has not begun to read needs the whole body. It begins as soon as its task runs.
+      if interest > 0, !window.isStoring { return window.byteCount < window.limit ? .free : .full }
+      return window.makeRoom(at: now)
     }
   }
 
@@ -104,12 +104,30 @@ final class Fetch: Sendable {
   /// Whether the fetch refreshes a stored response without a caller.
   let isBackground: Bool
 
+  /// The time at which the fetch began.
+  let start: Duration
+
   /// Creates a fetch with one caller.
   ///
-  /// - Parameter isBackground: Whether the fetch continues without callers; defaults to `false`.
-  init(isBackground: Bool = false) {
+  /// - Parameters:
+  ///   - start: The current time.
+  ///   - isBackground: Whether the fetch continues without callers; defaults to `false`.
+  ///   - isProbe: Whether the fetch finds out if an origin that has failed works again; defaults to `false`.
+  init(at start: Duration, isBackground: Bool = false, isProbe: Bool = false) {
+    self.start = start
     self.isBackground = isBackground
-    state = Locked(State(isDetached: isBackground))
+    state = Locked(State(isProbe: isProbe, isDetached: isBackground))
+  }
+
+  /// Whether the fetch finds out if an origin that has failed works again.
+  var isProbe: Bool { state.withLock { $0.isProbe } }
+
+  /// Continues the fetch without callers, to find out if the origin works again.
+  func becomeProbe() {
+    state.withLock { state in
+      state.isProbe = true
+      state.isDetached = true
+    }
   }
 
   /// The reason why there may be more room in the window.
@@ -202,6 +220,15 @@ final class Fetch: Sendable {
     state.withLock { $0.isDetached = true }
   }
 
+  /// Undoes ``detach()``: the fetch is cancelled if it has no caller, or as soon as it has none.
+  func attach() {
+    let task = state.withLock { state in
+      state.isDetached = false
+      return state.takeTaskWithoutCallers()
+    }
+    task?.cancel()
+  }
+
   /// Returns the next bytes for a reader, or `nil` at the end.
   ///
   /// - Parameters:
@@ -218,13 +245,30 @@ final class Fetch: Sendable {
       case .bytes(let bytes): return bytes
       case .stored(let range):
         guard let writer else { throw HTTPCacheError.incompleteBody }
-        let bytes = try await calls.reading { try await writer.bytes(from: range.lowerBound, upTo: range.upperBound) }
+        let bytes = try await storedBytes(range, of: writer, calls)
         change(room: .byReader) { $0.window.advance(reader, to: range.lowerBound + Int64(bytes.count)) }
-        return Array(bytes)
-      case .wait: try await signal?.value()
+        return bytes
+      case .wait:
+        do {
+          try await signal?.value()
+        } catch {
+          change(room: .byReader) { $0.window.stopWaiting(reader) }
+          throw error
+        }
       case .end: return nil
+      case .cutOff: throw HTTPCacheError.readerTooSlow
       case .failure: throw failure ?? HTTPCacheError.incompleteBody
       }
+    }
+  }
+
+  private func storedBytes(_ range: Range<Int64>, of writer: CacheWriter, _ calls: StoreCalls) async throws -> [UInt8] {
+    do {
+      return try await calls.reading { Array(try await writer.bytes(from: range.lowerBound, upTo: range.upperBound)) }
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      throw HTTPCacheError.unreadableBody
     }
   }
 
@@ -232,11 +276,13 @@ final class Fetch: Sendable {
 
   /// Begins the body.
   ///
-  /// - Parameter writer: The writer that stores it, or `nil` if it is not stored.
-  func beginBody(_ writer: CacheWriter?) {
+  /// - Parameters:
+  ///   - writer: The writer that stores it, or `nil` if it is not stored.
+  ///   - longestDelay: The time for which a reader may make others wait while the body is not stored.
+  func beginBody(_ writer: CacheWriter?, longestDelay: Duration) {
     state.withLock { state in
       state.writer = writer
-      state.window = BodyWindow(isStoring: writer != nil)
+      state.window = BodyWindow(isStoring: writer != nil, longestDelay: longestDelay)
     }
   }
 
@@ -250,14 +296,22 @@ final class Fetch: Sendable {
     change(bytes: true) { $0.window.append(bytes) }
     while true {
       try Task.checkCancellation()
-      let (signal, isStoring) = change { state in
-        (state.isFull ? State.wait(for: &state.roomSignal) : nil, state.window.isStoring)
+      let (room, signal, isStoring, hasCutOff) = change { state in
+        let count = state.window.cutOffCount
+        let room = state.makeRoom(at: limit.now)
+        let signal = room == .free ? nil : State.wait(for: &state.roomSignal)
+        return (room, signal, state.window.isStoring, state.window.cutOffCount > count)
       }
-      guard let signal else { return }
+      // Readers that were cut off no longer need what the store has.
+      if hasCutOff { change(room: .byReader) { _ in } }
       do {
-        try await signal.value(within: isStoring ? limit : nil)
+        switch room {
+        case .free: return
+        case .full: try await signal?.value(within: isStoring ? limit : nil)
+        case .fullUntil(let deadline): try await signal?.value(within: limit.until(deadline))
+        }
       } catch is SharedResult<Void>.TimedOut {
-        stopStoring()
+        if isStoring { stopStoring() }
       }
     }
   }

@@ -5,9 +5,6 @@ internal import HTTPTypes
 internal import Larder
 
 extension HTTPCache {
-  /// The largest number of bytes that the hook may add to a response.
-  static var largestUserData: Int { 65_536 }
-
   // MARK: Collapsing
 
   /// Returns the response to a request that needs the origin.
@@ -16,24 +13,37 @@ extension HTTPCache {
   ) async throws -> Attempt {
     let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
     guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
-      return try await lead(Fetch(), exchange, entries, forward)
+      return try await lead(Fetch(at: elapsed), exchange, entries, forward)
     }
+    let deadline = limit.map { elapsed + max(.zero, $0) }
+    var hasWaited = false
     while true {
-      switch state.withLock({ $0.flights.admit(key, at: elapsed) { Fetch() } }) {
+      let now = elapsed
+      switch state.withLock({ $0.flights.admit(key, at: now) { Fetch(at: now) } }) {
       case .lead(let fetch): return try await lead(fetch, exchange, entries, forward, key)
-      case .alone: return try await lead(Fetch(), exchange, entries, forward)
+      case .alone: return try await lead(Fetch(at: now), exchange, entries, forward)
       case .join(let fetch):
         guard fetch.join() else {
           // Its last caller has cancelled it.
           state.withLock { $0.flights.end(key, fetch) }
           continue
         }
-        if let response = try await share(fetch, exchange, entries, waitLimit(limit)) {
+        // A request waits a second time only for a fetch that began when it could have been forwarded itself.
+        let limits = [deadline, hasWaited ? nil : fetch.start + configuration.waitLimit].compactMap { $0 }
+        switch try await share(fetch, exchange, entries, limits.min().map(waitLimit.until)) {
+        case .response(let response):
           count { $0.collapsedCount += 1 }
           return .response(response)
+        case .stale(let response): return .response(response)
+        case .unusable:
+          state.withLock { $0.flights.refuse(key, fetch, at: elapsed) }
+          return try await lead(Fetch(at: elapsed), exchange, entries, forward)
+        case .late:
+          if let deadline, elapsed >= deadline { return try await lead(Fetch(at: elapsed), exchange, entries, forward) }
+          // One of those who have waited leads another flight, and the others join it, so that no herd forms.
+          state.withLock { $0.flights.end(key, fetch) }
+          hasWaited = true
         }
-        state.withLock { $0.flights.refuse(key, fetch, at: elapsed) }
-        return try await lead(Fetch(), exchange, entries, forward)
       }
     }
   }
@@ -45,45 +55,53 @@ extension HTTPCache {
     count { $0.forwardCounts[exchange.reason, default: 0] += 1 }
     defer { fetch.leave() }
     fetch.start { await self.perform(fetch, exchange, entries, key, forward) }
-    switch try await fetch.outcome.value() {
+    let outcome: Fetch.Outcome
+    do {
+      // Without a stored response, nothing else could answer.
+      outcome = try await fetch.outcome.value(within: entries.isEmpty ? nil : waitLimit)
+    } catch is SharedResult<Fetch.Outcome>.TimedOut {
+      if let response = try await lateAnswer(fetch, exchange, entries) { return .response(response) }
+      outcome = try await fetch.outcome.value()
+    }
+    switch outcome {
     case .response(let received): return try await response(from: fetch, received, entries)
     case .failure(let error): return .response(try await response(afterFailure: error, of: exchange, entries))
     }
   }
 
+  /// The result of waiting for the fetch of another request.
+  private enum Shared {
+    /// The response of the fetch.
+    case response(HTTPCacheResponse)
+    /// A stale response, because the origin has not answered in time.
+    case stale(HTTPCacheResponse)
+    /// The origin has not answered in time.
+    case late
+    /// The response of the fetch does not answer the request, which must be forwarded itself.
+    case unusable
+  }
+
   /// Waits for the fetch of another request.
-  ///
-  /// - Returns: The response, or `nil` if the request must be forwarded itself.
   private func share(
-    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limit: TimeLimit
-  ) async throws -> HTTPCacheResponse? {
+    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limit: TimeLimit?
+  ) async throws -> Shared {
     defer { fetch.leave() }
     do {
       switch try await fetch.outcome.value(within: limit) {
-      case .response(let received): return try await sharedResponse(from: fetch, received, to: exchange, entries)
-      case .failure(let error): return try await response(afterFailure: error, of: exchange, entries)
+      case .response(let received):
+        return try await sharedResponse(from: fetch, received, to: exchange, entries).map(Shared.response) ?? .unusable
+      case .failure(let error): return .response(try await response(afterFailure: error, of: exchange, entries))
       }
     } catch is SharedResult<Fetch.Outcome>.TimedOut {
-      return nil
+      guard elapsed >= fetch.start + configuration.waitLimit else { return .late }
+      return try await lateAnswer(fetch, exchange, entries).map(Shared.stale) ?? .late
     }
-  }
-
-  /// Refreshes a stale response in the background, unless a fetch for it is under way.
-  func refresh(_ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) {
-    let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
-    guard case .lead(let fetch) = state.withLock({ $0.flights.admit(key, at: elapsed) { Fetch(isBackground: true) } })
-    else {
-      return
-    }
-    count { $0.refreshCount += 1 }
-    fetch.start { await self.perform(fetch, exchange, entries, key, forward) }
-    fetch.leave()
   }
 
   // MARK: Fetching
 
   /// A request that was forwarded, with everything that its response is decided and stored with.
-  private struct Forwarding: Sendable {
+  struct Forwarding: Sendable {
     let fetch: Fetch
     /// The stored responses to which the positions of a decision refer.
     let entries: [StoredEntry]
@@ -93,10 +111,12 @@ extension HTTPCache {
     /// The state of the invalidations before the request, or `nil` if the response must not be stored.
     var token: FetchToken?
     var requestTime: Date
+    /// Whether the head says that the URL works, so that the end of the body decides.
+    var isWorking = false
   }
 
   /// The task of a fetch: forwards the request, decides on the response, and receives the body.
-  private func perform(
+  func perform(
     _ fetch: Fetch, _ first: Exchange, _ entries: [StoredEntry], _ key: Flights<Fetch>.Key?, _ forward: Forward
   ) async {
     var work = Forwarding(fetch: fetch, entries: entries, key: key, exchange: first, token: nil, requestTime: now)
@@ -109,10 +129,12 @@ extension HTTPCache {
         forwarded = try await forward(work.exchange.forwarded)
         guard forwarded.head.status.code >= 200 else { throw HTTPCacheError.interimResponse }
       } catch {
+        noteFailure(of: fetch, work.exchange, error)
         fetch.outcome.finish(.success(.failure(error)))
         return
       }
       let responseTime = now
+      work.isWorking = noteHead(forwarded.head, of: fetch, work.exchange)
       let decision = rules.decide(
         response: forwarded.head, to: work.exchange, requestTime: work.requestTime, responseTime: responseTime)
       for url in decision.invalidated.map(configuration.queryKey.key) {
@@ -186,7 +208,7 @@ extension HTTPCache {
     let changesStore = !decision.freshened.isEmpty || !decision.removed.isEmpty
     if changesStore { beginSettling(fetch, exchange.url) }
     if !isReceiving { fetch.detach() }
-    fetch.beginBody(writer)
+    fetch.beginBody(writer, longestDelay: configuration.stallLimit)
     if writer == nil, !changesStore, let key = work.key {
       // Those who wait may still look at this response, but no later request waits for it.
       state.withLock { $0.flights.end(key, fetch) }
@@ -197,6 +219,8 @@ extension HTTPCache {
           Fetch.Received(
             head: head, exchange: exchange, decision: decision, requestTime: work.requestTime,
             responseTime: responseTime, entries: entries, reader: reader, isStoring: writer != nil, hasBody: hasBody))))
+    // A probe without callers ends here if its body is not stored.
+    if writer == nil, isReceiving { fetch.attach() }
     // These tasks continue if the fetch is cancelled.
     let changing = changesStore ? Task { [decision] in await self.change(decision, entries, work.token) } : nil
     var storing: Task<Void, Never>?
@@ -204,13 +228,26 @@ extension HTTPCache {
       storing = Task { await self.store(response, writer, work, token) }
     }
     if isReceiving {
-      await receiveBody(forwarded, fetch, decision, exchange)
+      await receiveBody(forwarded, work, decision)
     } else {
       beginSettling(fetch, exchange.url)
-      fetch.finishBody()
+      end(work)
     }
     await changing?.value
     await storing?.value
+  }
+
+  /// Ends the body of a fetch.
+  ///
+  /// - Parameters:
+  ///   - work: The fetch.
+  ///   - failure: The error of the readers if the body was cut short; defaults to `nil`.
+  private func end(_ work: Forwarding, _ failure: (any Error)? = nil) {
+    // Readers that repeat the request must find the outcome. A fetch that was cancelled had no reader left.
+    if work.isWorking {
+      noteBody(isCut: failure.map { !($0 is CancellationError) } ?? false, of: work.fetch, work.exchange)
+    }
+    work.fetch.finishBody(failure)
   }
 
   private func openReader(_ reuse: Reuse, _ entries: [StoredEntry]) async -> CacheReader? {
@@ -224,153 +261,27 @@ extension HTTPCache {
   }
 
   private func receiveBody(
-    _ forwarded: HTTPForwardedResponse, _ fetch: Fetch, _ decision: ResponseDecision, _ exchange: Exchange
+    _ forwarded: HTTPForwardedResponse, _ work: Forwarding, _ decision: ResponseDecision
   ) async {
-    let expected = decision.expectedLength
+    let (fetch, url, expected) = (work.fetch, work.exchange.url, decision.expectedLength)
     do {
       try await forwarded.forEachChunk { bytes in
         if let expected, fetch.receivedCount + Int64(bytes.count) >= expected {
           // The caller may repeat the request as soon as it has these bytes.
-          self.beginSettling(fetch, exchange.url)
+          self.beginSettling(fetch, url)
           fetch.detach()
         }
         try await fetch.append(bytes, stallLimit: self.stallLimit)
       }
     } catch {
-      fetch.finishBody(error)
-      return
+      return end(work, error)
     }
     let received = fetch.receivedCount
-    if let expected, received < expected { return fetch.finishBody(HTTPCacheError.incompleteBody) }
+    if let expected, received < expected { return end(work, HTTPCacheError.incompleteBody) }
     if let expected, received > expected { fetch.stopStoring() }
-    beginSettling(fetch, exchange.url)
+    beginSettling(fetch, url)
     fetch.detach()
-    fetch.finishBody()
-  }
-
-  // MARK: Storing
-
-  /// Returns the writer of a body that is to be stored.
-  ///
-  /// If it must not be stored, the decision says why.
-  private func makeWriter(
-    _ decision: inout ResponseDecision, _ forwarded: HTTPForwardedResponse, _ exchange: Exchange, _ token: FetchToken?
-  ) -> CacheWriter? {
-    guard decision.storing != nil else {
-      if let refusal = decision.refusal { count { $0.notStoredCounts[refusal.rawValue, default: 0] += 1 } }
-      return nil
-    }
-    guard forwarded.isStorable else { return refuse("client", &decision) }
-    switch configuration.willStore?(exchange.request, forwarded.head) {
-    case nil: break
-    case .refuse: return refuse("refused", &decision)
-    case .store(let userData):
-      guard userData.count <= Self.largestUserData else { return refuse("userData", &decision) }
-      decision.storing?.response.userData = userData
-    }
-    guard token != nil else { return refuse("storeFailed", &decision) }
-    do {
-      return try storage.makeWriter(expectedLength: decision.expectedLength)
-    } catch {
-      return refuse("tooLarge", &decision)
-    }
-  }
-
-  private func refuse(_ reason: String, _ decision: inout ResponseDecision) -> CacheWriter? {
-    decision.storing = nil
-    decision.markNotStored(reason, name: rules.name)
-    count { $0.notStoredCounts[reason, default: 0] += 1 }
-    return nil
-  }
-
-  /// The task that stores a body while it is received.
-  private func store(
-    _ storing: ResponseDecision.Storing, _ writer: CacheWriter, _ work: Forwarding, _ token: FetchToken
-  ) async {
-    let fetch = work.fetch
-    do {
-      storing: while true {
-        switch try await fetch.nextBatch() {
-        case .stop: break storing
-        case .bytes(let bytes, let isLast):
-          try await calls { try await writer.append(bytes) }
-          fetch.notePersisted(writer.storedCount)
-          guard isLast else { continue }
-          try await commit(storing, writer, work.entries, token)
-          fetch.notePersisted(writer.storedCount)
-          count { $0.storedCount += 1 }
-          return
-        }
-      }
-    } catch let refusal as StorageRefusal {
-      count { $0.notStoredCounts["\(refusal)", default: 0] += 1 }
-    } catch {
-      count { $0.notStoredCounts["storeFailed", default: 0] += 1 }
-    }
-    fetch.stopStoring()
-    if let key = work.key { state.withLock { $0.flights.end(key, fetch) } }
-    Task {
-      // Nothing else depends on this, so that the fetch can end.
-      do {
-        try await fetch.waitForReadersInStore()
-        try await calls { try await writer.abandon() }
-      } catch {
-        // The failure is counted, and the body is swept later.
-      }
-    }
-  }
-
-  private func commit(
-    _ storing: ResponseDecision.Storing, _ writer: CacheWriter, _ entries: [StoredEntry], _ token: FetchToken
-  ) async throws {
-    var response = storing.response
-    let range = storing.receiving ?? 0..<writer.count
-    if storing.isWhole { response.length = response.length ?? writer.count }
-    let kept = storing.extending.map { entries[$0].parts.pieces(of: response.ranges) } ?? []
-    let parts = (kept + [StoredPart(range: range, body: writer.body, bodyStart: range.lowerBound)])
-      .sorted { $0.range.lowerBound < $1.range.lowerBound }
-    guard !isInvalidated(response.url) else { throw StorageRefusal.invalidated }
-    let replaced = storing.replacing.map { entries[$0] }
-    try await calls { [storage, response] in
-      try await storage.store(response, parts: parts, body: writer, replacing: replaced, token: token)
-    }
-  }
-
-  /// Carries out the changes of stored responses that a response implies.
-  private func change(_ decision: ResponseDecision, _ entries: [StoredEntry], _ token: FetchToken?) async {
-    do {
-      for (position, response) in decision.freshened {
-        guard let token else { break }
-        try await calls { [storage] in try await storage.freshen(entries[position], by: response, token: token) }
-      }
-    } catch {
-      // The failure is counted, or an invalidation came. The stored response stays as it is, and is validated again.
-    }
-    await remove(decision.removed.map { entries[$0] })
-  }
-
-  /// Removes stored responses.
-  ///
-  /// If the store fails, they stay, and are decided on again by the next request.
-  func remove(_ entries: [StoredEntry]) async {
-    guard !entries.isEmpty else { return }
-    do {
-      try await calls { [storage] in try await storage.remove(entries) }
-    } catch {
-      // The failure is counted.
-    }
-  }
-}
-
-extension ResponseDecision {
-  /// Says in the status and in the head why the response is not stored.
-  fileprivate mutating func markNotStored(_ reason: String, name: String?) {
-    status.isStored = false
-    status.detail = "not-stored-\(reason)"
-    guard name != nil, case .forwarded(var head) = delivery else { return }
-    head.headerFields.removeLast()
-    head.add(status, name: name)
-    delivery = .forwarded(head)
+    end(work)
   }
 }
 #endif

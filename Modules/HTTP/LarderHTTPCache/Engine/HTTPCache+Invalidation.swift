@@ -25,27 +25,30 @@ struct PendingInvalidations: Sendable {
   struct Entry: Sendable {
     let number: UInt64
     let invalidation: Invalidation
-    /// Whether the store has failed to carry it out.
-    ///
-    /// If not, it is under way.
+    /// Whether the store has failed to carry it out, and nothing else tries to at the moment.
     var hasFailed = false
   }
 
   /// The number of invalidations above which all are replaced by one of everything.
   static let maximumCount = 1_000
 
+  /// The time between a repetition that has failed and the next one.
+  static let repeatInterval: Duration = .seconds(1)
+
   private var nextNumber: UInt64 = 0
+  private var isRepeating = false
+  private var nextRepetition: Duration = .zero
 
   /// The invalidations, the first one first.
   private(set) var entries: [Entry] = []
 
-  /// The invalidations that are to be repeated.
-  var failed: [Entry] { entries.filter(\.hasFailed) }
-
-  /// Adds an invalidation that is to be carried out.
+  /// Adds an invalidation that the caller carries out.
+  ///
+  /// It takes the place of the same one that has failed.
   ///
   /// - Returns: The entry for it, or one that includes it.
   mutating func insert(_ invalidation: Invalidation) -> Entry {
+    entries.removeAll { $0.hasFailed && ($0.invalidation == invalidation || invalidation == .everything) }
     nextNumber += 1
     let isTooMany = entries.count >= Self.maximumCount
     let entry = Entry(number: nextNumber, invalidation: isTooMany ? .everything : invalidation)
@@ -55,13 +58,46 @@ struct PendingInvalidations: Sendable {
   }
 
   /// Records that the store has failed to carry out an invalidation.
+  ///
+  /// It is repeated after all others, so that one that always fails does not hold them up.
   mutating func noteFailure(of entry: Entry) {
-    for index in entries.indices where entries[index].number == entry.number { entries[index].hasFailed = true }
+    guard let index = entries.firstIndex(where: { $0.number == entry.number }) else { return }
+    entries.remove(at: index)
+    // A later one that has failed as well includes this one.
+    guard !entries.contains(where: { $0.hasFailed && $0.invalidation == entry.invalidation }) else { return }
+    entries.append(Entry(number: entry.number, invalidation: entry.invalidation, hasFailed: true))
   }
 
   /// Removes an invalidation that the store has carried out.
   mutating func remove(_ entry: Entry) {
     entries.removeAll { $0.number == entry.number }
+  }
+
+  // MARK: Repeating
+
+  /// Returns whether the caller must repeat the invalidations that have failed, until ``claim()`` returns `nil`.
+  ///
+  /// - Parameter now: A closure that returns the current time.
+  mutating func beginRepeating(at now: () -> Duration) -> Bool {
+    guard !isRepeating, entries.contains(where: \.hasFailed), now() >= nextRepetition else { return false }
+    isRepeating = true
+    return true
+  }
+
+  /// Returns the next invalidation to repeat, which the caller must carry out, or `nil` after the last one.
+  mutating func claim() -> Entry? {
+    guard isRepeating, let index = entries.firstIndex(where: \.hasFailed) else {
+      isRepeating = false
+      return nil
+    }
+    entries[index].hasFailed = false
+    return entries[index]
+  }
+
+  /// Records that a repetition has failed, which ends the round.
+  mutating func noteFailedRepetition(at now: Duration) {
+    isRepeating = false
+    nextRepetition = now + Self.repeatInterval
   }
 
   /// Returns whether a URL was invalidated.
@@ -75,9 +111,11 @@ extension HTTPCache {
   /// can be read to their end.
   ///
   /// - Parameter url: The absolute URL. A fragment is ignored.
-  /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store. In this process, the responses are not
-  ///   reused even then.
+  /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError` if the task is cancelled before; the errors of the
+  ///   store. In this process, the responses are not reused even then, and the invalidation is repeated in the background
+  ///   until it succeeds.
   public func invalidate(_ url: String) async throws {
+    try Task.checkCancellation()
     do {
       try await invalidate(.url(configuration.queryKey.key(of: RequestURL(url).text)))
     } catch let problem as RequestURL.Problem {
@@ -90,8 +128,10 @@ extension HTTPCache {
   /// - Parameter prefix: The beginning of absolute URLs, such as `https://api.example/users/`, which is compared with the
   ///   keys; see ``HTTPCacheConfiguration/queryKey``. It must have a scheme and an
   ///   authority. An authority that no `/` follows stands for all URLs with this authority.
-  /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
+  /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError` if the task is cancelled before; the errors of the
+  ///   store.
   public func invalidate(prefix: String) async throws {
+    try Task.checkCancellation()
     do {
       try await invalidate(.prefix(RequestURL(prefix).text))
     } catch let problem as RequestURL.Problem {
@@ -101,8 +141,9 @@ extension HTTPCache {
 
   /// Invalidates all responses; see ``invalidate(_:)``.
   ///
-  /// - Throws: The errors of the store.
+  /// - Throws: `CancellationError` if the task is cancelled before; the errors of the store.
   public func removeAll() async throws {
+    try Task.checkCancellation()
     try await invalidate(.everything)
   }
 
@@ -119,8 +160,8 @@ extension HTTPCache {
       } catch {
         return
       }
+      repeatInvalidations()
       do {
-        try await repeatInvalidations()
         try await calls.withoutLimit { [storage] in try await storage.sweep() }
       } catch is CancellationError {
         return
@@ -132,7 +173,8 @@ extension HTTPCache {
 
   /// Invalidates responses.
   ///
-  /// If the store fails, it is repeated before anything stored for these URLs is used again.
+  /// If the store fails, it is repeated before anything stored for these URLs is used again. The invalidation is carried out
+  /// even if the caller is cancelled.
   ///
   /// - Parameters:
   ///   - invalidation: The responses.
@@ -147,7 +189,7 @@ extension HTTPCache {
       state.flights.invalidate(where: invalidation.matches)
       return state.pending.insert(invalidation)
     }
-    return try await carryOut(entry, after: token)
+    return try await Task { try await self.carryOut(entry, after: token) }.value
   }
 
   /// Invalidates the responses for a URL because of a request.
@@ -183,12 +225,30 @@ extension HTTPCache {
     return new
   }
 
-  /// Repeats the invalidations that have failed.
-  func repeatInvalidations() async throws {
-    for entry in state.withLock({ $0.pending.failed }) { try await carryOut(entry) }
+  /// Begins to repeat the invalidations that have failed, in a task of its own, if that is due.
+  ///
+  /// No request waits for this task, and there is one at a time.
+  private func repeatInvalidations() {
+    guard state.withLock({ $0.pending.beginRepeating { elapsed } }) else { return }
+    Task {
+      while let entry = state.withLock({ $0.pending.claim() }) {
+        do {
+          try await carryOut(entry)
+        } catch {
+          state.withLock { $0.pending.noteFailedRepetition(at: elapsed) }
+          return
+        }
+      }
+    }
   }
 
   /// Whether what is stored for a URL must not be used, because it was invalidated and may still be there.
-  func isInvalidated(_ url: String) -> Bool { state.withLock { $0.pending.matches(url) } }
+  ///
+  /// If invalidations have failed, this begins to repeat them.
+  func isInvalidated(_ url: String) -> Bool {
+    let (isAny, isInvalidated) = state.withLock { (!$0.pending.entries.isEmpty, $0.pending.matches(url)) }
+    if isAny { repeatInvalidations() }
+    return isInvalidated
+  }
 }
 #endif

@@ -24,6 +24,11 @@ public import Larder
 /// A failing store never fails a request. An operation that throws or exceeds ``HTTPCacheConfiguration/storeTimeLimit``
 /// counts in ``statistics``, and the origin answers instead.
 ///
+/// ## Failing origins
+///
+/// While an origin fails or hangs, a stale response that may be used answers immediately, and one request at a time probes
+/// the origin in the background.
+///
 /// ## Concurrency
 ///
 /// All methods can be called from any task. Requests for the same URL that need the origin at the same time share one
@@ -47,11 +52,12 @@ public final class HTTPCache: Sendable {
     var settling: [String: [Fetch]] = [:]
     /// The invalidations that the store has not carried out yet, because it failed.
     var pending = PendingInvalidations()
+    /// The failures of origins that requests must know.
+    var failures = OriginFailures()
     var statistics = HTTPCacheStatistics()
   }
 
   let state: Locked<State>
-  private let time: ElapsedTime
 
   #if Metrics
   private let instruments: HTTPCacheInstruments?
@@ -75,8 +81,7 @@ public final class HTTPCache: Sendable {
     let clock = configuration.clock
     calls = StoreCalls(of: store.information.name, limit: configuration.storeTimeLimit, clock: clock)
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
-    stallLimit = TimeLimit(configuration.stallLimit, clock: clock)
-    time = ElapsedTime(by: clock)
+    stallLimit = waitLimit.with(configuration.stallLimit)
     #if Metrics
     instruments = configuration.metering.flatMap { HTTPCacheInstruments($0, clock: clock) }
     #endif
@@ -87,7 +92,7 @@ public final class HTTPCache: Sendable {
   var now: Date { configuration.now() }
 
   /// The present time for time limits.
-  var elapsed: Duration { time.duration }
+  var elapsed: Duration { waitLimit.now }
 
   // MARK: Requests
 
@@ -105,11 +110,12 @@ public final class HTTPCache: Sendable {
   ///     ``HTTPCacheConfiguration/partition``.
   ///   - identity: The identity of the user of the request; defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/identity``.
-  ///   - waitLimit: The time for which the request waits for the response to another one before it is forwarded itself;
-  ///     defaults to `nil`, for ``HTTPCacheConfiguration/waitLimit``, which is also the longest time.
+  ///   - waitLimit: The time for which the request waits for the responses to others before it is forwarded by itself;
+  ///     defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of
-  ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other conditions or another range. The closure can be called after this method has
-  ///     returned, to refresh a stale response in the background.
+  ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other
+  ///     conditions or another range. The closure can be called after this method has returned, to refresh a stale response
+  ///     in the background or to probe an origin that fails. An error that it throws counts as a failure of the origin.
   /// - Returns: The response.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError`; the error of `forward` if no stored response may
   ///   be used in its place.
@@ -155,7 +161,16 @@ public final class HTTPCache: Sendable {
       case .refuse(let head, let status):
         attempt = .response(refusal(head, status))
       case .forward(let exchange):
-        attempt = try await response(to: exchange, entries, waitLimit, forward)
+        if let reuse = staleAnswerWhileFailing(exchange) {
+          attempt = try await answer(reuse, from: entries[reuse.position])
+          if case .response = attempt {
+            count(reuse)
+            storage.noteUse(of: entries[reuse.position])
+            probe(exchange, entries, forward)
+          }
+        } else {
+          attempt = try await response(to: exchange, entries, waitLimit, forward)
+        }
       }
       switch attempt {
       case .response(let response): return response
@@ -174,28 +189,24 @@ public final class HTTPCache: Sendable {
   /// Waits until earlier fetches have stored their responses, so that a caller that has read the whole of a response finds
   /// it in the cache.
   private func settle(_ url: String, _ limit: Duration?) async throws {
-    for fetch in state.withLock({ $0.settling.isEmpty ? [] : $0.settling[url] ?? [] }) {
+    let fetches = state.withLock { $0.settling.isEmpty ? [] : $0.settling[url] ?? [] }
+    guard !fetches.isEmpty else { return }
+    let limit = limit.map { waitLimit.with(max(.zero, min($0, configuration.waitLimit))) } ?? waitLimit
+    for fetch in fetches {
       do {
-        try await fetch.settlement.value(within: waitLimit(limit))
+        try await fetch.settlement.value(within: limit)
       } catch is SharedResult<Void>.TimedOut {
         return
       }
     }
   }
 
-  /// Returns the time limit of a request for waiting.
-  func waitLimit(_ limit: Duration?) -> TimeLimit {
-    guard let limit, limit < configuration.waitLimit else { return waitLimit }
-    return TimeLimit(max(limit, .zero), clock: configuration.clock)
-  }
-
   /// Reads the stored responses for a URL: those of a user, and the public ones of all.
   ///
   /// There is none if the store fails.
   private func entries(url: String, _ scope: CacheScope) async throws -> [StoredEntry] {
+    guard !isInvalidated(url) else { return [] }
     do {
-      try await repeatInvalidations()
-      guard !isInvalidated(url) else { return [] }
       return try await calls { [storage, rules] in
         let own = try await storage.entries(url: url, partition: scope.own)
         guard scope.hasIdentity else { return own }

@@ -107,12 +107,15 @@ public struct HTTPCacheConfiguration: Sendable {
   /// what must not be stored.
   public var willStore: (@Sendable (_ request: HTTPRequest, _ response: HTTPResponse) -> StoringDecision)?
 
-  /// The time for which a request waits for the response to another one before it is forwarded itself.
+  /// The time for which a request waits for the response to another one, and for the origin if it has a stale response.
   ///
   /// Defaults to 10 seconds.
+  ///
+  /// After it, a stale response answers if it may answer for an origin that fails. Otherwise, one of the requests that wait
+  /// is forwarded, and the others wait for its response.
   public var waitLimit: Duration = .seconds(10)
 
-  /// The time for which no request waits for a URL whose response could not be shared.
+  /// The time for which no request waits for a URL whose response could not be shared, or was too large to be stored.
   ///
   /// Defaults to 10 seconds.
   public var coolDown: Duration = .seconds(10)
@@ -125,11 +128,14 @@ public struct HTTPCacheConfiguration: Sendable {
   /// returned or the time has passed again.
   public var storeTimeLimit: Duration = .seconds(5)
 
-  /// The time for which a body that is being stored may make its readers wait.
+  /// The time for which the store, or a slow reader, may make the readers of a body wait.
   ///
   /// Defaults to 1 second.
   ///
-  /// A reader waits only for a store that is slower than the origin. After this time, the body is no longer stored.
+  /// While a body is stored, a reader waits only for a store that is slower than the origin. After this time, the body is no
+  /// longer stored. If a body that is no longer stored has several readers, one that is more than 2 MiB behind and has made
+  /// others wait for this time altogether fails with ``HTTPCacheError`` and `readerTooSlow`. A reader alone may pause for any
+  /// time.
   public var stallLimit: Duration = .seconds(1)
 
   /// The time for which the store keeps a body after it was replaced or evicted, for its readers in other processes.

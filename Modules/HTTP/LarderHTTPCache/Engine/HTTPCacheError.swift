@@ -30,6 +30,8 @@ public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible
     public static let incompleteBody = Code(rawValue: "incompleteBody")
     /// A part of a stored body can no longer be read.
     public static let unreadableBody = Code(rawValue: "unreadableBody")
+    /// The reader of a body that is not stored has made other readers wait for too long.
+    public static let readerTooSlow = Code(rawValue: "readerTooSlow")
     /// Another task is reading the body.
     public static let bodyInUse = Code(rawValue: "bodyInUse")
     /// The body has more bytes than the caller accepts.
@@ -60,6 +62,12 @@ public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible
 
   static var unreadableBody: HTTPCacheError {
     HTTPCacheError(.unreadableBody, "a part of the stored body is missing or cannot be read now; repeat the request")
+  }
+
+  static var readerTooSlow: HTTPCacheError {
+    HTTPCacheError(
+      .readerTooSlow,
+      "other readers of the same response have waited for this one for longer than stallLimit; repeat the request")
   }
 
   /// The code and the message.

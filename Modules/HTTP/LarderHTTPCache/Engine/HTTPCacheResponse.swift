@@ -22,7 +22,8 @@ public struct HTTPCacheResponse: Sendable {
 /// The body of a response, as a sequence of chunks.
 ///
 /// A body can be iterated once. The chunks have no particular size. If the body comes from the origin, the cache pulls
-/// it as you read; a caller that reads slowly never delays another one of a response that is being stored.
+/// it as you read. A caller that reads slowly never delays another one of a response that is being stored, and otherwise for
+/// at most ``HTTPCacheConfiguration/stallLimit``; after that, it fails with `readerTooSlow` if it is more than 2 MiB behind.
 ///
 /// The sequence throws if the origin cut the body short, and if a chunk of a stored body is missing or damaged. It never
 /// ends before the whole body was read. When you discard the body before its end, the cache stops reading it, and cancels

@@ -27,7 +27,7 @@ public struct HTTPCacheStatistics: Sendable, Hashable {
   /// The number of requests that failed, because the origin gave no response.
   public internal(set) var failureCount = 0
 
-  /// The number of stored responses that were refreshed in the background.
+  /// The number of requests in the background, which refresh stale responses and probe origins that fail.
   public internal(set) var refreshCount = 0
 
   /// The number of responses that were stored.

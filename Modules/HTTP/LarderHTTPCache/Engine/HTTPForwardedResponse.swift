@@ -11,9 +11,9 @@ public import HTTPTypes
 /// ```
 ///
 /// The head must be a final one: an interim response (1xx) is an error, ``HTTPCacheError/Code/interimResponse``. The cache
-/// pulls the body chunk by chunk while it is read, and keeps about 2 MiB of it in memory at most. An error that the body
-/// throws means that it was cut short. The bytes of the body must be those that the head describes: if your client decodes
-/// `Content-Encoding`, remove that field and `Content-Length` from the head.
+/// pulls the body chunk by chunk while it is read, and keeps less than 2 MiB and two chunks of it in memory. An error that
+/// the body throws means that it was cut short. The bytes of the body must be those that the head describes: if your client
+/// decodes `Content-Encoding`, remove that field and `Content-Length` from the head.
 public struct HTTPForwardedResponse: Sendable {
   /// The head.
   public var head: HTTPResponse

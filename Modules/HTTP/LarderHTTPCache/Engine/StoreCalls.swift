@@ -17,7 +17,6 @@ final class StoreCalls: Sendable {
 
   private let storeName: String
   private let limit: TimeLimit
-  private let time: ElapsedTime
   private let state = Locked(State())
 
   /// Creates the calls of a store.
@@ -29,7 +28,6 @@ final class StoreCalls: Sendable {
   init(of storeName: String, limit: Duration, clock: any Clock<Duration>) {
     self.storeName = storeName
     self.limit = TimeLimit(limit, clock: clock)
-    time = ElapsedTime(by: clock)
   }
 
   /// The number of calls that failed, and how many of them exceeded their limit.
@@ -39,7 +37,7 @@ final class StoreCalls: Sendable {
   private var isPaused: Bool {
     state.withLock { state in
       guard let end = state.pauseEnd else { return false }
-      guard time.duration >= end else { return true }
+      guard limit.now >= end else { return true }
       state.pauseEnd = nil
       return false
     }
@@ -106,7 +104,7 @@ final class StoreCalls: Sendable {
   private func pause<Result>(until call: SharedResult<Result>) {
     let stall = state.withLock { state in
       state.lastStall += 1
-      state.pauseEnd = time.duration + limit.duration
+      state.pauseEnd = limit.now + limit.duration
       state.failureCount += 1
       state.timeoutCount += 1
       return state.lastStall

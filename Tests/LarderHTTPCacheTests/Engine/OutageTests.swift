@@ -1,0 +1,245 @@
+#if HTTPCache
+import HTTPTypes
+import Larder
+import LarderTesting
+import Testing
+
+@testable import LarderHTTPCache
+
+/// An origin that refuses, hangs or gives errors, beside stale responses that may be used.
+@Suite struct OutageTests {
+  private struct Unreachable: Error {}
+  private static let usable: HTTPFields = [.cacheControl: "max-age=10, stale-if-error=86400"]
+
+  /// A cache with a stale response for each path.
+  private func test(
+    _ fields: HTTPFields = usable, paths: [String] = ["/"]
+  ) async throws -> (test: CacheUnderTest, origin: Origin) {
+    let test = try await CacheUnderTest()
+    let first = Origin(head(.ok, fields), "old")
+    for path in paths { _ = try await test.get(path, from: first) }
+    try await settle(test)
+    test.clock.advance(by: .seconds(20))
+    return (test, Origin { _, _ in throw Unreachable() })
+  }
+
+  /// Waits until no request is under way.
+  private func settle(_ test: CacheUnderTest) async throws {
+    try await waitUntil { test.cache.state.withLock { $0.flights.count == 0 && $0.settling.isEmpty } }
+  }
+
+  private func working() -> HTTPForwardedResponse {
+    HTTPForwardedResponse(head: head(.ok, Self.usable), body: Array("new".utf8))
+  }
+
+  @Test func anOriginThatRefusesIsProbed() async throws {
+    let (test, origin) = try await test()
+    for index in 0..<1_200 {
+      let response = try await test.get(from: origin)
+      #expect(response.body == "old")
+      #expect(response.status.isStale)
+      if index == 0 {
+        #expect(response.status.detail == "disconnected")
+      } else {
+        #expect(response.status.isHit && response.status.detail == "origin-failed")
+      }
+      try await settle(test)
+      test.clock.advance(by: .milliseconds(500))
+    }
+    #expect(origin.count <= 40)
+    #expect(origin.count >= 20)
+    #expect(test.cache.statistics.refreshCount == origin.count - 1)
+    // It works again: the next probe finds out.
+    origin.set { [self] _, _ in working() }
+    test.clock.advance(by: .seconds(30))
+    #expect(try await test.get(from: origin).body == "old")
+    try await settle(test)
+    let next = try await test.get(from: origin)
+    #expect(next.body == "new")
+    #expect(next.status.isHit && !next.status.isStale)
+  }
+
+  @Test func anOriginThatHangsDelaysTheFirstRequestsOnly() async throws {
+    let (test, origin) = try await test()
+    let clock = test.clock
+    origin.set { _, _ in
+      try await clock.sleep(for: .seconds(30))
+      throw Unreachable()
+    }
+    var callers: [Task<String, any Error>] = []
+    for index in 0..<50 {
+      callers.append(Task { try await test.get(from: origin).body })
+      // The request to the origin sleeps as well.
+      try await clock.waitForSleepers(index + 2)
+      clock.advance(by: .milliseconds(100))
+    }
+    #expect(origin.count == 1)
+    // Those who came later wait no longer than the first one.
+    clock.advance(by: .seconds(5))
+    for caller in callers { #expect(try await caller.value == "old") }
+    for index in 0..<1_180 {
+      let response = try await test.get(from: origin)
+      #expect(response.body == "old" && response.status.isHit)
+      if index.isMultiple(of: 20) { try await Task.sleep(for: .milliseconds(1)) }
+      clock.advance(by: .milliseconds(500))
+    }
+    #expect(origin.count <= 30)
+    #expect(origin.count >= 3)
+  }
+
+  @Test func aProbeThatHangsIsCancelled() async throws {
+    let (test, origin) = try await test()
+    let cancelled = Gate()
+    _ = try await test.get(from: origin)
+    origin.set { _, _ in
+      do {
+        try await Task.sleep(for: .seconds(3_600))
+      } catch {
+        cancelled.open()
+        throw error
+      }
+      throw Unreachable()
+    }
+    test.clock.advance(by: .seconds(1))
+    #expect(try await test.get(from: origin).body == "old")
+    try await waitUntil { origin.count == 2 }
+    test.clock.advance(by: .seconds(59))
+    #expect(try await test.get(from: origin).body == "old")
+    #expect(origin.count == 2)
+    try await advance(test.clock, by: .seconds(1)) { test.clock.sleeperCount == 0 }
+    try await cancelled.wait()
+    try await settle(test)
+    #expect(test.cache.state.withLock { $0.failures.kind(of: "https://example.com/") } == .disconnected)
+  }
+
+  @Test func anErrorWithoutStaleIfErrorReachesTheOriginEachTime() async throws {
+    let (test, origin) = try await test([.cacheControl: "max-age=10"])
+    origin.set { _, _ in HTTPForwardedResponse(head: head(.serviceUnavailable), body: Array("down".utf8)) }
+    for number in 1...5 {
+      #expect(try await test.get(from: origin).body == "down")
+      #expect(origin.count == number)
+    }
+  }
+
+  @Test func anErrorWithStaleIfErrorIsRemembered() async throws {
+    let (test, origin) = try await test()
+    origin.set { _, _ in HTTPForwardedResponse(head: head(.serviceUnavailable), body: Array("down".utf8)) }
+    #expect(try await test.get(from: origin).status.forwardStatus == 503)
+    for _ in 0..<5 {
+      let response = try await test.get(from: origin)
+      #expect(response.body == "old" && response.status.isHit)
+    }
+    // The client has the stored response.
+    #expect(
+      try await test.get("/", [.ifModifiedSince: "Fri, 31 Dec 9999 23:59:59 GMT"], from: origin).head.status.code == 304
+    )
+    #expect(origin.count == 1)
+    // A client that wants more than a stale response reaches the origin.
+    #expect(try await test.get("/", [.cacheControl: "no-cache"], from: origin).body == "down")
+    #expect(try await test.get(policy: .reload, from: origin).body == "down")
+    #expect(origin.count == 3)
+  }
+
+  @Test(arguments: [
+    "max-age=10, must-revalidate", "max-age=10, no-cache", "max-age=10, must-revalidate, stale-if-error=9999",
+  ])
+  func aResponseThatForbidsItIsNeverStale(cacheControl: String) async throws {
+    let (test, origin) = try await test([.cacheControl: cacheControl, .eTag: "\"a\""])
+    for number in 1...3 {
+      let response = try await test.get(from: origin)
+      #expect(response.head.status == .gatewayTimeout)
+      #expect(origin.count == number)
+    }
+  }
+
+  @Test func oneProbeForAllURLsOfAnOrigin() async throws {
+    let paths = (0..<50).map { "/\($0)" }
+    let (test, origin) = try await test(paths: paths)
+    _ = try await test.get("/0", from: origin)
+    test.clock.advance(by: .seconds(1))
+    _ = try await test.get("/1", from: origin)
+    #expect(origin.count == 2)
+    for _ in 0..<10 {
+      for path in paths { #expect(try await test.get(path, from: origin).status.isHit) }
+      try await settle(test)
+      test.clock.advance(by: .seconds(10))
+    }
+    #expect(origin.count <= 2 + 10)
+    // One response shows that it works again, and the other URLs are no longer stale.
+    origin.set { [self] _, _ in working() }
+    test.clock.advance(by: .seconds(30))
+    _ = try await test.get("/2", from: origin)
+    try await settle(test)
+    #expect(try await test.get("/3", from: origin).body == "new")
+  }
+
+  @Test func aProbeWhoseBodyIsCutHasFailed() async throws {
+    let (test, origin) = try await test()
+    _ = try await test.get(from: origin)
+    origin.set { _, _ in
+      HTTPForwardedResponse(
+        head: head(.ok, Self.usable + [.contentLength: "10"]), body: ChunkedBody { $0 == 0 ? [1, 2] : nil })
+    }
+    for second in [1, 2, 4, 8] {
+      test.clock.advance(by: .seconds(second))
+      let count = origin.count
+      for _ in 0..<3 {
+        #expect(try await test.get(from: origin).body == "old")
+        try await settle(test)
+      }
+      #expect(origin.count == count + 1)
+    }
+  }
+
+  @Test func aCallerThatLeavesSaysNothingAboutTheOrigin() async throws {
+    let (test, origin) = try await test()
+    origin.set { _, _ in
+      try await Task.sleep(for: .seconds(3_600))
+      throw Unreachable()
+    }
+    let caller = Task { try await test.get(from: origin).body }
+    try await waitUntil { origin.count == 1 }
+    caller.cancel()
+    await #expect(throws: CancellationError.self) { try await caller.value }
+    try await settle(test)
+    #expect(test.cache.state.withLock { $0.failures.isEmpty })
+  }
+
+  @Test func aRefreshInTheBackgroundIsAProbe() async throws {
+    let (test, origin) = try await test([.cacheControl: "max-age=10, stale-while-revalidate=86400"])
+    for _ in 0..<20 {
+      #expect(try await test.get(from: origin).body == "old")
+      try await settle(test)
+    }
+    #expect(origin.count == 1, "the failure of the first refresh is remembered")
+    test.clock.advance(by: .seconds(1))
+    for _ in 0..<20 {
+      #expect(try await test.get(from: origin).body == "old")
+      try await settle(test)
+    }
+    #expect(origin.count == 2)
+  }
+
+  /// Without a stale response, waiters don't form a herd when their time is over: one leads the next flight.
+  @Test func waitersWithoutAStaleResponseShareTheNextRequest() async throws {
+    let test = try await CacheUnderTest()
+    let gate = Gate()
+    let origin = Origin { _, number in
+      if number == 1 { try await Task.sleep(for: .seconds(3_600)) }
+      try await gate.wait()
+      return HTTPForwardedResponse(head: head(.ok, [.cacheControl: "max-age=60"]), body: Array("\(number)".utf8))
+    }
+    let leader = Task { try await test.get(from: origin).body }
+    try await waitUntil { origin.count == 1 }
+    let waiters = (0..<100).map { _ in Task { try await test.get(from: origin).body } }
+    try await test.clock.waitForSleepers(100)
+    test.clock.advance(by: .seconds(10))
+    try await waitUntil { origin.count == 2 && test.clock.sleeperCount == 0 }
+    gate.open()
+    for waiter in waiters { #expect(try await waiter.value == "2") }
+    #expect(origin.count == 2)
+    leader.cancel()
+    _ = await leader.result
+  }
+}
+#endif
