@@ -39,6 +39,7 @@ let package = Package(
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
+    .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -58,11 +59,13 @@ let package = Package(
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
     .trait(
       name: "HTTPCache",
-      description: "The module LarderHTTPCache, which needs the packages of the types of HTTP and of structured fields."
-    ),
+      description: """
+        The modules LarderHTTPCache and LarderURLSession, which need the packages of the types of HTTP and of structured \
+        fields.
+        """),
     .trait(
       name: "HTTPClient",
-      description: "The module LarderHTTPClient, which needs the packages AsyncHTTPClient and swift-crypto.",
+      description: "The module LarderHTTPClient, which needs the packages AsyncHTTPClient and swift-crypto, and zlib.",
       enabledTraits: ["HTTPCache"]),
   ],
   dependencies: [
@@ -190,7 +193,7 @@ let package = Package(
     .target(
       name: "LarderHTTPClient",
       dependencies: [
-        "Larder", "LarderHTTPCache",
+        "Larder", "LarderHTTPCache", .target(name: "CZlib", condition: .when(traits: ["HTTPClient"])),
         .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["HTTPClient"])),
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HTTPClient"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPClient"])),
@@ -199,6 +202,14 @@ let package = Package(
         .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["HTTPClient"])),
       ],
       path: "Modules/HTTP/LarderHTTPClient"),
+    // Its tests are in the package of the examples too, because they need the same server.
+    .target(
+      name: "LarderURLSession",
+      dependencies: [
+        "Larder", "LarderHTTPCache",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+      ],
+      path: "Modules/HTTP/LarderURLSession"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),

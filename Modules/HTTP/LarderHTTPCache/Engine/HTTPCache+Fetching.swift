@@ -235,15 +235,22 @@ extension HTTPCache {
         try await fetch.append(bytes, stallLimit: self.stallLimit)
       }
     } catch {
+      countNotStored(decision, Task.isCancelled ? "abandoned" : "cut")
       fetch.finishBody(error)
       return
     }
     let received = fetch.receivedCount
+    if let expected, received != expected { countNotStored(decision, "length") }
     if let expected, received < expected { return fetch.finishBody(HTTPCacheError.incompleteBody) }
     if let expected, received > expected { fetch.stopStoring() }
     beginSettling(fetch, exchange.url)
     fetch.detach()
     fetch.finishBody()
+  }
+
+  /// Counts a body that was to be stored and is not.
+  private func countNotStored(_ decision: ResponseDecision, _ reason: String) {
+    if decision.storing != nil { count { $0.notStoredCounts[reason, default: 0] += 1 } }
   }
 
   // MARK: Storing
