@@ -37,6 +37,7 @@ let package = Package(
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
+    .library(name: "HTTPCachingRules", targets: ["HTTPCachingRules"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
     .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
@@ -60,8 +61,8 @@ let package = Package(
     .trait(
       name: "HTTPCache",
       description: """
-        The modules LarderHTTPCache and LarderURLSession, which need the packages of the types of HTTP and of structured \
-        fields.
+        The modules HTTPCachingRules, LarderHTTPCache and LarderURLSession, which need the packages of the types of HTTP and \
+        of structured fields.
         """),
     .trait(
       name: "HTTPClient",
@@ -179,14 +180,21 @@ let package = Package(
           name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
       ],
       path: "Modules/Applications/LarderWorker"),
+    // It imports no module of Larder, so that any HTTP library can use it.
     .target(
-      name: "LarderHTTPCache",
+      name: "HTTPCachingRules",
       dependencies: [
-        "Larder",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
         .product(
           name: "RawStructuredFieldValues", package: "swift-http-structured-headers",
           condition: .when(traits: ["HTTPCache"])),
+      ],
+      path: "Modules/HTTP/HTTPCachingRules"),
+    .target(
+      name: "LarderHTTPCache",
+      dependencies: [
+        "Larder", "HTTPCachingRules",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ],
       path: "Modules/HTTP/LarderHTTPCache"),
     // Its tests are in the package of the examples, because that one builds AsyncHTTPClient anyway.
@@ -319,9 +327,16 @@ let package = Package(
           condition: .when(traits: ["ServiceLifecycle"])),
       ]),
     .testTarget(
+      name: "HTTPCachingRulesTests",
+      dependencies: [
+        "HTTPCachingRules", "LarderTesting", "TestSupport",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+      ]),
+    .testTarget(
       name: "LarderHTTPCacheTests",
       dependencies: [
-        "LarderHTTPCache", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderJSON", "LarderLMDB",
+        "LarderHTTPCache", "HTTPCachingRules", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderJSON",
+        "LarderLMDB",
         "LarderTesting", "TestSupport",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),

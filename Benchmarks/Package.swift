@@ -19,7 +19,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
-    .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
     // For the servers and the clients on loopback.
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.0.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -82,7 +81,6 @@ let package = Package(
       name: "Workloads",
       dependencies: [
         "ForwardingStore",
-        "HTTPCacheRules",
         "LoopbackHTTP",
         "PostgresServers",
         "RawLMDB",
@@ -102,6 +100,7 @@ let package = Package(
         .product(name: "LarderBounded", package: "Larder"),
         .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "HTTPCachingRules", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderHTTPClient", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
@@ -118,14 +117,6 @@ let package = Package(
       ],
       exclude: ["Codecs/UserMessage.proto"]
     ),
-    // The folder Rules is a link to that of the module LarderHTTPCache, whose rules are internal.
-    .target(
-      name: "HTTPCacheRules",
-      dependencies: [
-        .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
-      ],
-      swiftSettings: [.define("HTTPCache")]),
     // The folder CachingProxy is a link to that of the example, whose server is internal.
     .target(
       name: "LoopbackHTTP",

@@ -1,5 +1,4 @@
 import Foundation
-import HTTPCacheRules
 import HTTPTypes
 import Larder
 import LarderHTTPCache

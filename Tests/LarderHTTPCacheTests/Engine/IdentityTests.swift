@@ -1,4 +1,5 @@
 #if HTTPCache
+import HTTPCachingRules
 import HTTPTypes
 import Testing
 

@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import Larder
 import LarderTesting
 import TestSupport

@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import HTTPTypes
 import Larder
 import LarderTesting

@@ -1,5 +1,6 @@
 #if HTTPCache
 import Foundation
+import HTTPCachingRules
 import Larder
 import LarderCompressedFile
 import LarderJSON

@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
 internal import HTTPTypes
 internal import Larder
 

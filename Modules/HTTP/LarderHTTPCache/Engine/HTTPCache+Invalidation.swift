@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 /// The invalidations that the store has not carried out yet, because it failed.

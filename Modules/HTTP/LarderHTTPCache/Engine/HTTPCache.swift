@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
 

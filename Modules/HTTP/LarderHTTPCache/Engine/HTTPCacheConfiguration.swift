@@ -1,4 +1,5 @@
 #if HTTPCache
+public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
 
@@ -184,7 +185,7 @@ public struct HTTPCacheConfiguration: Sendable {
 
   private func isToken(_ text: String) -> Bool {
     let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
-    return HTTPField.Name(text) != nil && text.utf8.first.map { letters ~= $0.lowercased } == true
+    return HTTPField.Name(text) != nil && text.utf8.first.map { letters ~= $0 | 0x20 } == true
   }
 }
 

@@ -1,4 +1,6 @@
 #if HTTPCache
+internal import HTTPCachingRules
+
 /// An error of an ``HTTPCache``.
 ///
 /// The text never contains a URL, a field or a byte of a body. A failing store is no error of a request: the origin

@@ -1,4 +1,5 @@
 #if HTTPCache
+public import HTTPCachingRules
 public import HTTPTypes
 
 /// The response of an ``HTTPCache`` to a request.

@@ -1,4 +1,6 @@
 #if HTTPCache
+public import HTTPCachingRules
+
 /// The events in an ``HTTPCache`` since it was opened, in this process.
 public struct HTTPCacheStatistics: Sendable, Hashable {
   /// The number of requests.
@@ -31,7 +33,7 @@ public struct HTTPCacheStatistics: Sendable, Hashable {
   /// The number of responses that were stored.
   public internal(set) var storedCount = 0
 
-  /// The number of responses that were not stored, by reason, as in ``CacheStatus/detail``.
+  /// The number of responses that were not stored, by reason, as in `CacheStatus.detail`.
   public internal(set) var notStoredCounts: [String: Int] = [:]
 
   /// The number of bytes of bodies that came from the store.

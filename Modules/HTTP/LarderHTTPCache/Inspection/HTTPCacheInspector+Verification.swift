@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 public import Larder
 
 extension HTTPCacheInspector {

@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 public import HTTPTypes
 public import Larder
 
@@ -86,7 +87,7 @@ public struct HTTPStoredResponse: Sendable {
 
   init(_ key: StoreKey, _ stored: StoredRecord, layout: StorageLayout, rules: HTTPCacheRules, now: Date) {
     let response = stored.record.response
-    let state = ReuseState(response, at: now, rules)
+    let state = rules.freshness(of: response, at: now)
     self.key = key
     (url, partition, status) = (response.url, response.partition, response.status)
     (fields, userData) = (response.fields, response.userData)
@@ -100,7 +101,7 @@ public struct HTTPStoredResponse: Sendable {
       + stored.record.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
     (received, used) = (response.responseTime, Date(microseconds: stored.record.used))
     (age, lifetime) = (state.age, state.lifetime)
-    freshness = state.directives.control.noCache ? .validated : state.isFresh ? .fresh : .stale
+    freshness = state.requiresValidation ? .validated : state.isFresh ? .fresh : .stale
     freshUntil = now.addingTimeInterval(state.lifetime - state.age)
   }
 }

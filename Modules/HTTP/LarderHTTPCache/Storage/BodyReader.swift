@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 /// The bodies that readers and writers of one storage use, which are neither evicted nor removed.

@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
 internal import Larder
 
 /// The settings of a ``ResponseStorage``.

@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 /// The changes of one commit of a cache's storage, with the conditions under which they hold.

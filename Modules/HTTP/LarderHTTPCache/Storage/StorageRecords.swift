@@ -1,4 +1,5 @@
 #if HTTPCache
+internal import HTTPCachingRules
 internal import Larder
 
 /// The record of a cache's totals.

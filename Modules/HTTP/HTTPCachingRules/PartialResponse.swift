@@ -1,0 +1,103 @@
+#if HTTPCache
+internal import HTTPTypes
+
+extension HTTPCacheRules {
+  /// Decides on a 206 (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 15.3.7).
+  func decidePart(_ arrival: Arrival) -> ResponseDecision {
+    let range = arrival.contentRange
+    if case .complete(let position, let missing) = arrival.exchange.purpose {
+      return completion(arrival, of: position, missing: missing, range)
+    }
+    var decision = arrival.passingOn()
+    guard let range, let bytes = range.bytes, arrival.request.hasRange else {
+      decision.refusal = .part
+      decision.mark(.part, name)
+      return decision
+    }
+    var candidate = arrival.candidate
+    candidate.status = 200
+    candidate.length = range.length
+    guard var part = storable(arrival, candidate, &decision) else { return decision }
+    part.removeBodyLength()
+    let stored = arrival.exchange.stored
+    if let position = arrival.selection.matching.first(where: { canCombine(stored[$0], with: candidate) }) {
+      guard let combined = freshened(stored[position], by: arrival) else { return decision }
+      if stored[position].isComplete || stored[position].missing(in: bytes).isEmpty {
+        if use(of: combined, arrival) == .store { decision.freshened = [(position, combined)] }
+        return decision
+      }
+      let parts = combined.parts.flatMap { $0.without(bytes) }
+      if parts.count < largestPartCount {
+        part = combined
+        part.parts = parts
+      }
+    }
+    decision.storing = ResponseDecision.Storing(response: part, receiving: bytes, replacing: replaced(arrival))
+    decision.markStored(name)
+    return decision
+  }
+
+  /// Returns whether a stored response and a new part are parts of one representation.
+  private func canCombine(_ stored: StoredResponse, with part: StoredResponse) -> Bool {
+    stored.status == 200 && stored.length != nil && stored.length == part.length
+      && stored.facts.validator.stronglyEquals(part.facts.validator)
+  }
+
+  /// Decides on a 206 that was asked for to complete a stored response.
+  private func completion(
+    _ arrival: Arrival, of position: Int, missing: Range<Int64>, _ range: ContentRange?
+  ) -> ResponseDecision {
+    let stored = arrival.exchange.stored[position]
+    var candidate = arrival.candidate
+    candidate.length = range?.length
+    guard let range, range.bytes == missing, canCombine(stored, with: candidate),
+      let combined = freshened(stored, by: arrival)
+    else { return again(arrival) }
+    var whole = combined
+    whole.parts.append(StoredPart(range: missing, body: BodyIdentifier(high: 0, low: 0), bodyStart: missing.lowerBound))
+    whole.parts.sort { $0.range.lowerBound < $1.range.lowerBound }
+    guard case .answer(let answer) = form(of: whole, for: arrival.request, isHead: false) else { return again(arrival) }
+    var status = arrival.status
+    if use(of: combined, arrival) == .store { status.isStored = true }
+    let reuse = reuse(
+      combined, at: position, as: answer, Freshness(combined, at: arrival.responseTime, self), status)
+    var decision = ResponseDecision(
+      delivery: .combined(reuse, receiving: missing), status: reuse.status, expectedLength: Int64(missing.count))
+    if status.isStored {
+      decision.storing = ResponseDecision.Storing(
+        response: combined, receiving: missing, replacing: replaced(arrival))
+    } else {
+      decision.refusal = .part
+    }
+    return decision
+  }
+}
+
+extension Arrival {
+  /// The bytes that a 206 has, or `nil` if it doesn't say so or contradicts itself.
+  fileprivate var contentRange: ContentRange? {
+    let lines = response.headerFields[fields: .contentRange]
+    guard lines.count == 1, let range = ContentRange(lines[0].bytes), let bytes = range.bytes,
+      !candidate.facts.hasInvalidLength,
+      candidate.facts.contentLength == nil || candidate.facts.contentLength == Int64(bytes.count)
+    else { return nil }
+    return range
+  }
+}
+
+extension StoredPart {
+  /// Returns what is left of the part without some bytes of the representation.
+  fileprivate func without(_ bytes: Range<Int64>) -> [StoredPart] {
+    let before = range.clamped(to: min(range.lowerBound, bytes.lowerBound)..<bytes.lowerBound)
+    let after = range.clamped(to: bytes.upperBound..<max(range.upperBound, bytes.upperBound))
+    return [before, after].filter { !$0.isEmpty }.map { StoredPart(range: $0, body: body, bodyStart: bodyStart) }
+  }
+}
+
+extension StoredResponse {
+  /// Removes the fields that describe the one part that was received.
+  fileprivate mutating func removeBodyLength() {
+    fields = fields.filter { $0.name != .contentRange && $0.name != .contentLength }
+  }
+}
+#endif

@@ -1,0 +1,16 @@
+#if HTTPCache
+@testable import HTTPCachingRules
+import Testing
+
+struct CacheStatusTests {
+  @Test func allParametersAreWrittenInTheOrderOfTheRFC() {
+    var status = CacheStatus(isHit: true, forward: .varyMiss)
+    #expect(CacheStatus().fieldValue(name: "Larder") == "Larder")
+    (status.forwardStatus, status.timeToLive, status.detail) = (304, -7, "not-stored-tooLarge")
+    (status.isStored, status.isCollapsed) = (true, true)
+    #expect(
+      status.fieldValue(name: "Larder")
+        == "Larder;hit;fwd=vary-miss;fwd-status=304;ttl=-7;stored;collapsed;detail=not-stored-tooLarge")
+  }
+}
+#endif
