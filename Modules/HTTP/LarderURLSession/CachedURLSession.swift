@@ -18,7 +18,7 @@ public import FoundationNetworking
 /// ```
 ///
 /// A request is answered from the store if RFC 9111 allows that, and sent by a `URLSession` of its own otherwise. The field
-/// `Cache-Status` of a response says how it was answered; see ``FoundationNetworking/HTTPURLResponse/cacheStatus``.
+/// `Cache-Status` of a response says how it was answered; the property `cacheStatus` of `HTTPURLResponse` reads it.
 ///
 /// The cache sees each request as the server receives it, and each response as the server sent it. The session inside
 /// therefore follows no redirects, and adds no fields that responses depend on. This type does both above the cache: it

@@ -236,12 +236,12 @@ extension HTTPCache {
         try await fetch.append(bytes, stallLimit: self.stallLimit)
       }
     } catch {
-      countNotStored(decision, Task.isCancelled ? "abandoned" : "cut")
+      countNotStored(fetch, Task.isCancelled ? "abandoned" : "cut")
       fetch.finishBody(error)
       return
     }
     let received = fetch.receivedCount
-    if let expected, received != expected { countNotStored(decision, "length") }
+    if let expected, received != expected { countNotStored(fetch, "length") }
     if let expected, received < expected { return fetch.finishBody(HTTPCacheError.incompleteBody) }
     if let expected, received > expected { fetch.stopStoring() }
     beginSettling(fetch, exchange.url)
@@ -249,9 +249,9 @@ extension HTTPCache {
     fetch.finishBody()
   }
 
-  /// Counts a body that was to be stored and is not.
-  private func countNotStored(_ decision: ResponseDecision, _ reason: String) {
-    if decision.storing != nil { count { $0.notStoredCounts[reason, default: 0] += 1 } }
+  /// Counts a body that was being stored until now.
+  private func countNotStored(_ fetch: Fetch, _ reason: String) {
+    if fetch.isStoring { count { $0.notStoredCounts[reason, default: 0] += 1 } }
   }
 
   // MARK: Storing
