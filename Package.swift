@@ -40,6 +40,7 @@ let package = Package(
     .library(name: "HTTPCachingRules", targets: ["HTTPCachingRules"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
+    .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -61,12 +62,13 @@ let package = Package(
       description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
     .trait(
       name: "HTTPCache",
-      description:
-        "The modules HTTPCachingRules and LarderHTTPCache, which need the packages of the types of HTTP and of "
-        + "structured fields."),
+      description: """
+        The modules HTTPCachingRules, LarderHTTPCache and LarderURLSession, which need the packages of the types of HTTP and \
+        of structured fields.
+        """),
     .trait(
       name: "HTTPClient",
-      description: "The module LarderHTTPClient, which needs the packages AsyncHTTPClient and swift-crypto.",
+      description: "The module LarderHTTPClient, which needs the packages AsyncHTTPClient and swift-crypto, and zlib.",
       enabledTraits: ["HTTPCache"]),
   ],
   dependencies: [
@@ -203,7 +205,7 @@ let package = Package(
     .target(
       name: "LarderHTTPClient",
       dependencies: [
-        "Larder", "LarderHTTPCache",
+        "Larder", "LarderHTTPCache", .target(name: "CZlib", condition: .when(traits: ["HTTPClient"])),
         .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["HTTPClient"])),
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HTTPClient"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPClient"])),
@@ -212,6 +214,14 @@ let package = Package(
         .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["HTTPClient"])),
       ],
       path: "Modules/HTTP/LarderHTTPClient"),
+    // Its tests are in the package of the examples too, because they need the same server.
+    .target(
+      name: "LarderURLSession",
+      dependencies: [
+        "Larder", "LarderHTTPCache",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+      ],
+      path: "Modules/HTTP/LarderURLSession"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),

@@ -203,7 +203,16 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
-        .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
+      ]),
+    .testTarget(
+      name: "LarderURLSessionTests",
+      dependencies: [
+        "HTTPTestSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "LarderURLSession", package: "Larder"),
       ]),
     .testTarget(
       name: "OrdersTests",

@@ -1,5 +1,4 @@
 import ArgumentParser
-import AsyncHTTPClient
 import Foundation
 import HTTPTypes
 import HummingbirdCore
@@ -7,7 +6,6 @@ import Larder
 import LarderCache
 import LarderCompressedFile
 import LarderHTTPCache
-import LarderHTTPClient
 import LarderJSON
 import LarderLMDB
 import Logging
@@ -25,6 +23,11 @@ struct CachingProxyCommand: AsyncParsableCommand {
       The proxy stores the responses of the server as RFC 9111 allows, and answers later requests from the store. The \
       field Cache-Status of a response says how it was answered. If the server cannot be reached, stale responses are \
       used where their fields allow it.
+
+      The proxy removes the fields of requests by which one client could choose what the server answers to all others, \
+      because they are in no key of the cache: Forwarded, X-Forwarded-*, X-Host, X-Original-*, X-Rewrite-URL, X-HTTP-Method \
+      and X-HTTP-Method-Override, X-Method-Override, X-HTTP-Host-Override. A request with several Host fields, or none in \
+      HTTP/1.1, is refused with 400.
       """)
 
   @Option(help: "The URL of the server, such as http://127.0.0.1:8000.")
@@ -48,6 +51,9 @@ struct CachingProxyCommand: AsyncParsableCommand {
   @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
   var targeted: [String] = []
 
+  @Flag(help: "Also store responses with Set-Cookie in a shared cache, if their fields allow it.")
+  var storeSetCookie = false
+
   @Option(help: "How long to wait for the server, in seconds.")
   var timeout = 30
 
@@ -60,25 +66,25 @@ struct CachingProxyCommand: AsyncParsableCommand {
 
   func run() async throws {
     let store = try await openStore()
-    let client = HTTPClient(
-      eventLoopGroupProvider: .singleton, configuration: ClientOrigin.configuration(timeout: .seconds(timeout)))
-    do {
-      try await serve(store, client)
-    } catch {
-      try await client.shutdown()
-      throw error
-    }
-    try await client.shutdown()
-    try await store.close()
-  }
-
-  private func serve(_ store: AnyDataStore<[UInt8]>, _ client: HTTPClient) async throws {
     var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
+    configuration.refusesSetCookie = configuration.mode == .shared && !storeSetCookie
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
-    let proxy = Proxy(upstream: upstream(cache, client, try makeOrigin()))
+    let upstream = upstream(cache, try makeOrigin())
+    do {
+      try await serve(cache, upstream)
+    } catch {
+      try await upstream.shutdown()
+      throw error
+    }
+    try await upstream.shutdown()
+    try await store.close()
+  }
+
+  private func serve(_ cache: HTTPCache, _ upstream: Proxy.Upstream) async throws {
+    let proxy = Proxy(upstream: upstream)
     let (host, port) = try address()
     var logger = Logger(label: "CachingProxy")
     // The status line would be torn by others.
@@ -101,12 +107,11 @@ struct CachingProxyCommand: AsyncParsableCommand {
   }
 
   /// Returns the way to the origin: a private cache is in a client, as a program has it.
-  private func upstream(_ cache: HTTPCache, _ client: HTTPClient, _ origin: Origin) -> Proxy.Upstream {
+  private func upstream(_ cache: HTTPCache, _ origin: Origin) -> Proxy.Upstream {
     switch cache.configuration.mode {
     case .shared: .connections(origin, cache)
     case .private:
-      .client(
-        ClientOrigin(authority: origin.authority, http: CachedHTTPClient(client, cache: cache, redirects: .disallow)))
+      .client(ClientOrigin(authority: origin.authority, cache: cache, timeout: .seconds(timeout)))
     }
   }
 

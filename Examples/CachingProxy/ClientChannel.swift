@@ -62,6 +62,9 @@ private final class ClientConnection: ChannelDuplexHandler {
     var isKeptAlive: Bool
   }
 
+  /// A request target that the proxy refuses with 400.
+  private static let refusedTarget = "refused"
+
   private let bytes: HeadBytes
 
   /// The requests received whose responses have not ended; a client may send several without waiting.
@@ -81,7 +84,7 @@ private final class ClientConnection: ChannelDuplexHandler {
       // A connection of HTTP/1.0 closes after its response, which may have no other end.
       exchanges.append(
         Exchange(version: head.version, isKeptAlive: head.isKeepAlive && head.version != .http1_0))
-      head.uri = Self.originForm(of: head.uri)
+      head.uri = Self.isValid(head) ? Self.originForm(of: head.uri) : Self.refusedTarget
       part = .head(head)
     case .body: break
     case .end: bytes.position = .head
@@ -91,7 +94,7 @@ private final class ClientConnection: ChannelDuplexHandler {
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     // Without a request, this is Hummingbird's response to what it could not parse.
-    let exchange = exchanges.first ?? Exchange(version: .http1_1, isKeptAlive: false)
+    var exchange = exchanges.first ?? Exchange(version: .http1_1, isKeptAlive: false)
     switch Self.unwrapOutboundIn(data) {
     case .head(var head):
       if head.status.code < 200 {
@@ -101,6 +104,10 @@ private final class ClientConnection: ChannelDuplexHandler {
         }
       } else {
         if exchange.version == .http1_0 { head.headers.remove(name: "Transfer-Encoding") }
+        if head.headers["Connection"] == ["close"], !exchanges.isEmpty {
+          exchange.isKeptAlive = false
+          exchanges[exchanges.startIndex] = exchange
+        }
         if !exchange.isKeptAlive { head.headers.replaceOrAdd(name: "Connection", value: "close") }
       }
       bytes.isWritingHead = true
@@ -115,6 +122,17 @@ private final class ClientConnection: ChannelDuplexHandler {
       let channel = context.channel
       written.futureResult.whenComplete { _ in channel.close(mode: .output, promise: nil) }
     }
+  }
+
+  /// Returns whether a head has one host and one framing (RFC 9112, sections 3.2 and 6.1).
+  ///
+  /// If an origin read them differently, a client could store one response under the URL of another.
+  private static func isValid(_ head: HTTPRequestHead) -> Bool {
+    let hostCount = head.headers["Host"].count
+    guard hostCount == 1 || (hostCount == 0 && head.version == .http1_0) else { return false }
+    let codings = head.headers["Transfer-Encoding"]
+    return codings.isEmpty
+      || (codings.count == 1 && codings[0].lowercased() == "chunked" && head.version != .http1_0)
   }
 
   /// Returns a request target without the scheme and the authority that the absolute form has, unchanged otherwise.

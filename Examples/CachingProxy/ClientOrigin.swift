@@ -2,6 +2,7 @@ import AsyncAlgorithms
 import AsyncHTTPClient
 import HTTPTypes
 import HummingbirdCore
+import LarderHTTPCache
 import LarderHTTPClient
 import NIOCore
 import NIOHTTP1
@@ -14,22 +15,36 @@ struct ClientOrigin: Sendable {
     var body: HTTPClientResponse.Body
   }
 
-  /// The host and port, as in a URL.
-  let authority: String
+  /// The number of connections at the same time.
+  ///
+  /// One is in use until the client of the proxy has read the body, so that the eight of a default configuration would let
+  /// eight slow clients stop all others.
+  private static let connectionLimit = 1024
 
-  let http: CachedHTTPClient
+  private let authority: String
+  private let http: CachedHTTPClient
 
-  /// Returns the configuration of the client.
+  /// Creates an origin.
   ///
   /// The browser behind the proxy follows redirects and decodes bodies. If the origin cannot be reached, a stale response
   /// answers immediately.
   ///
-  /// - Parameter timeout: How long to wait for a connection, and for each part of a response.
-  static func configuration(timeout: Duration) -> HTTPClient.Configuration {
+  /// - Parameters:
+  ///   - authority: The host and port, as in a URL.
+  ///   - cache: The cache.
+  ///   - timeout: How long to wait for a connection, and for each part of a response.
+  init(authority: String, cache: HTTPCache, timeout: Duration) {
+    self.authority = authority
     var configuration = HTTPClient.Configuration(
-      redirectConfiguration: .disallow, timeout: .init(connect: TimeAmount(timeout), read: TimeAmount(timeout)))
+      timeout: .init(connect: TimeAmount(timeout), read: TimeAmount(timeout)))
     configuration.connectionPool.retryConnectionEstablishment = false
-    return configuration
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Self.connectionLimit
+    http = CachedHTTPClient(cache: cache, configuration: configuration, redirects: .disallow, decodesBodies: false)
+  }
+
+  /// Closes the connections.
+  func shutdown() async throws {
+    try await http.shutdown()
   }
 
   /// Sends a request, and returns the response as soon as its head is there.
@@ -37,19 +52,23 @@ struct ClientOrigin: Sendable {
   /// - Parameters:
   ///   - request: The request.
   ///   - upload: The body of the request; `nil` if there is none.
-  /// - Throws: `HTTPClientError`, or the error of connecting.
+  /// - Throws: ``OriginError``, `HTTPClientError`, or the error of connecting.
   @concurrent
   func send(_ request: Request, upload: ClientUpload?) async throws -> Response {
     var sent = HTTPClientRequest(url: "http://\(authority)\(request.head.path ?? "/")")
     sent.method = HTTPMethod(rawValue: request.method.rawValue)
     sent.headers = Self.headers(of: request)
     sent.body = upload?.body
-    return Response(try await http.execute(sent, deadline: .distantFuture))
+    let response = Response(try await http.execute(sent, deadline: .distantFuture))
+    // Among these is 101, after which the connection would have another protocol.
+    guard response.head.status.kind != .informational else { throw OriginError.malformedResponse }
+    return response
   }
 
   private static func headers(of request: Request) -> HTTPHeaders {
     var fields = request.headers
     fields.removeHopByHopFields()
+    fields.removeUnkeyedFields()
     fields[.contentLength] = nil
     fields.append(HTTPField(name: .via, value: "1.1 CachingProxy"))
     // The client cannot use a connection again on which an origin sends more bytes than it announced, but notices that only
@@ -75,9 +94,9 @@ extension ClientOrigin.Response {
 /// The body of a request on its way to a client of AsyncHTTPClient.
 ///
 /// The client may read the body after it has the response. The server must not, because the next request follows it.
-struct ClientUpload: Sendable {
+final class ClientUpload: Sendable {
   let body: HTTPClientRequest.Body
-  private let reading: Task<Void, Never>
+  private let reading: Task<Bool, Never>
 
   init(_ body: RequestBody, length: Int64?) {
     let chunks = AsyncThrowingChannel<ByteBuffer, any Error>()
@@ -86,16 +105,21 @@ struct ClientUpload: Sendable {
       do {
         for try await buffer in body { await chunks.send(buffer) }
         chunks.finish()
+        return false
       } catch {
         chunks.fail(error)
+        return error is HTTPParserError
       }
     }
   }
 
   /// Returns when the body is no longer read.
-  func stop() async {
+  ///
+  /// - Returns: Whether the client's body is malformed.
+  @discardableResult
+  func stop() async -> Bool {
     reading.cancel()
-    await reading.value
+    return await reading.value
   }
 }
 

@@ -19,6 +19,22 @@ extension HTTPFields {
   }
 }
 
+extension HTTPFields {
+  /// The fields that frameworks take for the host, the path or the method of a request, beside `X-Forwarded-…`.
+  private static let overridingNames: Set = [
+    "forwarded", "x-host", "x-http-host-override", "x-http-method", "x-http-method-override", "x-method-override",
+    "x-original-host", "x-original-method", "x-original-url", "x-rewrite-url",
+  ]
+
+  /// Removes the fields by which a client could change the response for others, because they are in no key of the cache.
+  mutating func removeUnkeyedFields() {
+    let names = Set(map(\.name)).filter { name in
+      Self.overridingNames.contains(name.canonicalName) || name.canonicalName.hasPrefix("x-forwarded-")
+    }
+    for name in names { self[name] = nil }
+  }
+}
+
 extension HTTPRequest {
   /// Whether a body follows the head (RFC 9112, section 6.3).
   var hasBody: Bool {
@@ -30,6 +46,11 @@ extension HTTPResponse {
   /// Whether a body follows the head in the response to a request (RFC 9112, section 6.3).
   func hasBody(inResponseTo method: HTTPRequest.Method) -> Bool {
     method != .head && status.kind != .informational && status != .noContent && status != .notModified
+  }
+
+  /// Removes the length of a body that a response with this status never has (RFC 9110, section 8.6).
+  mutating func removeImpossibleLength() {
+    if status.kind == .informational || status == .noContent { headerFields[.contentLength] = nil }
   }
 }
 

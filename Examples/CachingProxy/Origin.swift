@@ -15,6 +15,12 @@ enum OriginError: Error {
   case malformedResponse
 }
 
+/// The error with which the proxy ends the connection of a client.
+///
+/// Every error that leaves the proxy is this one. The server would take that of another library for its own, such as
+/// `HTTPParserError` for a malformed request, and answer it, even in the middle of a body.
+struct ConnectionEnded: Error {}
+
 /// A response of the origin, whose body is still on its way.
 struct OriginResponse: Sendable {
   var head: HTTPResponse

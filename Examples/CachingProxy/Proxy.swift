@@ -14,6 +14,11 @@ struct Proxy: Sendable {
     case connections(Origin, HTTPCache)
     /// A client of AsyncHTTPClient that has the cache, as a program uses it.
     case client(ClientOrigin)
+
+    /// Closes the connections of the client.
+    func shutdown() async throws {
+      if case .client(let origin) = self { try await origin.shutdown() }
+    }
   }
 
   let upstream: Upstream
@@ -24,11 +29,21 @@ struct Proxy: Sendable {
   ///   - request: The request.
   ///   - writer: The writer of the response.
   ///   - channel: The channel of the client.
-  /// - Throws: The error that cut the response short. The connection to the client must then be closed.
+  /// - Throws: ``ConnectionEnded`` if the connection to the client must be closed.
   @concurrent
   func respond(to request: Request, writer: consuming ResponseWriter, channel: any Channel) async throws {
+    do {
+      try await answer(request, writer, channel)
+    } catch {
+      // A response that has begun ends here, without its last bytes.
+      throw ConnectionEnded()
+    }
+  }
+
+  @concurrent
+  private func answer(_ request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel) async throws {
     guard let target = request.head.path, target.hasPrefix("/") || target == "*" else {
-      return try await Self.refuse(.badRequest, "The proxy does not serve this request target.", to: request, writer)
+      return try await Self.refuse(.badRequest, "The proxy does not serve this request.", to: request, writer)
     }
     let length = request.headers[.contentLength].flatMap { Int64($0) }
     switch upstream {
@@ -61,9 +76,9 @@ struct Proxy: Sendable {
     do {
       response = try await origin.send(request, upload: upload)
     } catch {
+      let isMalformed = await upload?.stop() ?? false
       let isTimeout = error as? HTTPClientError == .readTimeout || error as? HTTPClientError == .connectTimeout
-      return try await Self.refuse(
-        isTimeout ? .gatewayTimeout : .badGateway, "The origin did not answer.", to: request, writer)
+      return try await Self.refuse(isMalformed: isMalformed, isTimeout: isTimeout, request, writer)
     }
     try await Self.write(response.head, body: response.body, to: request, writer)
   }
@@ -86,8 +101,9 @@ struct Proxy: Sendable {
       return try await Self.refuse(.badRequest, "The proxy does not serve this request target.", to: request, writer)
     } catch {
       interim.end()
-      let status: HTTPResponse.Status = if case OriginError.timedOut = error { .gatewayTimeout } else { .badGateway }
-      return try await Self.refuse(status, "The origin did not answer.", to: request, writer)
+      let isTimeout = if case OriginError.timedOut = error { true } else { false }
+      return try await Self.refuse(
+        isMalformed: upload?.isMalformed ?? false, isTimeout: isTimeout, request, writer)
     }
     try await Self.write(response.head, body: response.body.map { ByteBuffer(bytes: $0) }, to: request, writer)
   }
@@ -98,6 +114,7 @@ struct Proxy: Sendable {
     forwarded.scheme = "http"
     forwarded.authority = origin.authority
     forwarded.headerFields.removeHopByHopFields()
+    forwarded.headerFields.removeUnkeyedFields()
     if request.hasBody, !forwarded.headerFields.contains(.contentLength) {
       forwarded.headerFields[.transferEncoding] = "chunked"
     }
@@ -111,6 +128,7 @@ struct Proxy: Sendable {
     _ writer: consuming ResponseWriter
   ) async throws {
     var head = head
+    head.removeImpossibleLength()
     let hasBody = head.hasBody(inResponseTo: request.method)
     if hasBody, !head.headerFields.contains(.contentLength) { head.headerFields[.transferEncoding] = "chunked" }
     var bodyWriter = try await writer.writeHead(head)
@@ -120,15 +138,31 @@ struct Proxy: Sendable {
     try await bodyWriter.finish(nil)
   }
 
+  /// Responds to a request to which the origin gave no response.
+  ///
+  /// - Throws: ``ConnectionEnded`` if the body of the client was malformed: what follows it cannot be read.
+  @concurrent
+  private static func refuse(
+    isMalformed: Bool, isTimeout: Bool, _ request: Request, _ writer: consuming ResponseWriter
+  ) async throws {
+    guard isMalformed else {
+      let status: HTTPResponse.Status = isTimeout ? .gatewayTimeout : .badGateway
+      return try await refuse(status, "The origin did not answer.", to: request, writer)
+    }
+    try await refuse(.badRequest, "The body of the request is malformed.", to: request, writer)
+    throw ConnectionEnded()
+  }
+
   /// Responds with a status of the proxy's own.
   @concurrent
   private static func refuse(
     _ status: HTTPResponse.Status, _ text: String, to request: Request, _ writer: consuming ResponseWriter
   ) async throws {
     let body = ByteBuffer(string: text + "\n")
-    let head = HTTPResponse(
+    var head = HTTPResponse(
       status: status,
       headerFields: [.contentType: "text/plain; charset=utf-8", .contentLength: "\(body.readableBytes)"])
+    if status == .badRequest { head.headerFields[.connection] = "close" }
     var bodyWriter = try await writer.writeHead(head)
     if head.hasBody(inResponseTo: request.method) { try await bodyWriter.write(body) }
     try await bodyWriter.finish(nil)
@@ -146,7 +180,9 @@ private final class InterimResponses: Sendable {
 
   func forward(_ head: HTTPResponse) {
     // Within the lock, so that it comes before the final response. Sending only enqueues.
-    isOpen.withLock { if $0 { channel.writeAndFlush(HTTPResponsePart.head(head), promise: nil) } }
+    var head = head
+    head.removeImpossibleLength()
+    isOpen.withLock { [head] in if $0 { channel.writeAndFlush(HTTPResponsePart.head(head), promise: nil) } }
   }
 
   func end() {

@@ -1,6 +1,7 @@
 import HummingbirdCore
 import Larder
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 
 /// The body of a request on its way from a client to the origin.
@@ -9,6 +10,8 @@ final class Upload: Sendable {
     case notStarted
     case running(Task<Void, Never>)
     case ended(isComplete: Bool)
+    /// The body of the client is malformed, or ended too early.
+    case malformed
   }
 
   private let body: RequestBody
@@ -30,6 +33,11 @@ final class Upload: Sendable {
     state.withLock { if case .ended(isComplete: true) = $0 { true } else { false } }
   }
 
+  /// Whether the client's body cannot be read to its end.
+  var isMalformed: Bool {
+    state.withLock { if case .malformed = $0 { true } else { false } }
+  }
+
   /// Starts to send the body.
   ///
   /// If that fails, the connection is closed, so that the origin takes no part of a body for the whole.
@@ -38,18 +46,23 @@ final class Upload: Sendable {
       guard case .notStarted = state else { return connection.close() }
       state = .running(
         Task {
-          var isComplete = false
+          var ending = State.ended(isComplete: false)
           do {
             try await withTaskCancellationHandler {
               try await self.send(over: connection)
             } onCancel: {
               connection.close()
             }
-            isComplete = true
+            ending = .ended(isComplete: true)
+          } catch is HTTPParserError {
+            ending = .malformed
           } catch {
-            connection.close()
+            // The connection of the client or of the origin has ended.
           }
-          self.state.withLock { $0 = .ended(isComplete: isComplete) }
+          // Before the connection is closed, which is how the request fails.
+          self.state.withLock { $0 = ending }
+          if case .ended(isComplete: true) = ending { return }
+          connection.close()
         })
     }
   }
@@ -62,7 +75,7 @@ final class Upload: Sendable {
       case .notStarted:
         state = .ended(isComplete: false)
         return nil
-      case .ended: return nil
+      case .ended, .malformed: return nil
       }
     }
     task?.cancel()

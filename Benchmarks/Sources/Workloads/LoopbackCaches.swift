@@ -56,7 +56,7 @@ enum LoopbackCaches {
   ) -> Workload {
     Workload("hit of 1 KB in CachedHTTPClient over \(store)", operationCount: hitCount) { folder in
       let cache = try await HTTPCaches.makeCache(open(folder), .private)
-      let http = CachedHTTPClient(.shared, cache: cache)
+      let http = CachedHTTPClient(cache: cache)
       let origin = try await startOrigin()
       let port = origin.port
       // The second request finds the response stored.

@@ -177,8 +177,9 @@ struct ForwardingTests {
     try await TestProxy.run(originPort: origin.port) { proxy async throws in
       try await Wire.connect(to: proxy.port) { wire in
         try await wire.send(
-          "POST /a HTTP/1.1\r\nX: \u{E4}\r\nContent-Length: 1\r\n\r\n\u{C3}GET /b HTTP/1.1\r\nX: 1\r\n\r\n"
-            + "GET /c HTTP/1.1\r\nX: \u{FC}\r\nConnection: close\r\n\r\n")
+          "POST /a HTTP/1.1\r\nHost: a\r\nX: \u{E4}\r\nContent-Length: 1\r\n\r\n\u{C3}"
+            + "GET /b HTTP/1.1\r\nHost: a\r\nX: 1\r\n\r\n"
+            + "GET /c HTTP/1.1\r\nHost: a\r\nX: \u{FC}\r\nConnection: close\r\n\r\n")
         #expect(try await wire.readResponse()?.body == "a-\u{E4}")
         #expect(try await wire.readResponse()?.body == "b-1")
         let last = try await wire.readResponse()

@@ -1,10 +1,8 @@
-import AsyncHTTPClient
 import Foundation
 import HTTPTestSupport
 import HummingbirdCore
 import Larder
 import LarderHTTPCache
-import LarderHTTPClient
 import Logging
 import NIOCore
 import NIOPosix
@@ -35,6 +33,16 @@ struct TestProxy: Sendable {
     try await run(Proxy(upstream: .connections(origin, cache)), body)
   }
 
+  /// Runs a proxy with a cache of a kind in front of an origin.
+  static func run(
+    _ mode: HTTPCacheMode, originPort: Int, _ body: (TestProxy) async throws -> Void
+  ) async throws {
+    switch mode {
+    case .shared: try await run(originPort: originPort, body)
+    case .private: try await runPrivate(originPort: originPort, body)
+    }
+  }
+
   /// Runs a proxy with a private cache in a client in front of an origin.
   ///
   /// - Parameters:
@@ -42,17 +50,14 @@ struct TestProxy: Sendable {
   ///   - body: A closure that sends requests.
   static func runPrivate(originPort: Int, _ body: (TestProxy) async throws -> Void) async throws {
     let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: .private)
-    let client = HTTPClient(
-      eventLoopGroupProvider: .singleton, configuration: ClientOrigin.configuration(timeout: .seconds(30)))
-    let http = CachedHTTPClient(client, cache: cache, redirects: .disallow)
-    let origin = ClientOrigin(authority: "127.0.0.1:\(originPort)", http: http)
+    let origin = ClientOrigin(authority: "127.0.0.1:\(originPort)", cache: cache, timeout: .seconds(30))
     let result: Result<Void, any Error>
     do {
       result = .success(try await run(Proxy(upstream: .client(origin)), body))
     } catch {
       result = .failure(error)
     }
-    try await client.shutdown()
+    try await origin.shutdown()
     try result.get()
   }
 
@@ -68,6 +73,16 @@ struct TestProxy: Sendable {
     defer { running.cancel() }
     var iterator = ports.makeAsyncIterator()
     try await body(TestProxy(port: await iterator.next() ?? 0))
+  }
+
+  /// Sends text over a connection of its own, and returns everything that the proxy sends until it closes the connection.
+  func raw(_ text: String) async throws -> String {
+    try await Wire.connect(to: port) { wire in
+      try await wire.send(text)
+      var received = ""
+      while let some = try await wire.readSome() { received += some }
+      return received
+    }
   }
 
   /// Sends a request over a connection of its own, and returns the response.

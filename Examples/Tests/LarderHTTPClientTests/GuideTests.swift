@@ -22,9 +22,10 @@ final class GuideTests: Sendable {
   private func get(_ request: HTTPClientRequest, in folder: String) async throws {
     let store = try await LMDBStore(path: folder + "/http", codec: .raw)
     let cache = try await HTTPCache(store, configuration: .private)
-    let http = CachedHTTPClient(HTTPClient.shared, cache: cache)
+    let http = CachedHTTPClient(cache: cache)
     let response = try await http.execute(request, deadline: .now() + .seconds(10))
     for try await buffer in response.body { consume(buffer) }
+    try await http.shutdown()
     // The last bytes of a body may arrive before the store has them.
     while cache.statistics.storedCount + cache.statistics.hitCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
     try await store.close()
@@ -38,12 +39,25 @@ final class GuideTests: Sendable {
   }
 
   private func withoutRedirects(_ cache: HTTPCache) -> CachedHTTPClient {
-    let http = CachedHTTPClient(HTTPClient.shared, cache: cache, redirects: .disallow)
+    let http = CachedHTTPClient(cache: cache, redirects: .disallow)
+    return http
+  }
+
+  private func encoded(_ cache: HTTPCache) -> CachedHTTPClient {
+    let http = CachedHTTPClient(cache: cache, decodesBodies: false)
+    return http
+  }
+
+  private func withoutRetries(_ cache: HTTPCache) -> CachedHTTPClient {
+    var configuration = HTTPClient.Configuration.singletonConfiguration
+    configuration.connectionPool.retryConnectionEstablishment = false
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 100
+    let http = CachedHTTPClient(cache: cache, configuration: configuration)
     return http
   }
 
   private func withKey(_ cache: HTTPCache, _ key: [UInt8]) -> CachedHTTPClient {
-    let http = CachedHTTPClient(HTTPClient.shared, cache: cache, credentialsKey: key)
+    let http = CachedHTTPClient(cache: cache, credentialsKey: key)
     return http
   }
 
@@ -75,17 +89,24 @@ final class GuideTests: Sendable {
       return .keep
     } _: { setting async throws in
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-      for http in [withoutRedirects(setting.cache), withoutRedirects(setting.cache)] {
-        for (account, isNew) in [("a", true), ("a", false), ("b", true)] {
-          let response = try await get(setting.request("/"), http, account: account)
-          _ = try await response.body.collect(upTo: 100)
-          #expect(response.status == .found)
-          #expect(isHit(response, logger) == !isNew)
+      for _ in 1...2 {
+        try await Setting.with(withoutRedirects(setting.cache)) { http in
+          for (account, isNew) in [("a", true), ("a", false), ("b", true)] {
+            let response = try await get(setting.request("/"), http, account: account)
+            _ = try await response.body.collect(upTo: 100)
+            #expect(response.status == .found)
+            #expect(isHit(response, logger) == !isNew)
+          }
         }
         try await setting.cache.removeAll()
       }
-      await #expect(throws: HTTPClientError.redirectCycleDetected) {
-        try await setting.send(setting.request("/"), by: withKey(setting.cache, [UInt8](repeating: 1, count: 32)))
+      let key = [UInt8](repeating: 1, count: 32)
+      for http in [withKey(setting.cache, key), encoded(setting.cache), withoutRetries(setting.cache)] {
+        try await Setting.with(http) { http in
+          await #expect(throws: HTTPClientError.redirectCycleDetected) {
+            try await setting.send(setting.request("/"), by: http)
+          }
+        }
       }
     }
   }

@@ -20,14 +20,15 @@ struct Setting: Sendable {
   /// Runs a closure with a new cache.
   ///
   /// - Parameters:
-  ///   - client: The configuration of the client; defaults to one that follows redirects and does not decode bodies.
+  ///   - client: The configuration of the client; defaults to an empty one.
   ///   - mode: The kind of the cache; defaults to a private one.
   ///   - redirects: The handling of redirects; defaults to that of the client.
+  ///   - decodesBodies: Whether the client decodes bodies; defaults to `true`.
   ///   - answer: A closure that answers a request.
   ///   - body: A closure that sends requests.
   static func run(
     client configuration: HTTPClient.Configuration = .init(), mode: HTTPCacheMode = .private,
-    redirects: CachedHTTPClient.Redirects = .follow(),
+    redirects: CachedHTTPClient.Redirects = .follow(), decodesBodies: Bool = true,
     answer: @escaping @Sendable (Message, Wire) async throws -> TestOrigin.Ending,
     _ body: (Setting) async throws -> Void
   ) async throws {
@@ -37,17 +38,33 @@ struct Setting: Sendable {
     settings.clock = clock
     let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: settings)
     let origin = try await TestOrigin(answer: answer)
-    let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-    let http = CachedHTTPClient(client, cache: cache, redirects: redirects)
+    let http = CachedHTTPClient(
+      cache: cache, configuration: configuration, redirects: redirects, decodesBodies: decodesBodies)
+    let setting = Setting(origin: origin, cache: cache, http: http, clock: clock)
     let result: Result<Void, any Error>
     do {
-      result = .success(try await body(Setting(origin: origin, cache: cache, http: http, clock: clock)))
+      result = .success(try await body(setting))
     } catch {
       result = .failure(error)
     }
-    try await client.shutdown()
+    try await http.shutdown()
     await origin.stop()
     try result.get()
+  }
+
+  /// Runs a closure with another client, and shuts that down.
+  @discardableResult
+  static func with<Value>(
+    _ http: CachedHTTPClient, _ body: (CachedHTTPClient) async throws -> Value
+  ) async throws -> Value {
+    let result: Result<Value, any Error>
+    do {
+      result = .success(try await body(http))
+    } catch {
+      result = .failure(error)
+    }
+    try await http.shutdown()
+    return try result.get()
   }
 
   /// Returns a request to the server.

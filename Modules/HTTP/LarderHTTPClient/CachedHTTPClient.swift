@@ -12,16 +12,23 @@ internal import NIOHTTP1
 /// ```swift
 /// let store = try await LMDBStore(path: folder + "/http", codec: .raw)
 /// let cache = try await HTTPCache(store, configuration: .private)
-/// let http = CachedHTTPClient(HTTPClient.shared, cache: cache)
+/// let http = CachedHTTPClient(cache: cache)
 /// let request = HTTPClientRequest(url: "https://example.com/news")
 /// let response = try await http.execute(request, deadline: .now() + .seconds(10))
 /// for try await buffer in response.body { … }
+/// try await http.shutdown()
 /// ```
 ///
-/// A request is answered from the store if RFC 9111 allows that, and sent by the client otherwise. Requests with a body
-/// and unsafe methods are forwarded as they are, and invalidate what they change. Bodies are streamed both ways, with
-/// back-pressure. The field `Cache-Status` of a response says how it was answered; see
+/// A request is answered from the store if RFC 9111 allows that, and sent by an `HTTPClient` of its own otherwise. Requests
+/// with a body and unsafe methods are forwarded as they are, and invalidate what they change. Bodies are streamed both ways,
+/// with back-pressure. The field `Cache-Status` of a response says how it was answered; see
 /// ``AsyncHTTPClient/HTTPClientResponse/cacheStatus``.
+///
+/// ## Redirects and encoded bodies
+///
+/// The client inside follows no redirects and decodes no bodies, so that the cache sees each response as the origin sent it.
+/// The `CachedHTTPClient` does both above the cache: each response to a redirect is answered by the cache too, and what is
+/// stored is what was sent.
 ///
 /// ## Users
 ///
@@ -29,11 +36,6 @@ internal import NIOHTTP1
 /// unless the response has `public`. The store contains a keyed hash of the value. Cookies do not separate users: pass a
 /// partition if a program makes requests for several users whose responses depend on cookies, or on a certificate of the
 /// client.
-///
-/// ## Redirects
-///
-/// Each response to a redirect is answered by the cache too. Redirects that need the body of the request again are followed
-/// only if the client follows them itself.
 ///
 /// ## Concurrency
 ///
@@ -44,46 +46,73 @@ public struct CachedHTTPClient: Sendable {
     /// The largest number of redirects, or `nil` if they are not followed.
     let limit: Int?
     let allowsCycles: Bool
+    let resendsBodies: Bool
 
     /// Redirects are returned like other responses.
-    public static let disallow = Redirects(limit: nil, allowsCycles: false)
+    public static let disallow = Redirects(limit: nil, allowsCycles: false, resendsBodies: false)
 
     /// Redirects are followed, as AsyncHTTPClient does: `GET` replaces the method after 303, and `POST` after 301 and 302.
     ///
-    /// Credentials are not sent to another origin. A redirect from a URL to itself fails also if the configuration of the
-    /// client does not allow cycles.
+    /// Credentials are not sent to another origin.
     ///
     /// - Parameters:
     ///   - max: The largest number of redirects of a request; defaults to 5. After more, the request fails with
     ///     `redirectLimitReached`.
     ///   - allowCycles: Whether a URL may come twice; defaults to `false`. Otherwise, the request fails with
     ///     `redirectCycleDetected`.
-    public static func follow(max: Int = 5, allowCycles: Bool = false) -> Redirects {
-      Redirects(limit: max, allowsCycles: allowCycles)
+    ///   - resendsBodies: Whether a redirect that needs the body of the request again is followed, such as one with the status
+    ///     307; defaults to `false`, so that the redirect is the response. With `true`, all bodies must be ones that can be
+    ///     iterated twice, such as `.bytes`.
+    public static func follow(max: Int = 5, allowCycles: Bool = false, resendsBodies: Bool = false) -> Redirects {
+      Redirects(limit: max, allowsCycles: allowCycles, resendsBodies: resendsBodies)
     }
   }
 
   private let client: HTTPClient
   private let cache: HTTPCache
   private let redirects: Redirects
+  private let decodesBodies: Bool
   private let key: SymmetricKey
 
   /// Creates a client.
   ///
+  /// Shut it down after use with ``shutdown()``.
+  ///
   /// - Parameters:
-  ///   - client: The client that sends requests. You shut it down.
   ///   - cache: The cache. It can be used by others too.
-  ///   - redirects: The handling of redirects; defaults to at most 5 without cycles, like that of `HTTPClient`.
+  ///   - configuration: The configuration of the `HTTPClient` that sends the requests; defaults to that of
+  ///     `HTTPClient.shared`. Its handling of redirects and its decompression are not used; the next arguments replace them.
+  ///   - eventLoopGroup: The event loops of the `HTTPClient`; defaults to those of `HTTPClient.shared`.
+  ///   - redirects: The handling of redirects; defaults to at most 5 without cycles.
+  ///   - decodesBodies: Whether bodies in `gzip` and `deflate` are decoded while you read them, and asked for with
+  ///     `Accept-Encoding` if a request does not have this field and no range; defaults to `true`. With `false`, each body is
+  ///     the one that the origin sent.
   ///   - credentialsKey: The secret key of the hash that separates users, at least 32 random bytes; defaults to `nil`, for a
   ///     new one. With a new one, the responses to requests with `Authorization` are not reused by other programs or
   ///     after a restart. Keep the key outside the store, because anyone who has both can test guesses of passwords.
   public init(
-    _ client: HTTPClient, cache: HTTPCache, redirects: Redirects = .follow(), credentialsKey: [UInt8]? = nil
+    cache: HTTPCache, configuration: HTTPClient.Configuration = .singletonConfiguration,
+    eventLoopGroup: any EventLoopGroup = HTTPClient.defaultEventLoopGroup, redirects: Redirects = .follow(),
+    decodesBodies: Bool = true, credentialsKey: [UInt8]? = nil
   ) {
-    self.client = client
+    var configuration = configuration
+    configuration.redirectConfiguration = .disallow
+    configuration.decompression = .disabled
+    client = HTTPClient(eventLoopGroup: eventLoopGroup, configuration: configuration)
     self.cache = cache
     self.redirects = redirects
+    self.decodesBodies = decodesBodies
     key = credentialsKey.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
+  }
+
+  /// Closes the connections of the client.
+  ///
+  /// Bodies from the origin that are being read end with an error. Later requests that need the origin fail with
+  /// `alreadyShutdown`. The cache stays open.
+  ///
+  /// - Throws: `HTTPClientError.alreadyShutdown` if the client was shut down before.
+  public func shutdown() async throws {
+    try await client.shutdown()
   }
 
   /// Returns the response to a request, from the store or from the origin.
@@ -144,32 +173,46 @@ public struct CachedHTTPClient: Sendable {
 
   private func followingRedirects(_ request: HTTPClientRequest, _ call: Call) async throws -> HTTPClientResponse {
     var request = request
+    if decodesBodies, !request.headers.contains(name: "Accept-Encoding"), !request.headers.contains(name: "Range") {
+      request.headers.add(name: "Accept-Encoding", value: "gzip, deflate")
+    }
     var redirection = Redirection(redirects, from: request.url)
     var history: [HTTPClientRequestResponse] = []
-    let received = ReceivedHops()
     while true {
       guard let target = ForwardedTarget(request) else {
         // The client says what is wrong with the request, or uses the socket that the URL names.
         return try await client.execute(request, deadline: call.deadline, logger: call.logger)
       }
-      let answer = try await response(to: request, target, call, received)
+      let answer = try await response(to: request, target, call)
       let status = HTTPResponseStatus(
         statusCode: answer.head.status.code, reasonPhrase: answer.head.status.reasonPhrase)
       let headers = HTTPHeaders(answer.head.headerFields)
       history.append(
         HTTPClientRequestResponse(
           request: request, responseHead: HTTPResponseHead(version: .http1_1, status: status, headers: headers)))
-      guard
-        let next = redirects.limit == nil
-          ? nil : received.nextRequest ?? redirection.next(after: request, status: status, headers: headers)
-      else {
-        return HTTPClientResponse(
-          status: status, headers: headers, body: .stream(answer.body.map { ByteBuffer(bytes: $0) }), history: history)
+      guard let next = redirection.next(after: request, status: status, headers: headers) else {
+        return response(to: request, status, headers, answer.body, history)
       }
       try redirection.follow(to: next.url)
       if answer.cacheStatus.isStored { try await discard(answer.body) }
       request = next
     }
+  }
+
+  /// Returns the last response of a request to the caller.
+  private func response(
+    to request: HTTPClientRequest, _ status: HTTPResponseStatus, _ headers: HTTPHeaders, _ body: HTTPCacheBody,
+    _ history: [HTTPClientRequestResponse]
+  ) -> HTTPClientResponse {
+    let hasBody = request.method != .HEAD && status != .noContent && status != .notModified
+    guard decodesBodies, hasBody, DecodedBody.canDecode(status: status, headers) else {
+      return HTTPClientResponse(
+        status: status, headers: headers, body: .stream(body.map { ByteBuffer(bytes: $0) }), history: history)
+    }
+    var decoded = headers
+    for name in ["Content-Encoding", "Content-Length"] { decoded.remove(name: name) }
+    return HTTPClientResponse(
+      status: status, headers: decoded, body: .stream(DecodedBody(body: body)), history: history)
   }
 
   /// Reads a small body of a redirect to its end, because only a whole body is stored.
@@ -189,7 +232,7 @@ public struct CachedHTTPClient: Sendable {
   // MARK: Requests
 
   private func response(
-    to request: HTTPClientRequest, _ target: ForwardedTarget, _ call: Call, _ received: ReceivedHops
+    to request: HTTPClientRequest, _ target: ForwardedTarget, _ call: Call
   ) async throws -> HTTPCacheResponse {
     let head = HTTPRequest(
       method: target.method, scheme: target.scheme, authority: target.authority, path: target.path,
@@ -200,7 +243,7 @@ public struct CachedHTTPClient: Sendable {
           to: head, policy: call.policy, partition: call.partition, identity: identity(of: head),
           waitLimit: call.remaining
         ) { [client] forwarded in
-          try await Self.send(forwarded, of: request, by: client, call, received)
+          try await Self.send(forwarded, of: request, by: client, call)
         }
       } catch let error as HTTPClientError where error == .deadlineExceeded && request.body == nil {
         // The request waited for that of another caller, whose deadline was earlier.
@@ -220,62 +263,15 @@ public struct CachedHTTPClient: Sendable {
 
   /// Sends a request of the cache.
   private static func send(
-    _ forwarded: HTTPRequest, of request: HTTPClientRequest, by client: HTTPClient, _ call: Call,
-    _ received: ReceivedHops
+    _ forwarded: HTTPRequest, of request: HTTPClientRequest, by client: HTTPClient, _ call: Call
   ) async throws -> HTTPForwardedResponse {
+    // The client would still connect.
+    guard NIODeadline.now() < call.deadline else { throw HTTPClientError.deadlineExceeded }
     var sent = request
     var fields = forwarded.headerFields
     fields[.transferEncoding] = nil
     sent.headers = HTTPHeaders(fields)
-    if let response = received.take(for: sent) {
-      return try await OriginResponse.forwarded(
-        response, to: forwarded, isComplete: received.nextRequest == nil)
-    }
-    // The client would still connect.
-    guard NIODeadline.now() < call.deadline else { throw HTTPClientError.deadlineExceeded }
-    if request.body == nil {
-      // The client follows a redirect only if it can send the body again, which it takes a stream not to allow. The cache
-      // must see each response, and the conditions that it adds are for one URL.
-      sent.body = .stream(EmptyBody(), length: .known(Int64(0)))
-    }
-    let response = try await client.execute(sent, deadline: call.deadline, logger: call.logger)
-    let first = received.receive(response)
-    return try await OriginResponse.forwarded(first, to: forwarded, isComplete: received.nextRequest == nil)
-  }
-}
-
-/// A request body without bytes.
-private struct EmptyBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
-  @concurrent
-  func next() async throws -> ByteBuffer? { nil }
-
-  func makeAsyncIterator() -> EmptyBody { self }
-}
-
-extension HTTPFields {
-  /// Creates the fields of a request.
-  ///
-  /// The client frames the body itself. The cache needs to know whether there is one.
-  ///
-  /// - Throws: The errors of the client for invalid fields.
-  fileprivate init(of request: HTTPClientRequest) throws {
-    self.init()
-    reserveCapacity(request.headers.count + 1)
-    for (name, value) in request.headers {
-      guard let field = HTTPField.Name(name) else { throw HTTPClientError.invalidHeaderFieldNames([name]) }
-      guard HTTPField.isValidValue(value) else { throw HTTPClientError.invalidHeaderFieldValues([value]) }
-      if field == .contentLength || field == .transferEncoding { continue }
-      append(HTTPField(name: field, value: value))
-    }
-    if request.body != nil { append(HTTPField(name: .transferEncoding, value: "chunked")) }
-  }
-}
-
-extension HTTPHeaders {
-  fileprivate init(_ fields: HTTPFields) {
-    self.init()
-    reserveCapacity(fields.count)
-    for field in fields { add(name: field.name.rawName, value: field.value) }
+    return HTTPForwardedResponse(try await client.execute(sent, deadline: call.deadline, logger: call.logger))
   }
 }
 

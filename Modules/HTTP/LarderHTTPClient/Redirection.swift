@@ -41,8 +41,8 @@ struct Redirection {
       next.method = .GET
       next.body = nil
       for name in ["Content-Length", "Content-Type"] { next.headers.remove(name: name) }
-    } else if request.body != nil {
-      // A body can be sent once. If it can be sent again, the client has followed the redirect itself.
+    } else if request.body != nil, !redirects.resendsBodies {
+      // It may be a stream, which can be sent once.
       return nil
     }
     if url.host != target.host || url.scheme != target.scheme || url.port != target.port {

@@ -244,6 +244,30 @@ import Testing
     #expect(test.cache.statistics.notStoredCounts == ["refused": 2, "userData": 2, "noStore": 1])
   }
 
+  @Test(arguments: [("length", 3), ("length", 5), ("cut", 4)])
+  func aBodyThatIsNotStoredIsCountedWithItsReason(reason: String, length: Int) async throws {
+    struct Broken: Error {}
+    let test = try await CacheUnderTest()
+    let origin = Origin { _, _ in
+      HTTPForwardedResponse(
+        head: head(.ok, [.cacheControl: "max-age=60", .contentLength: "4"]),
+        body: ChunkedBody { index in
+          if index > 0, reason == "cut" { throw Broken() }
+          return index > 0 ? nil : [UInt8](repeating: 1, count: reason == "cut" ? 2 : length)
+        })
+    }
+    for _ in 0..<2 {
+      let response = try await test.cache.response(to: request()) { try await origin($0) }
+      if length == 5 {
+        #expect(try await response.body.bytes(upTo: 10).count == 5)
+      } else {
+        await #expect(throws: (any Error).self) { try await response.body.bytes(upTo: 10) }
+      }
+    }
+    #expect(origin.count == 2 && test.cache.statistics.storedCount == 0)
+    #expect(test.cache.statistics.notStoredCounts == [reason: 2])
+  }
+
   @Test func partitionsAreApart() async throws {
     var configuration = HTTPCacheConfiguration.private
     configuration.partition = { Array(($0.headerFields[.cookie] ?? "").utf8) }

@@ -316,6 +316,9 @@ final class Fetch: Sendable {
     }
   }
 
+  /// Whether the body is being stored.
+  var isStoring: Bool { state.withLock { $0.window.isStoring } }
+
   /// The number of bytes that have arrived.
   var receivedCount: Int64 { state.withLock { $0.window.end } }
 

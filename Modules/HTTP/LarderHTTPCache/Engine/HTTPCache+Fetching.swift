@@ -274,14 +274,21 @@ extension HTTPCache {
         try await fetch.append(bytes, stallLimit: self.stallLimit)
       }
     } catch {
+      countNotStored(fetch, Task.isCancelled ? "abandoned" : "cut")
       return end(work, error)
     }
     let received = fetch.receivedCount
+    if let expected, received != expected { countNotStored(fetch, "length") }
     if let expected, received < expected { return end(work, HTTPCacheError.incompleteBody) }
     if let expected, received > expected { fetch.stopStoring() }
     beginSettling(fetch, url)
     fetch.detach()
     end(work)
+  }
+
+  /// Counts a body that was being stored until now.
+  private func countNotStored(_ fetch: Fetch, _ reason: String) {
+    if fetch.isStoring { count { $0.notStoredCounts[reason, default: 0] += 1 } }
   }
 }
 #endif

@@ -1,0 +1,114 @@
+#if HTTPCache
+internal import Foundation
+internal import HTTPTypes
+internal import LarderHTTPCache
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+extension HTTPRequest {
+  /// Creates the request that the cache decides on.
+  ///
+  /// - Throws: `URLError` if the URL is not one of HTTP, or a field is invalid.
+  init(_ request: URLRequest) throws {
+    guard let url = request.url?.absoluteURL, let scheme = url.scheme?.lowercased(),
+      ["http", "https"].contains(scheme),
+      var host = url.host, !host.isEmpty, url.user == nil, let method = Method(request.httpMethod ?? "GET")
+    else { throw URLError(.unsupportedURL) }
+    if host.contains(":"), !host.hasPrefix("[") { host = "[\(host)]" }
+    let path = url.path(percentEncoded: true)
+    self.init(
+      method: method, scheme: scheme, authority: host + (url.port.map { ":\($0)" } ?? ""),
+      path: (path.isEmpty ? "/" : path) + (url.query(percentEncoded: true).map { "?\($0)" } ?? ""))
+    for (name, value) in request.allHTTPHeaderFields ?? [:] {
+      guard let field = HTTPField.Name(name), HTTPField.isValidValue(value) else { throw URLError(.badURL) }
+      if field == .contentLength || field == .transferEncoding { continue }
+      headerFields.append(HTTPField(name: field, value: value))
+    }
+    // The session frames the body itself. The cache needs to know whether there is one.
+    if request.httpBody?.isEmpty == false || request.httpBodyStream != nil {
+      headerFields[.transferEncoding] = "chunked"
+    }
+  }
+}
+
+extension URLRequest {
+  /// Creates the request that is sent: the one of the caller, with the fields that the cache wants.
+  init(_ forwarded: HTTPRequest, as request: URLRequest) {
+    self = request
+    cachePolicy = .reloadIgnoringLocalCacheData
+    for name in (request.allHTTPHeaderFields ?? [:]).keys { setValue(nil, forHTTPHeaderField: name) }
+    var fields = forwarded.headerFields
+    fields[.transferEncoding] = nil
+    for field in fields { addValue(field.value, forHTTPHeaderField: field.name.rawName) }
+  }
+
+  /// Returns the request to which a response redirects, or `nil` if the response is the final one.
+  ///
+  /// `GET` replaces the method after 303, and `POST` after 301 and 302. Credentials are not sent to another origin.
+  func redirected(by response: HTTPURLResponse) -> URLRequest? {
+    guard [301, 302, 303, 307, 308].contains(response.statusCode), let url,
+      let location = response.value(forHTTPHeaderField: "Location"),
+      let target = URL(string: location, relativeTo: url)?.absoluteURL,
+      ["http", "https"].contains(target.scheme?.lowercased())
+    else { return nil }
+    var next = self
+    next.url = target
+    let becomesGet =
+      (response.statusCode == 303 && httpMethod != "HEAD")
+      || ([301, 302].contains(response.statusCode) && httpMethod == "POST")
+    if becomesGet {
+      next.httpMethod = "GET"
+      next.httpBody = nil
+      next.httpBodyStream = nil
+      for name in ["Content-Length", "Content-Type"] { next.setValue(nil, forHTTPHeaderField: name) }
+    } else if httpBodyStream != nil {
+      // It can be sent once.
+      return nil
+    }
+    if !next.hasOrigin(of: url) {
+      for name in RequestDefaults.credentials { next.setValue(nil, forHTTPHeaderField: name) }
+    }
+    return next
+  }
+
+  /// Returns whether the request is for the origin of a URL.
+  func hasOrigin(of other: URL?) -> Bool {
+    url?.scheme?.lowercased() == other?.scheme?.lowercased() && url?.host?.lowercased() == other?.host?.lowercased()
+      && url?.port == other?.port
+  }
+}
+
+extension HTTPForwardedResponse {
+  /// Creates the response that the cache decides on.
+  init(_ response: HTTPURLResponse, _ body: TransferBody) {
+    var fields = HTTPFields()
+    for case (let name as String, let value as String) in response.allHeaderFields {
+      guard let name = HTTPField.Name(name) else { continue }
+      // Bytes that are not ASCII may have been repaired, and two validators can then become the same one.
+      if name == .eTag || name == .lastModified, !value.utf8.allSatisfy({ $0 < 0x80 }) { continue }
+      fields.append(HTTPField(name: name, value: value))
+    }
+    // The session leaves the head as it came. Whether it has decoded the body cannot be told.
+    let isEncoded = !(fields[.contentEncoding] ?? "identity").isIdentity
+    if isEncoded { fields[.contentLength] = nil }
+    self.init(head: HTTPResponse(status: .init(code: response.statusCode), headerFields: fields), body: body)
+    isStorable = !isEncoded
+  }
+}
+
+extension HTTPURLResponse {
+  /// Creates the response that the caller receives, or `nil` if the head is not one.
+  convenience init?(_ head: HTTPResponse, url: URL) {
+    // A dictionary has each name once, in one spelling.
+    var fields: [String: String] = [:]
+    for name in Set(head.headerFields.map(\.name)) { fields[name.rawName] = head.headerFields[name] }
+    self.init(url: url, statusCode: head.status.code, httpVersion: "HTTP/1.1", headerFields: fields)
+  }
+}
+
+extension String {
+  fileprivate var isIdentity: Bool { lowercased() == "identity" || isEmpty }
+}
+#endif
