@@ -74,8 +74,8 @@ import Testing
       }
       var response = StoredResponse.sample("https://a/\(number)", version: 1)
       response.length = 1_900_000
-      response.parts = [StoredPart(range: 0..<1_900_000, body: writer.body, bodyStart: 0)]
-      try await storage.store(response, body: writer, token: try await storage.beginFetch())
+      let parts = [StoredPart(range: 0..<1_900_000, body: writer.body, bodyStart: 0)]
+      try await storage.store(response, parts: parts, body: writer, token: try await storage.beginFetch())
     }
     #expect(try await storage.totals(for: .verify).unfinished == 0)
     #expect(try await storage.usage().responses == 5)
