@@ -51,9 +51,6 @@ struct CachingProxyCommand: AsyncParsableCommand {
   @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
   var targeted: [String] = []
 
-  @Flag(help: "Also store responses with Set-Cookie in a shared cache, if their fields allow it.")
-  var storeSetCookie = false
-
   @Option(help: "How long to wait for the server, in seconds.")
   var timeout = 30
 
@@ -69,7 +66,6 @@ struct CachingProxyCommand: AsyncParsableCommand {
     var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
-    configuration.refusesSetCookie = configuration.mode == .shared && !storeSetCookie
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
     let upstream = upstream(cache, try makeOrigin())
