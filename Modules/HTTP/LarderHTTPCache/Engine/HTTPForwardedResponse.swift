@@ -13,7 +13,8 @@ public import HTTPTypes
 /// The head must be a final one, not an interim response. The cache pulls the body chunk by chunk while it is read, and
 /// keeps about 2 MiB of it in memory at most. An error that the body throws means that it was cut short. The bytes of
 /// the body must be those that the head describes: if your client decodes `Content-Encoding`, remove that field and
-/// `Content-Length` from the head.
+/// `Content-Length` from the head. The client must not follow redirects, because a response is stored under the URL of the
+/// request.
 public struct HTTPForwardedResponse: Sendable {
   /// The head.
   public var head: HTTPResponse
