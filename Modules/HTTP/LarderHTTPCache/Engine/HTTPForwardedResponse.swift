@@ -13,8 +13,7 @@ public import HTTPTypes
 /// The head must be a final one, not an interim response. The cache pulls the body chunk by chunk while it is read, and
 /// keeps about 2 MiB of it in memory at most. An error that the body throws means that it was cut short. The bytes of
 /// the body must be those that the head describes: if your client decodes `Content-Encoding`, remove that field and
-/// `Content-Length` from the head. The client must not follow redirects, because a response is stored under the URL of the
-/// request.
+/// `Content-Length` from the head.
 public struct HTTPForwardedResponse: Sendable {
   /// The head.
   public var head: HTTPResponse
@@ -31,7 +30,8 @@ public struct HTTPForwardedResponse: Sendable {
   /// Creates a response with a body that arrives in chunks.
   ///
   /// - Parameters:
-  ///   - head: The head.
+  ///   - head: The head of the response to the request itself, also if it is a redirect: it is stored under the URL of the
+  ///     request.
   ///   - body: The chunks of the body, such as arrays of bytes or buffers of swift-nio. It is iterated once at most.
   public init<Body: AsyncSequence & Sendable>(head: HTTPResponse, body: Body) where Body.Element: Sequence<UInt8> {
     self.head = head
