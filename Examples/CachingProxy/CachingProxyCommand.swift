@@ -25,9 +25,9 @@ struct CachingProxyCommand: AsyncParsableCommand {
       used where their fields allow it.
 
       The proxy removes the fields of requests by which one client could choose what the server answers to all others, \
-      because they are in no key of the cache: Forwarded, X-Forwarded-*, X-Host, X-Original-*, X-Rewrite-URL, X-HTTP-Method \
-      and X-HTTP-Method-Override, X-Method-Override, X-HTTP-Host-Override. A request with several Host fields, or none in \
-      HTTP/1.1, is refused with 400.
+      because they are in no key of the cache: Forwarded, X-Forwarded-*, X-Host, X-HTTP-Host-Override, X-HTTP-Method, \
+      X-HTTP-Method-Override, X-Method-Override, X-Original-Host, X-Original-Method, X-Original-URL and X-Rewrite-URL. A \
+      request with several Host fields, or none in HTTP/1.1, is refused with 400.
       """)
 
   @Option(help: "The URL of the server, such as http://127.0.0.1:8000.")
