@@ -173,8 +173,6 @@ let package = Package(
         "HTTPTestSupport",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
-        .product(name: "LarderHTTPClient", package: "Larder"),
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -25,9 +25,9 @@ struct CachingProxyCommand: AsyncParsableCommand {
       used where their fields allow it.
 
       The proxy removes the fields of requests by which one client could choose what the server answers to all others, \
-      because they are in no key of the cache: Forwarded, X-Forwarded-*, X-Host, X-Original-*, X-Rewrite-URL, X-HTTP-Method \
-      and X-HTTP-Method-Override, X-Method-Override, X-HTTP-Host-Override. A request with several Host fields, or none in \
-      HTTP/1.1, is refused with 400.
+      because they are in no key of the cache: Forwarded, X-Forwarded-*, X-Host, X-HTTP-Host-Override, X-HTTP-Method, \
+      X-HTTP-Method-Override, X-Method-Override, X-Original-Host, X-Original-Method, X-Original-URL and X-Rewrite-URL. A \
+      request with several Host fields, or none in HTTP/1.1, is refused with 400.
       """)
 
   @Option(help: "The URL of the server, such as http://127.0.0.1:8000.")
@@ -51,9 +51,6 @@ struct CachingProxyCommand: AsyncParsableCommand {
   @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
   var targeted: [String] = []
 
-  @Flag(help: "Also store responses with Set-Cookie in a shared cache, if their fields allow it.")
-  var storeSetCookie = false
-
   @Option(help: "How long to wait for the server, in seconds.")
   var timeout = 30
 
@@ -69,7 +66,6 @@ struct CachingProxyCommand: AsyncParsableCommand {
     var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
-    configuration.refusesSetCookie = configuration.mode == .shared && !storeSetCookie
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
     let upstream = upstream(cache, try makeOrigin())

@@ -107,6 +107,10 @@ final class Origin: Sendable {
           interim(head)
           continue
         }
+        // Nothing here decodes another transfer coding, which this proxy does not ask for.
+        guard head.headerFields[values: .transferEncoding].allSatisfy({ $0.lowercased() == "chunked" }) else {
+          throw OriginError.malformedResponse
+        }
         let isReusable = !head.headerFields[values: .connection].contains { $0.lowercased().contains("close") }
         let body = OriginBody(connection: connection) { [self] in
           if isReusable, upload?.isComplete ?? true { keep(connection) } else { connection.close() }

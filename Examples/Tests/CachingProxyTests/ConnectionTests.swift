@@ -91,6 +91,7 @@ struct ConnectionTests {
     "A malformed response is an error of the gateway",
     arguments: [
       "HTTP/1.1 2x0 no\r\n\r\n", "hello", "HTTP/3.0 200 OK\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     ])
   func malformed(answer: String) async throws {
     let origin = try await TestOrigin { _, wire in

@@ -145,6 +145,18 @@ struct DecodingTests {
     }
   }
 
+  @Test("A body in a transfer coding that the client does not remove is not stored")
+  func transferCoding() async throws {
+    try await Setting.run { _, wire in
+      try await wire.send(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+      return .keep
+    } _: { setting async throws in
+      let received = try await setting.send(setting.request("/"))
+      #expect(received.body == "x" && received.response.cacheStatus?.detail == "not-stored-client")
+    }
+  }
+
   @Test("A range is asked for as it is, and a part of an encoded body is not decoded")
   func range() async throws {
     try await run { setting async throws in

@@ -24,7 +24,9 @@ struct SessionTests {
       #expect(first.body == "text" && first.response.statusCode == 203)
       #expect(first.response.cacheStatus?.forward == .uriMiss && first.response.cacheStatus?.isStored == true)
       setting.clock.advance(by: .seconds(20))
-      let second = try await setting.send(setting.request("/?b=2"))
+      var patient = try setting.request("/?b=2")
+      patient.timeoutInterval = .infinity
+      let second = try await setting.send(patient)
       #expect(second.body == "text" && second.isHit && second["X-Text"] == "a" && second["Age"] == "20")
       #expect(second.response.url?.path == "/" && second.response.cacheStatus?.timeToLive == 40)
       #expect(setting.origin.requests.map(\.target) == ["/?b=2"])

@@ -15,6 +15,8 @@ extension HTTPForwardedResponse {
     self.init(
       head: HTTPResponse(status: status, headerFields: HTTPFields(of: response)),
       body: response.body.map { $0.readableBytesView })
+    // The client removes chunks and no other transfer coding, which it does not ask for.
+    isStorable = response.headers[canonicalForm: "Transfer-Encoding"].allSatisfy { $0.lowercased() == "chunked" }
   }
 }
 

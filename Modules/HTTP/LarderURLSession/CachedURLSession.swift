@@ -140,7 +140,7 @@ public final class CachedURLSession: Sendable {
       let head = try HTTPRequest(sent)
       let answer = try await cache.response(
         to: head, policy: policy, partition: partition, identity: identity(of: head),
-        waitLimit: .seconds(sent.timeoutInterval)
+        waitLimit: sent.waitLimit
       ) { [delegate, session, unreadLimit] forwarded in
         let transfer = try delegate.transfer(
           URLRequest(forwarded, as: sent), by: session, unreadLimit: unreadLimit)

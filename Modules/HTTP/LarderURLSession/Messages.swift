@@ -73,6 +73,13 @@ extension URLRequest {
     return next
   }
 
+  /// The time for which the request may wait for that of another caller, or `nil` for that of the cache.
+  ///
+  /// The timeout is that of the caller, who may mean that there is none.
+  var waitLimit: Duration? {
+    timeoutInterval >= 0 && timeoutInterval <= 86_400 ? .seconds(timeoutInterval) : nil
+  }
+
   /// Returns whether the request is for the origin of a URL.
   func hasOrigin(of other: URL?) -> Bool {
     url?.scheme?.lowercased() == other?.scheme?.lowercased() && url?.host?.lowercased() == other?.host?.lowercased()

@@ -30,7 +30,8 @@ public struct HTTPForwardedResponse: Sendable {
   /// Creates a response with a body that arrives in chunks.
   ///
   /// - Parameters:
-  ///   - head: The head.
+  ///   - head: The head of the response to the request itself, also if it is a redirect: it is stored under the URL of the
+  ///     request.
   ///   - body: The chunks of the body, such as arrays of bytes or buffers of swift-nio. It is iterated once at most.
   public init<Body: AsyncSequence & Sendable>(head: HTTPResponse, body: Body) where Body.Element: Sequence<UInt8> {
     self.head = head
