@@ -41,8 +41,9 @@ public struct HTTPCacheConfiguration: Sendable {
   ///
   /// Defaults to 100,000,000.
   ///
-  /// The responses that were not used for longest are evicted first. All programs that share a store must have the same
-  /// capacity.
+  /// The responses that were not used for longest are evicted first. Bodies of 1 MiB and more that are being stored reserve
+  /// a fifth of the capacity at most, or the length of ``largestBody`` if that is more. One that would exceed this share is
+  /// passed on and not stored. All programs that share a store must have the same capacity.
   public var capacity = 100_000_000
 
   /// The number of bytes of the largest body that is stored.

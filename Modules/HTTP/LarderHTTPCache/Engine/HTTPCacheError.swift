@@ -20,7 +20,9 @@ public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible
       self.rawValue = rawValue
     }
 
-    /// The request or the argument has no URL that a cache can use.
+    /// The request or the argument has no URL that a cache can use, or the request has several fields `Host`.
+    ///
+    /// A proxy answers such a request with 400.
     public static let invalidURL = Code(rawValue: "invalidURL")
     /// A setting is outside its range.
     public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")

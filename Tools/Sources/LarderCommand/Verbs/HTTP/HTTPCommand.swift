@@ -79,7 +79,7 @@ struct HTTPStatCommand: AsyncParsableCommand {
     discussion: """
       Prints a table, or with --json one object. bytes is what the capacity of the cache limits. Bodies without a \
       response are counted as marked while they are being stored, and as retired before they are removed. The marked \
-        ones have reserved reservedBytes of their share of the capacity, and the programs of the abandoned ones have ended.
+      ones have reserved reservedBytes of their share of the capacity, and the programs of the abandoned ones have ended.
 
         larder http stat lmdb:proxy
         larder http stat lmdb:proxy --json
