@@ -43,6 +43,7 @@ public final class HTTPCache: Sendable {
   let storage: CacheStorage
   let calls: StoreCalls
   let waitLimit: TimeLimit
+  let originTimeLimit: TimeLimit
   let stallLimit: TimeLimit
 
   struct State {
@@ -76,6 +77,7 @@ public final class HTTPCache: Sendable {
     let clock = configuration.clock
     calls = StoreCalls(of: store.information.name, limit: configuration.storeTimeLimit, clock: clock)
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
+    originTimeLimit = waitLimit.with(configuration.originTimeLimit)
     stallLimit = waitLimit.with(configuration.stallLimit)
     state = Locked(State(flights: Flights(coolDown: configuration.coolDown)))
   }
