@@ -316,6 +316,7 @@ import Testing
     await expectInvalid { $0.name = "^cache" }
     await expectInvalid { $0.storeTimeLimit = .zero }
     await expectInvalid { $0.waitLimit = .seconds(-1) }
+    await expectInvalid { $0.originTimeLimit = .zero }
   }
 
   @Test func runSweepsUntilItIsCancelled() async throws {

@@ -220,6 +220,51 @@ import Testing
     #expect(origin.count == 2)
   }
 
+  /// A short limit for waiting for others is none for the origin: a stale response must be validated.
+  @Test func aRequestThatWaitsForNoOtherWaitsForTheOrigin() async throws {
+    var configuration = HTTPCacheConfiguration.private
+    configuration.waitLimit = .zero
+    let test = try await CacheUnderTest(configuration)
+    _ = try await test.get(from: Origin(head(.ok, Self.usable), "old"))
+    try await settle(test)
+    test.clock.advance(by: .seconds(20))
+    let gate = Gate()
+    let origin = Origin { [self] _, _ in
+      try await gate.wait()
+      return working()
+    }
+    let callers = (0..<3).map { _ in Task { try await test.get(from: origin).body } }
+    try await waitUntil { origin.count >= 2 }
+    gate.open()
+    for caller in callers { #expect(try await caller.value == "new") }
+  }
+
+  /// A caller in a hurry is forwarded alone, and ends neither the flight of the others nor their wait.
+  @Test func aCallerInAHurry() async throws {
+    let test = try await CacheUnderTest()
+    let gate = Gate()
+    let origin = Origin { _, number in
+      if number == 1 { try await gate.wait() }
+      return HTTPForwardedResponse(head: head(.ok, [.cacheControl: "no-cache"]), body: Array("\(number)".utf8))
+    }
+    let leader = Task { try await test.get(from: origin).body }
+    try await waitUntil { origin.count == 1 }
+    let patient = Task { try await test.get(from: origin).body }
+    try await test.clock.waitForSleepers(1)
+    let hasty = Task {
+      let response = try await test.cache.response(to: request(), waitLimit: .seconds(1)) { try await origin($0) }
+      return String(decoding: try await response.body.bytes(upTo: 10), as: UTF8.self)
+    }
+    try await test.clock.waitForSleepers(2)
+    test.clock.advance(by: .seconds(1))
+    #expect(try await hasty.value == "2")
+    #expect(origin.count == 2)
+    #expect(test.cache.state.withLock { $0.flights.count == 1 && $0.flights.coolDownCount == 0 })
+    gate.open()
+    #expect(try await leader.value == "1")
+    _ = try await patient.value
+  }
+
   /// Without a stale response, waiters don't form a herd when their time is over: one leads the next flight.
   @Test func waitersWithoutAStaleResponseShareTheNextRequest() async throws {
     let test = try await CacheUnderTest()

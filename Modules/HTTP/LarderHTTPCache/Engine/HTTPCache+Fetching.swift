@@ -15,8 +15,7 @@ extension HTTPCache {
     guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
       return try await lead(Fetch(at: elapsed), exchange, entries, forward)
     }
-    let deadline = limit.map { elapsed + max(.zero, $0) }
-    var hasWaited = false
+    var limits = WaitLimits(deadline: limit.map { elapsed + max(.zero, $0) }, mayBeStale: !entries.isEmpty)
     while true {
       let now = elapsed
       switch state.withLock({ $0.flights.admit(key, at: now) { Fetch(at: now) } }) {
@@ -28,9 +27,7 @@ extension HTTPCache {
           state.withLock { $0.flights.end(key, fetch) }
           continue
         }
-        // A request waits a second time only for a fetch that began when it could have been forwarded itself.
-        let limits = [deadline, hasWaited ? nil : fetch.start + configuration.waitLimit].compactMap { $0 }
-        switch try await share(fetch, exchange, entries, limits.min().map(waitLimit.until)) {
+        switch try await share(fetch, exchange, entries, limits.next(for: fetch, configuration)) {
         case .response(let response):
           count { $0.collapsedCount += 1 }
           return .response(response)
@@ -38,13 +35,48 @@ extension HTTPCache {
         case .unusable:
           state.withLock { $0.flights.refuse(key, fetch, at: elapsed) }
           return try await lead(Fetch(at: elapsed), exchange, entries, forward)
-        case .late:
-          if let deadline, elapsed >= deadline { return try await lead(Fetch(at: elapsed), exchange, entries, forward) }
+        case .late(.caller): return try await lead(Fetch(at: elapsed), exchange, entries, forward)
+        case .late(.origin): limits.mayBeStale = false
+        case .late(.others):
           // One of those who have waited leads another flight, and the others join it, so that no herd forms.
           state.withLock { $0.flights.end(key, fetch) }
-          hasWaited = true
+          limits.hasWaited = true
         }
       }
+    }
+  }
+
+  /// The limits for waiting for the fetches of other requests.
+  private struct WaitLimits {
+    enum Cause {
+      /// The origin counts as failing.
+      case origin
+      /// The request need not wait for others any longer.
+      case others
+      /// The caller does not want to wait for others any longer.
+      case caller
+    }
+
+    /// The time until which the caller wants to wait for others; `nil` for no limit.
+    let deadline: Duration?
+    /// Whether a stale response could answer if the origin fails.
+    var mayBeStale: Bool
+    /// Whether the request has waited for others as long as it must.
+    ///
+    /// It then waits without this limit, because the next fetch began when it could have been forwarded itself.
+    var hasWaited = false
+
+    init(deadline: Duration?, mayBeStale: Bool) {
+      (self.deadline, self.mayBeStale) = (deadline, mayBeStale)
+    }
+
+    /// Returns the first limit of waiting for a fetch, or `nil` for none.
+    func next(for fetch: Fetch, _ configuration: HTTPCacheConfiguration) -> (time: Duration, cause: Cause)? {
+      let limits: [(time: Duration?, cause: Cause)] = [
+        (mayBeStale ? fetch.start + configuration.originTimeLimit : nil, .origin),
+        (hasWaited ? nil : fetch.start + configuration.waitLimit, .others), (deadline, .caller),
+      ]
+      return limits.compactMap { limit in limit.time.map { ($0, limit.cause) } }.min { $0.time < $1.time }
     }
   }
 
@@ -58,7 +90,7 @@ extension HTTPCache {
     let outcome: Fetch.Outcome
     do {
       // Without a stored response, nothing else could answer.
-      outcome = try await fetch.outcome.value(within: entries.isEmpty ? nil : waitLimit)
+      outcome = try await fetch.outcome.value(within: entries.isEmpty ? nil : originTimeLimit)
     } catch is SharedResult<Fetch.Outcome>.TimedOut {
       if let response = try await lateAnswer(fetch, exchange, entries) { return .response(response) }
       outcome = try await fetch.outcome.value()
@@ -75,26 +107,33 @@ extension HTTPCache {
     case response(HTTPCacheResponse)
     /// A stale response, because the origin has not answered in time.
     case stale(HTTPCacheResponse)
-    /// The origin has not answered in time.
-    case late
+    /// There was no response in time.
+    case late(WaitLimits.Cause)
     /// The response of the fetch does not answer the request, which must be forwarded itself.
     case unusable
   }
 
   /// Waits for the fetch of another request.
+  ///
+  /// - Parameters:
+  ///   - fetch: The fetch, which the caller has joined.
+  ///   - exchange: The request.
+  ///   - entries: The stored responses to which the positions of the request refer.
+  ///   - limit: The time until which it waits, and the reason; `nil` for no limit.
   private func share(
-    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limit: TimeLimit?
+    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limit: (time: Duration, cause: WaitLimits.Cause)?
   ) async throws -> Shared {
     defer { fetch.leave() }
     do {
-      switch try await fetch.outcome.value(within: limit) {
+      switch try await fetch.outcome.value(within: limit.map { waitLimit.until($0.time) }) {
       case .response(let received):
         return try await sharedResponse(from: fetch, received, to: exchange, entries).map(Shared.response) ?? .unusable
       case .failure(let error): return .response(try await response(afterFailure: error, of: exchange, entries))
       }
     } catch is SharedResult<Fetch.Outcome>.TimedOut {
-      guard elapsed >= fetch.start + configuration.waitLimit else { return .late }
-      return try await lateAnswer(fetch, exchange, entries).map(Shared.stale) ?? .late
+      let cause = limit?.cause ?? .others
+      guard cause == .origin else { return .late(cause) }
+      return try await lateAnswer(fetch, exchange, entries).map(Shared.stale) ?? .late(cause)
     }
   }
 

@@ -14,7 +14,8 @@ struct PendingInvalidations: Sendable {
 
     func matches(_ url: String) -> Bool {
       switch self {
-      case .url(let other): other.utf8.elementsEqual(url.utf8)
+      // The first comparison is fast, but takes composed and decomposed characters for equal.
+      case .url(let other): other == url && other.utf8.elementsEqual(url.utf8)
       case .prefix(let prefix): url.utf8.starts(with: prefix.utf8)
       case .everything: true
       }

@@ -44,6 +44,7 @@ public final class HTTPCache: Sendable {
   let storage: CacheStorage
   let calls: StoreCalls
   let waitLimit: TimeLimit
+  let originTimeLimit: TimeLimit
   let stallLimit: TimeLimit
 
   struct State {
@@ -81,6 +82,7 @@ public final class HTTPCache: Sendable {
     let clock = configuration.clock
     calls = StoreCalls(of: store.information.name, limit: configuration.storeTimeLimit, clock: clock)
     waitLimit = TimeLimit(configuration.waitLimit, clock: clock)
+    originTimeLimit = waitLimit.with(configuration.originTimeLimit)
     stallLimit = waitLimit.with(configuration.stallLimit)
     #if Metrics
     instruments = configuration.metering.flatMap { HTTPCacheInstruments($0, clock: clock) }

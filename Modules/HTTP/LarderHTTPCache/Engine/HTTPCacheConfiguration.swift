@@ -108,13 +108,20 @@ public struct HTTPCacheConfiguration: Sendable {
   /// what must not be stored.
   public var willStore: (@Sendable (_ request: HTTPRequest, _ response: HTTPResponse) -> StoringDecision)?
 
-  /// The time for which a request waits for the response to another one, and for the origin if it has a stale response.
+  /// The time for which a request waits for the response to another one.
   ///
   /// Defaults to 10 seconds.
   ///
-  /// After it, a stale response answers if it may answer for an origin that fails. Otherwise, one of the requests that wait
-  /// is forwarded, and the others wait for its response.
+  /// If there is no response after it, one of the requests that wait is forwarded, and the others wait for its response.
   public var waitLimit: Duration = .seconds(10)
+
+  /// The time after which an origin that has not answered counts as failing.
+  ///
+  /// Defaults to 10 seconds.
+  ///
+  /// A stale response then answers if it may answer for an origin that cannot be reached. The request to the origin
+  /// continues, to find out if it works. Other requests wait for as long as your client does.
+  public var originTimeLimit: Duration = .seconds(10)
 
   /// The time for which no request waits for a URL whose response could not be shared, or was too large to be stored.
   ///
@@ -198,7 +205,8 @@ public struct HTTPCacheConfiguration: Sendable {
       try check(value >= .zero, "\(label) must be at least zero, not \(value)")
     }
     for (value, label) in [
-      (storeTimeLimit, "storeTimeLimit"), (stallLimit, "stallLimit"), (sweepInterval, "sweepInterval"),
+      (originTimeLimit, "originTimeLimit"), (storeTimeLimit, "storeTimeLimit"), (stallLimit, "stallLimit"),
+      (sweepInterval, "sweepInterval"),
     ] {
       try check(value > .zero, "\(label) must be greater than zero, not \(value)")
     }
