@@ -1,4 +1,6 @@
 #if HTTPCache
+public import HTTPTypes
+
 /// The directives of `Cache-Control` of a request or a response (RFC 9111, section 5.2; RFC 5861; RFC 8246).
 ///
 /// Directives that conflict are read in the most restrictive way: two different `max-age` are stale, and a directive
@@ -58,7 +60,16 @@ public struct CacheControl: Sendable, Equatable {
   /// Creates a value without directives.
   public init() {}
 
-  /// Parses one line after another.
+  /// Reads the lines of `Cache-Control` of a request or a response.
+  ///
+  /// - Parameter fields: The fields of the head. Without `Cache-Control`, the value has no directives.
+  public init(_ fields: HTTPFields) {
+    for field in fields[fields: .cacheControl] { add(field.bytes) }
+  }
+
+  /// Reads the values of several lines, one after another.
+  ///
+  /// - Parameter lines: The bytes of the values.
   public init(_ lines: [[UInt8]]) {
     for line in lines { add(line) }
   }
@@ -71,6 +82,8 @@ public struct CacheControl: Sendable, Equatable {
   }
 
   /// Adds the directives of one line.
+  ///
+  /// - Parameter line: The bytes of its value. Malformed directives count if they restrict, and are ignored otherwise.
   public mutating func add(_ line: [UInt8]) {
     var scanner = FieldScanner(line)
     while true {

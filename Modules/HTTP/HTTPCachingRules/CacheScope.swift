@@ -1,5 +1,9 @@
 #if HTTPCache
 /// The stored responses that a request may reuse: those of its partition, and of its user.
+///
+/// A cache without partitions and identities uses `CacheScope()` for all requests. Otherwise, pass the stored responses of
+/// ``own`` to a decision, and of those of ``common`` the ones that are public, by ``HTTPCacheRules/isPublic(_:)``. A new
+/// response has one of the two as its ``StoredResponse/partition``.
 public struct CacheScope: Sendable, Equatable {
   /// The partition of the responses that are for this user alone.
   public let own: [UInt8]
@@ -16,8 +20,9 @@ public struct CacheScope: Sendable, Equatable {
   /// Creates a scope.
   ///
   /// - Parameters:
-  ///   - partition: The partition; defaults to none.
-  ///   - identity: The identity of the user; defaults to none.
+  ///   - partition: The partition, such as the account of a site; defaults to an empty one. Responses are never shared between
+  ///     partitions.
+  ///   - identity: The identity of the user; defaults to an empty one. Only public responses are shared between identities.
   public init(partition: [UInt8] = [], identity: [UInt8] = []) {
     common = Self.encoded(partition, identity: [])
     own = identity.isEmpty ? common : Self.encoded(partition, identity: identity)
@@ -31,7 +36,10 @@ public struct CacheScope: Sendable, Equatable {
 }
 
 extension HTTPCacheRules {
-  /// Returns whether a stored response has `public`.
+  /// Returns whether a stored response has `public`, so that all identities of its partition may reuse it.
+  ///
+  /// - Parameter response: The stored response.
+  /// - Returns: Whether the directive that decides in this cache says so.
   public func isPublic(_ response: StoredResponse) -> Bool {
     directives(of: response.fields, response.facts).control.isPublic
   }

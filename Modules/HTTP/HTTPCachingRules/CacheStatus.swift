@@ -2,7 +2,7 @@
 public import HTTPTypes
 internal import RawStructuredFieldValues
 
-/// The handling of a request by a cache, as `Cache-Status` of RFC 9211 says it.
+/// The way in which a cache handled a request, as `Cache-Status` of RFC 9211 says it.
 public struct CacheStatus: Sendable, Hashable {
   /// The reason why a request was forwarded.
   public enum ForwardReason: String, Sendable, Hashable, CaseIterable {
@@ -46,6 +46,10 @@ public struct CacheStatus: Sendable, Hashable {
   public var detail: String?
 
   /// Creates a status.
+  ///
+  /// - Parameters:
+  ///   - isHit: Whether a stored response answered the request without being forwarded; defaults to `false`.
+  ///   - forward: The reason why the request was forwarded; defaults to `nil`, for a request that was not.
   public init(isHit: Bool = false, forward: ForwardReason? = nil) {
     self.isHit = isHit
     self.forward = forward
@@ -92,6 +96,7 @@ extension CacheStatus {
   /// as long.
   ///
   /// - Parameter name: The name of the cache, a token.
+  /// - Returns: The value, such as `Larder;hit;ttl=59`.
   public func fieldValue(name: String) -> String {
     var value = name
     if isHit { value += ";hit" }
@@ -107,6 +112,10 @@ extension CacheStatus {
 
 extension HTTPResponse {
   /// Adds `Cache-Status` as the last member of the field, which is the one of the cache that is next to the client.
+  ///
+  /// - Parameters:
+  ///   - status: The status.
+  ///   - name: The name of the cache, a token, or `nil` to add nothing.
   public mutating func add(_ status: CacheStatus, name: String?) {
     guard let name, let field = CacheStatus.fieldName else { return }
     headerFields.append(HTTPField(name: field, value: status.fieldValue(name: name)))

@@ -2,8 +2,12 @@
 public import HTTPTypes
 
 /// A request that is forwarded to the origin, with everything that the decision on its response needs.
+///
+/// Send ``forwarded`` to the origin, then pass the exchange with the response to
+/// ``HTTPCacheRules/decide(response:to:requestTime:responseTime:)``, or without one to
+/// ``HTTPCacheRules/decide(failureOf:now:)``.
 public struct Exchange: Sendable {
-  /// The use that the cache makes of the response.
+  /// A use that the cache makes of the response.
   public enum Purpose: Sendable, Equatable {
     /// The origin's response is the answer.
     case forward
@@ -18,7 +22,7 @@ public struct Exchange: Sendable {
   /// The request of the client.
   public var request: HTTPRequest
 
-  /// The request that is sent to the origin.
+  /// The request that is sent to the origin: that of the client, perhaps with other conditions or another range.
   public var forwarded: HTTPRequest
 
   /// The URL of the request, as ``RequestURL`` writes it.

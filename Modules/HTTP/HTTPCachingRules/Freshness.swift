@@ -48,6 +48,7 @@ extension StoredResponse {
   /// minute allows for the clocks of the hosts that share a store.
   ///
   /// - Parameter now: The present time.
+  /// - Returns: Whether the response is from the future.
   public func isFromFuture(at now: Date) -> Bool {
     responseTime.timeIntervalSince(now) > 60
   }
@@ -144,7 +145,7 @@ extension HTTPCacheRules {
   }
 }
 
-/// The decision on a request to which the origin gave no response.
+/// The decision on a request to which the origin gave no response, by ``HTTPCacheRules/decide(failureOf:now:)``.
 public enum FailureDecision: Sendable {
   /// A stored response answers the request.
   case answer(Reuse)
@@ -162,6 +163,7 @@ extension HTTPCacheRules {
   /// - Parameters:
   ///   - exchange: The request that was forwarded.
   ///   - now: The present time.
+  /// - Returns: The decision.
   public func decide(failureOf exchange: Exchange, now: Date) -> FailureDecision {
     let request = exchange.request
     guard request.method == .get || request.method == .head else { return .fail }

@@ -35,22 +35,37 @@ public enum SetCookieStoring: String, Sendable, Hashable, CaseIterable {
   case always
 }
 
-/// The settings of the rules of a cache.
+/// The settings of a cache's rules, whose methods are the decisions of RFC 9111.
 ///
-/// The decisions are functions of this type.
+/// ```swift
+/// let rules = HTTPCacheRules(mode: .private)
+/// let url = try RequestURL(of: request).text
+/// switch rules.decide(request: request, url: url, stored: stored[url] ?? [], now: .now) {
+/// case .answer(let reuse): …
+/// case .forward(let exchange): …
+/// case .refuse(let head, let status): …
+/// }
+/// ```
 ///
-/// No function does input or output, or reads a clock.
+/// The decisions are pure: no method does input or output, reads a clock, or keeps anything. They can be called from any task
+/// at the same time. Their time is linear in the length of the fields and in the number of stored responses for the URL.
 public struct HTTPCacheRules: Sendable, Hashable {
-  /// The kind of the cache.
+  /// The kind of the cache, for which the other settings have their defaults.
   public let mode: HTTPCacheMode
 
   /// The fraction of the time since `Last-Modified` that a response without explicit freshness stays fresh.
+  ///
+  /// Defaults to 0.1. Must be at least 0.
   public var heuristicFraction: Double = 0.1
 
   /// The longest heuristic freshness, in seconds.
+  ///
+  /// Defaults to 86,400, which is a day.
   public var heuristicLimit: Double = 86_400
 
   /// The targeted fields of RFC 9213, such as `CDN-Cache-Control`; the first one that a response has decides.
+  ///
+  /// Defaults to none.
   public var targetedFields: [HTTPField.Name] = []
 
   /// The responses with `Set-Cookie` that are stored.
@@ -58,13 +73,19 @@ public struct HTTPCacheRules: Sendable, Hashable {
   /// Defaults to ``SetCookieStoring/ifPublic`` in a shared cache, and to ``SetCookieStoring/always`` in a private one.
   public var setCookieStoring: SetCookieStoring
 
-  /// The name of the cache in `Cache-Status`, or `nil` for no such field.
+  /// The name of the cache in `Cache-Status`, a token, or `nil` for no such field.
+  ///
+  /// Defaults to `Larder`. The decisions don't check it.
   public var name: String? = "Larder"
 
   /// The largest sum of the names and values of the fields of a head that is stored, in bytes.
+  ///
+  /// Defaults to 65,536.
   public var largestHead = 64 * 1024
 
-  /// The largest number of separate parts of one stored response.
+  /// The largest number of separate ranges of one stored response.
+  ///
+  /// Defaults to 64. If a further part doesn't fit, the new part replaces all others.
   public var largestPartCount = 64
 
   /// Creates the default settings of a kind of cache.

@@ -7,15 +7,17 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The decision on a request.
+/// The decision on a request, by ``HTTPCacheRules/decide(request:url:scope:policy:stored:now:)``.
 public enum RequestDecision: Sendable {
-  /// A stored response answers it.
+  /// A stored response answers the request.
   case answer(Reuse)
 
-  /// It is forwarded: as it is, with conditions, or for missing bytes.
+  /// The request is forwarded: as it is, with conditions, or for missing bytes.
+  ///
+  /// Send ``Exchange/forwarded`` to the origin and decide on its response.
   case forward(Exchange)
 
-  /// It is answered by 504, because it may not be forwarded and no stored response may be reused.
+  /// The request is answered by this head, which is 504, because it may not be forwarded and no stored response may be reused.
   case refuse(head: HTTPResponse, status: CacheStatus)
 }
 
@@ -26,13 +28,13 @@ extension HTTPCacheRules {
   ///   - request: The request of the client.
   ///   - url: The URL of the request, as ``RequestURL`` writes it.
   ///   - scope: The scope of the request; defaults to that of all requests.
-  ///   - policy: The policy of the request.
-  ///   - stored: The stored responses for this URL and partition.
+  ///   - policy: The policy of the request; defaults to `standard`.
+  ///   - stored: The stored responses for this URL in this scope, in any order. Positions in decisions refer to this list.
   ///   - now: The present time.
+  /// - Returns: The decision.
   public func decide(
-    request: HTTPRequest, url: String, scope: CacheScope = CacheScope(), policy: HTTPCachePolicy,
-    stored: [StoredResponse],
-    now: Date
+    request: HTTPRequest, url: String, scope: CacheScope = CacheScope(), policy: HTTPCachePolicy = .standard,
+    stored: [StoredResponse], now: Date
   ) -> RequestDecision {
     let facts = RequestFacts(request.headerFields, now: now.timeIntervalSince1970)
     let exchange = Exchange(
@@ -197,7 +199,12 @@ extension HTTPCacheRules {
   /// wait for the response to this one.
   ///
   /// Only plain `GET` requests do: without a body, a condition, a range, or a directive that demands an answer of its
-  /// own.
+  /// own. ``share(_:with:url:now:)`` decides whether the response answers the request that waited.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - policy: The policy of the request.
+  /// - Returns: Whether the request may wait.
   public func mayCollapse(_ request: HTTPRequest, policy: HTTPCachePolicy) -> Bool {
     guard request.method == .get, policy == .standard || policy == .preferCache else { return false }
     let facts = RequestFacts(request.headerFields, now: 0)

@@ -6,6 +6,8 @@ public import HTTPTypes
 /// The scheme and the host are in lower case; the scheme's default port and the fragment are gone. Nothing else is
 /// normalized, because an origin may treat two spellings of a path or a query differently. All characters are ASCII, so
 /// that two URLs are equal only if their bytes are.
+///
+/// Forward the same URL that you use as the key. Otherwise a client can store the response to another URL under this one.
 public struct RequestURL: Sendable, Hashable {
   /// A reason why a text or a request has no URL that a cache can use.
   public enum Problem: Error, Sendable, Hashable {
@@ -34,10 +36,11 @@ public struct RequestURL: Sendable, Hashable {
   /// The URL up to the path.
   public var origin: String { scheme + "://" + authority }
 
-  /// Reads the URL of a request.
+  /// Reads the URL of a request: its scheme, its authority and its path.
   ///
   /// A request has no fragment: an origin may take a `#` for a part of the path.
   ///
+  /// - Parameter request: The request.
   /// - Throws: ``Problem``.
   public init(of request: HTTPRequest) throws(Problem) {
     guard let scheme = request.scheme, let authority = request.authority, let path = request.path else {
@@ -49,6 +52,7 @@ public struct RequestURL: Sendable, Hashable {
 
   /// Reads an absolute URL.
   ///
+  /// - Parameter text: The URL, with a scheme and an authority.
   /// - Throws: ``Problem``.
   public init(_ text: String) throws(Problem) {
     let bytes = Array(text.utf8)
@@ -98,6 +102,7 @@ public struct RequestURL: Sendable, Hashable {
 
   /// Returns the URL that a reference in a response to this URL means (RFC 3986, section 5.2).
   ///
+  /// - Parameter reference: The bytes of a field such as `Location`.
   /// - Returns: The URL, or `nil` if it isn't one that a cache can use.
   public func resolving(_ reference: [UInt8]) -> RequestURL? {
     let text = reference.prefix { $0 != UInt8(ascii: "#") }

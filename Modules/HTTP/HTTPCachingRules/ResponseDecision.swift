@@ -7,9 +7,9 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The decision on a response of the origin.
+/// The decision on a response of the origin, by ``HTTPCacheRules/decide(response:to:requestTime:responseTime:)``.
 ///
-/// The engine carries the changes out in the order of the properties.
+/// The cache carries the changes out in the order of the properties. Positions refer to ``Exchange/stored``.
 public struct ResponseDecision: Sendable {
   /// A response that is stored when its body is complete.
   public struct Storing: Sendable {
@@ -58,7 +58,7 @@ public struct ResponseDecision: Sendable {
     case notNeeded
   }
 
-  /// The answer to the client.
+  /// The ways to answer the client.
   public enum Delivery: Sendable {
     /// The response of the origin, with this head.
     case forwarded(HTTPResponse)
@@ -97,12 +97,12 @@ public struct ResponseDecision: Sendable {
   /// The answer to the client.
   public var delivery: Delivery
 
-  /// The handling so far.
-  ///
-  /// ``Reuse`` has the same.
+  /// The way in which the request was handled, as `Cache-Status` in the head says it.
   public var status: CacheStatus
 
-  /// The number of bytes that the body must have, if the head says so.
+  /// The number of bytes that the origin's body must have, or `nil` if the head doesn't say it.
+  ///
+  /// A body with fewer or more bytes must not be stored.
   public var expectedLength: Int64?
 }
 
@@ -116,6 +116,7 @@ extension HTTPCacheRules {
   ///   - exchange: The request that was forwarded.
   ///   - requestTime: The time when it was forwarded.
   ///   - responseTime: The time when the head was received.
+  /// - Returns: The decision.
   public func decide(
     response: HTTPResponse, to exchange: Exchange, requestTime: Date, responseTime: Date
   ) -> ResponseDecision {
@@ -287,6 +288,18 @@ extension ResponseDecision {
   /// Says in the status that the response is being stored.
   mutating func markStored(_ name: String?) {
     status.isStored = true
+    rewriteStatus(name)
+  }
+
+  /// Gives up storing the response for a reason of the cache's own, and says so in ``status`` and in the head.
+  ///
+  /// - Parameters:
+  ///   - reason: The reason, a token such as `tooLarge`. The detail in `Cache-Status` is `not-stored-` and this token.
+  ///   - name: The name of the cache in `Cache-Status`, as in ``HTTPCacheRules/name``.
+  public mutating func refuseStoring(because reason: String, name: String?) {
+    storing = nil
+    status.isStored = false
+    status.detail = "not-stored-\(reason)"
     rewriteStatus(name)
   }
 

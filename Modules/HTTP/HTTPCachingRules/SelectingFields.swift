@@ -5,6 +5,8 @@ internal import HTTPTypes
 ///
 /// One stored response may have several sets of values: if the origin says, by 304 with a strong entity tag, that a
 /// stored response is also the one for another request, the values of this request become a further set.
+///
+/// The decisions create these values. A cache only stores them, and creates them again from what it has stored.
 public struct SelectingFields: Sendable, Equatable {
   /// One selecting field.
   public struct Field: Sendable, Equatable {
@@ -25,9 +27,9 @@ public struct SelectingFields: Sendable, Equatable {
     }
   }
 
-  /// The largest number of sets.
+  /// The largest number of sets, 16.
   ///
-  /// The oldest one is forgotten.
+  /// Beyond it, the oldest set is forgotten.
   public static let largestSetCount = 16
 
   /// The sets, of which a request must match one.
@@ -35,7 +37,9 @@ public struct SelectingFields: Sendable, Equatable {
   /// Each is sorted by name; one without fields matches every request.
   public var sets: [[Field]]
 
-  /// The largest number of fields that `Vary` may name.
+  /// The largest number of fields that `Vary` may name, 32.
+  ///
+  /// A response that names more isn't stored.
   public static let largestFieldCount = 32
 
   /// Creates selecting fields, as a store has kept them.

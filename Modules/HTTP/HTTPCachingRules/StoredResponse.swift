@@ -32,8 +32,6 @@ public struct StoredResponse: Sendable, Equatable {
   public var selecting: SelectingFields
 
   /// The time when the request was forwarded.
-  ///
-  /// A record keeps microseconds.
   public var requestTime: Date
 
   /// The time when the response was received, or the last response that freshened it.
@@ -47,13 +45,26 @@ public struct StoredResponse: Sendable, Equatable {
   /// The parts that were received one after another are separate ranges, also if they touch.
   public var ranges: [Range<Int64>]
 
-  /// The data that the hook added.
+  /// The data that a cache keeps with the response, which the rules don't read.
   public var userData: [UInt8]
 
   /// The values of ``fields`` that the rules need, parsed once.
   private(set) var facts: ResponseFacts
 
-  /// Creates a stored response.
+  /// Creates a stored response, as a store has kept it.
+  ///
+  /// - Parameters:
+  ///   - url: The whole URL that was forwarded.
+  ///   - partition: The partition; defaults to an empty one.
+  ///   - status: The final status code.
+  ///   - fields: The fields of the head.
+  ///   - selecting: The values of the fields that `Vary` names.
+  ///   - requestTime: The time when the request was forwarded.
+  ///   - responseTime: The time when the response was received.
+  ///   - length: The length in bytes of the whole representation, or `nil` if it isn't known.
+  ///   - ranges: The bytes that are stored, in ascending order without overlaps; defaults to none, for a response that is
+  ///     complete.
+  ///   - userData: The data of the cache's own; defaults to none.
   public init(
     url: String, partition: [UInt8] = [], status: Int, fields: HTTPFields, selecting: SelectingFields,
     requestTime: Date, responseTime: Date, length: Int64?, ranges: [Range<Int64>] = [], userData: [UInt8] = []
@@ -73,7 +84,7 @@ public struct StoredResponse: Sendable, Equatable {
 
   /// Returns whether two responses have the same bytes everywhere.
   ///
-  /// The order of fields counts.
+  /// The order of fields counts, and values are compared byte by byte.
   public static func == (left: StoredResponse, right: StoredResponse) -> Bool {
     left.url == right.url && left.partition == right.partition && left.status == right.status
       && left.fields.hasSameBytes(as: right.fields) && left.selecting == right.selecting
@@ -89,6 +100,9 @@ public struct StoredResponse: Sendable, Equatable {
   }
 
   /// Returns the gaps of a range of the representation, in ascending order: the bytes that aren't stored.
+  ///
+  /// - Parameter range: The range.
+  /// - Returns: The gaps; none if the range is empty.
   public func missing(in range: Range<Int64>) -> [Range<Int64>] {
     var gaps: [Range<Int64>] = []
     var next = range.lowerBound

@@ -37,8 +37,7 @@ extension HTTPCache {
   }
 
   private func refuse(_ reason: String, _ decision: inout ResponseDecision) -> CacheWriter? {
-    decision.storing = nil
-    decision.markNotStored(reason, name: rules.name)
+    decision.refuseStoring(because: reason, name: rules.name)
     count { $0.notStoredCounts[reason, default: 0] += 1 }
     return nil
   }
@@ -123,18 +122,6 @@ extension HTTPCache {
     } catch {
       // The failure is counted.
     }
-  }
-}
-
-extension ResponseDecision {
-  /// Says in the status and in the head why the response is not stored.
-  fileprivate mutating func markNotStored(_ reason: String, name: String?) {
-    status.isStored = false
-    status.detail = "not-stored-\(reason)"
-    guard name != nil, case .forwarded(var head) = delivery else { return }
-    head.headerFields.removeLast()
-    head.add(status, name: name)
-    delivery = .forwarded(head)
   }
 }
 #endif
