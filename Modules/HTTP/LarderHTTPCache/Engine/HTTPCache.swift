@@ -98,8 +98,8 @@ public final class HTTPCache: Sendable {
   /// - Parameters:
   ///   - request: The request. It must have a scheme, an authority, and a path without a fragment, no credentials in the
   ///     authority, and at most one field `Host`. A `Host` that names another server than the authority has responses of
-  ///     its own. The body of the request, if it has one, is the business of `forward`. A request to the origin may have a range, conditions and
-  ///     directives; the cache obeys them all.
+  ///     its own. The body of the request, if it has one, is the business of `forward`. A request to the origin may have
+  ///     a range, conditions and directives; the cache obeys them all.
   ///   - policy: The policy; defaults to `standard`.
   ///   - partition: The partition of the request; defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/partition``.
@@ -108,8 +108,9 @@ public final class HTTPCache: Sendable {
   ///   - waitLimit: The time for which the request waits for the response to another one before it is forwarded itself;
   ///     defaults to `nil`, for ``HTTPCacheConfiguration/waitLimit``, which is also the longest time.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of
-  ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other conditions or another range. The closure can be called after this method has
-  ///     returned, to refresh a stale response in the background.
+  ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other
+  ///     conditions or another range. The closure can be called after this method has returned, to refresh a stale
+  ///     response in the background.
   /// - Returns: The response.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError`; the error of `forward` if no stored response may
   ///   be used in its place.
