@@ -105,8 +105,8 @@ public final class HTTPCache: Sendable {
   /// - Parameters:
   ///   - request: The request. It must have a scheme, an authority, and a path without a fragment, no credentials in the
   ///     authority, and at most one field `Host`. A `Host` that names another server than the authority has responses of
-  ///     its own. The body of the request, if it has one, is the business of `forward`. A request to the origin may have a range, conditions and
-  ///     directives; the cache obeys them all.
+  ///     its own. The body of the request, if it has one, is the business of `forward`. A request to the origin may have
+  ///     a range, conditions and directives; the cache obeys them all.
   ///   - policy: The policy; defaults to `standard`.
   ///   - partition: The partition of the request; defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/partition``.
