@@ -130,7 +130,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
       now.map { $0().microseconds }
     }
-    listening = handle.listen(channel) { [waits] in waits.signal() }
+    listening = handle.listener.observe(channel) { [waits] in waits.signal() }
     if information.access == .readWrite { try await boundByDuration(during: .open) }
   }
 
@@ -264,7 +264,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// Wakes a consumer of this object and, soon, those of others.
   func noteChange() {
     waits.signal()
-    handle.notify(channel)
+    handle.listener.notify(channel)
   }
 
   /// Wakes consumers after a commit: that of a transaction of the caller's, or the one that has just returned.

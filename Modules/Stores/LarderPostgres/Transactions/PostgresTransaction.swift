@@ -210,8 +210,7 @@ public final class PostgresTransaction: Sendable {
 
   /// Runs a statement of your own in the transaction.
   ///
-  /// A setting that it changes ends with the transaction if you write `SET LOCAL`. After `SET`, the connection is not used
-  /// any more.
+  /// A setting that it changes ends with the transaction, also without `LOCAL`, because the session is set up anew.
   ///
   /// ```swift
   /// let rows = try await transaction.execute("SELECT name FROM people WHERE age > $1", ["30"])
