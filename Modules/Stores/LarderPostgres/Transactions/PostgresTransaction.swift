@@ -175,7 +175,8 @@ public final class PostgresTransaction: Sendable {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try store.information.check(updateOf: keys)
-    let first = store.locks() + [store.table.claim(keys), store.table.values(forKeys: keys)]
+    // As in every write, the record of the codec is locked before any entry.
+    let first = store.pendingAdoption + store.locks() + [store.table.claim(keys), store.table.values(forKeys: keys)]
     let rows = try await run(first, of: store.handle, for: .update)[first.count - 1]
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
