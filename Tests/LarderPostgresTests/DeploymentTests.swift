@@ -182,10 +182,10 @@ import Testing
   @Test func aTimelineIsThatOfTheRunningServer() async throws {
     try await PostgresServer.withOwn { primary in
       let standby = try await primary.addStandby()
-      let before = try await standby.run(psql: Connection.identityQuery)
+      let before = try await standby.run(psql: Session.identityQuery.sql)
       try await primary.stop(.immediate)
       try await standby.promote()
-      let after = try await standby.run(psql: Connection.identityQuery)
+      let after = try await standby.run(psql: Session.identityQuery.sql)
       // The checkpoint that writes the timeline to the control file may come minutes later.
       #expect(after.split(separator: "/").contains("00000002") && before != after)
       try await standby.close()
@@ -194,8 +194,8 @@ import Testing
 
   @Test func aStatementThatNoServerAcceptsIsRefused() {
     let small = Statement("SELECT $1", .bytes([1, 2, 3]))
-    #expect(Session.refusal(of: [small, small], limit: 3) == nil)
-    let error = Session.refusal(of: [small, Statement("SELECT $1, $2", .bytes([1, 2]), .bytes([3, 4]))], limit: 3)
+    #expect(Request.refusal(of: [small, small], limit: 3) == nil)
+    let error = Request.refusal(of: [small, Statement("SELECT $1, $2", .bytes([1, 2]), .bytes([3, 4]))], limit: 3)
     #expect(error?.storeErrorCode == .valueTooLarge && error?.isTransient == false)
   }
 

@@ -1,9 +1,10 @@
 #if Postgres
 import Foundation
 import Larder
-import LarderPostgres
 import TestSupport
 import Testing
+
+@testable import LarderPostgres
 
 /// Connections that are locked, refused, silent or slow.
 @Suite(.timeLimit(.minutes(60))) struct PoolTests {
@@ -166,6 +167,66 @@ import Testing
       for _ in 0..<10 { #expect(try await store.value(forKey: "k") == 19) }
       #expect(setting.database.connectionStatistics.connects > 5)
     }
+  }
+
+  // MARK: Events
+
+  /// The events of connections, in order.
+  private final class Events: Sendable {
+    private let events = Locked<[PostgresConnectionEvent]>([])
+
+    func note(_ event: PostgresConnectionEvent) { events.withLock { $0.append(event) } }
+
+    /// The first words of the descriptions.
+    var words: [String] {
+      events.withLock { $0 }.map { $0.description.split(separator: " ").prefix(2).joined(separator: " ") }
+    }
+  }
+
+  @Test func connectsAndLossesAreReported() async throws {
+    try await Setting.run { setting in
+      let events = Events()
+      let name = "events_\(setting.schema)"
+      let database = try await PostgresDatabase(
+        "\(setting.server.connectionString) application_name=\(name)", schema: setting.schema,
+        onConnectionEvent: events.note)
+      let store = try await PostgresStore<Int>(in: database)
+      try await store.setValue(1, forKey: "k")
+      #expect(events.words == ["connected to"])
+      try await setting.psql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(name)'")
+      // It is noticed without a call.
+      while events.words.count < 2 { try await setting.psql("SELECT 1") }
+      #expect(database.connectionStatistics.connected == 0)
+      #expect(try await store.value(forKey: "k") == 1)
+      await database.close()
+      #expect(events.words == ["connected to", "lost a", "connected to"], "closing is not reported")
+      await expectStoreError(.ioFailed) {
+        _ = try await PostgresDatabase("host=/nowhere dbname=none", onConnectionEvent: events.note)
+      }
+      #expect(events.words.last == "cannot connect")
+    }
+  }
+
+  @Test func aCallThatWaitsLongForAConnectionIsReported() async throws {
+    let server = try await PostgresServer.local
+    let events = Events()
+    let configuration = SessionConfiguration(
+      connection: server.connectionString, schema: "public", durability: .synced, isolation: .readCommitted,
+      access: .readOnly, timeout: .seconds(30))
+    let pool = try SessionPool(configuration, limit: 1, reportedWait: .zero, onEvent: events.note)
+    let owner = ObjectIdentifier(events)
+    let deadline = ContinuousClock.now + .seconds(30)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      try await pool.withSession(for: owner, until: deadline) { _ in
+        group.addTask { try await pool.withSession(for: owner, until: deadline) { _ in } }
+        while pool.statistics.waiting == 0 { await Task.yield() }
+        #expect(events.words == ["connected to"])
+      }
+      try await group.waitForAll()
+    }
+    #expect(events.words == ["connected to", "a call"])
+    pool.close()
   }
 
   // MARK: Hosts

@@ -23,10 +23,13 @@ import Testing
   }
 
   /// Opens the database of a guide's address in the schema of a test.
-  private func PostgresDatabase(_ address: String) async throws -> LarderPostgres.PostgresDatabase {
+  private func PostgresDatabase(
+    _ address: String, onConnectionEvent: @escaping @Sendable (PostgresConnectionEvent) -> Void = { _ in }
+  ) async throws -> LarderPostgres.PostgresDatabase {
     #expect(address == "host=db.example dbname=app")
     let server = try await PostgresServer.shared
-    return try await LarderPostgres.PostgresDatabase(server.connectionString, schema: server.newSchema())
+    return try await LarderPostgres.PostgresDatabase(
+      server.connectionString, schema: server.newSchema(), onConnectionEvent: onConnectionEvent)
   }
 
   @Test func aStoreAlone() async throws {
@@ -61,6 +64,11 @@ import Testing
       let connections = database.connectionStatistics
       print("\(connections.busy) of \(connections.connected) are busy, \(connections.waiting) calls wait")
       #expect(connections.waiting == 0)
+
+      let logged = try await PostgresDatabase("host=db.example dbname=app") { event in
+        print("\(event)")
+      }
+      await logged.close()
 
       let (count, first) = try await database.read { transaction in
         (try await transaction.count(of: orders), try await transaction.entries(limit: 1, of: orders).first?.value)

@@ -8,55 +8,112 @@ import Testing
 @Suite struct StateTests {
   // MARK: Sessions
 
-  private final class Owner: Sendable {}
+  private final class Item: Sendable {}
 
-  private func id(_ owner: Owner) -> ObjectIdentifier { ObjectIdentifier(owner) }
+  /// An allotment of connections that are named by numbers, with a clock of its own.
+  private struct Connections {
+    var allotment: Allotment<Item>
+    let items = (0..<5).map { _ in Item() }
+    var now = ContinuousClock.now
 
-  @Test func theLatestConnectedSessionServesTheNextCall() {
-    var allotment = SessionPool.Allotment(limit: 3)
-    let owner = Owner()
-    func take(mayConnect: Bool = true, connected: Set<Int> = []) -> Int? {
-      allotment.take(for: id(owner), mayConnect: mayConnect, isConnected: connected.contains)
+    init(limit: Int) { allotment = Allotment(limit: limit) }
+
+    func number(of item: Item) -> Int? { items.firstIndex { $0 === item } }
+
+    /// Returns the number of a free connection, or of the new one that is made, or `nil` if the owner must wait.
+    mutating func take(_ owner: Item, mayConnect: Bool = true, new: Int? = nil) -> Int? {
+      switch allotment.take(for: ObjectIdentifier(owner), mayConnect: mayConnect) {
+      case .use(let item): return number(of: item)
+      case .connect:
+        allotment.finishConnecting(new.map { items[$0] })
+        return new
+      case nil: return nil
+      }
     }
-    #expect([take(), take(), take(), take()] == [0, 1, 2, nil])
-    for session in [1, 0, 2] { allotment.give(session, of: id(owner)) }
-    #expect(take(connected: [0, 1]) == 0)
-    #expect(take(connected: [0, 1]) == 1)
-    #expect(take(mayConnect: false, connected: [0, 1]) == nil, "others are connected, so it waits for one of them")
-    #expect(take(mayConnect: false) == 2, "no session is connected, so it must try")
+
+    mutating func give(_ number: Int?, _ owner: Item) {
+      allotment.give(number.map { items[$0] }, of: ObjectIdentifier(owner), now: now)
+    }
   }
 
-  @Test func anOwnerWithoutASessionGetsOneBeyondTheLimit() {
-    var allotment = SessionPool.Allotment(limit: 2)
-    let (locked, other) = (Owner(), Owner())
-    func take(_ owner: Owner) -> Int? {
-      allotment.take(for: id(owner), mayConnect: true) { _ in true }
-    }
-    #expect([take(locked), take(locked), take(locked)] == [0, 1, nil])
-    #expect([take(other), take(other)] == [2, nil])
-    allotment.give(2, of: id(other))
-    #expect(take(locked) == nil, "the limit is still reached")
-    #expect(take(other) == 2)
+  @Test func theLatestFreeConnectionServesTheNextCall() {
+    var connections = Connections(limit: 3)
+    let owner = Item()
+    #expect([0, 1, 2].map { connections.take(owner, new: $0) } == [0, 1, 2])
+    #expect(connections.take(owner, new: 3) == nil, "the limit is reached")
+    for number in [1, 0, 2] { connections.give(number, owner) }
+    #expect([connections.take(owner), connections.take(owner)] == [2, 0])
+    // The one that is free is lost, and also one that is taken.
+    let areLost = [1, 0].map { connections.allotment.lose(connections.items[$0]) }
+    #expect(areLost == [true, true])
+    let isLostAgain = connections.allotment.lose(connections.items[0])
+    #expect(!isLostAgain)
+    connections.give(0, owner)
+    #expect(connections.take(owner, mayConnect: false, new: 3) == nil, "another is connected, so it waits for that one")
+    #expect(connections.take(owner, new: 3) == 3)
+    #expect((connections.allotment.connectedCount, connections.allotment.takenCount) == (2, 2))
   }
 
-  @Test func waitingCallsAreServedInOrderButFirstThoseOfOwnersWithoutASession() {
-    var allotment = SessionPool.Allotment(limit: 2)
-    let (first, second) = (Owner(), Owner())
-    func take(_ owner: Owner, mayConnect: Bool = true) -> Int? {
-      allotment.take(for: id(owner), mayConnect: mayConnect) { _ in true }
+  @Test func connectionsAreMadeOneAfterAnotherUnlessThereIsNone() {
+    var allotment = Allotment<Item>(limit: 4)
+    let (owner, item) = (ObjectIdentifier(Item()), Item())
+    func connects(_ turn: Allotment<Item>.Turn?) -> Bool { if case .connect = turn { true } else { false } }
+    #expect(connects(allotment.take(for: owner, mayConnect: false)), "there is none, so it must try")
+    #expect(connects(allotment.take(for: owner, mayConnect: true)))
+    allotment.finishConnecting(item)
+    #expect(allotment.take(for: owner, mayConnect: true) == nil, "another one is being made")
+    allotment.finishConnecting(nil)
+    allotment.give(nil, of: owner, now: .now)
+    #expect(connects(allotment.take(for: owner, mayConnect: true)))
+    #expect((allotment.connectedCount, allotment.connectingCount, allotment.takenCount) == (1, 1, 2))
+  }
+
+  @Test func anOwnerWithoutAConnectionGetsOneBeyondTheLimit() {
+    var connections = Connections(limit: 2)
+    let (locked, other) = (Item(), Item())
+    #expect([0, 1, 2].map { connections.take(locked, new: $0) } == [0, 1, nil])
+    #expect([2, 3].map { connections.take(other, new: $0) } == [2, nil])
+    connections.give(2, other)
+    #expect(connections.take(locked) == nil, "the limit is still reached")
+    #expect(connections.take(other) == 2)
+  }
+
+  @Test func unusedConnectionsBeyondTheLimitAreClosed() {
+    var connections = Connections(limit: 1)
+    let owners = (0..<3).map { _ in Item() }
+    for number in 0..<3 { #expect(connections.take(owners[number], new: number) == number) }
+    let start = connections.now
+    for number in 0..<3 {
+      connections.now = start + .seconds(number)
+      connections.give(number, owners[number])
     }
-    func serve() -> Int? { allotment.serveNext(mayConnect: false) { _ in true }?.number }
-    #expect([take(first), take(first)] == [0, 1])
-    #expect(take(second, mayConnect: false) == nil, "no more connections can be made")
-    for number in 1...3 { allotment.wait(number, for: id(first)) }
-    allotment.wait(4, for: id(second))
+    func removed(_ time: ContinuousClock.Instant?) -> [Int?] {
+      connections.allotment.removeFree(unusedSince: time).map { connections.number(of: $0) }
+    }
+    #expect(removed(start - .seconds(1)).isEmpty)
+    #expect(removed(start) == [0])
+    #expect(connections.allotment.exceedsLimit)
+    #expect(removed(start + .seconds(9)) == [1], "the limit is kept")
+    #expect(!connections.allotment.exceedsLimit)
+    #expect(removed(nil) == [2])
+    #expect(connections.allotment.connectedCount == 0)
+  }
+
+  @Test func waitingCallsAreServedInOrderButFirstThoseOfOwnersWithoutAConnection() {
+    var connections = Connections(limit: 2)
+    let (first, second) = (Item(), Item())
+    func serve() -> Int? { connections.allotment.serveNext(mayConnect: false)?.number }
+    #expect([0, 1].map { connections.take(first, new: $0) } == [0, 1])
+    #expect(connections.take(second, mayConnect: false) == nil, "no more connections can be made")
+    for number in 1...3 { connections.allotment.wait(number, for: ObjectIdentifier(first)) }
+    connections.allotment.wait(4, for: ObjectIdentifier(second))
     #expect(serve() == nil)
-    allotment.giveUp(1)
-    allotment.give(0, of: id(first))
+    connections.allotment.giveUp(1)
+    connections.give(0, first)
     #expect(serve() == 4)
-    allotment.give(1, of: id(first))
+    connections.give(1, first)
     #expect(serve() == 2)
-    #expect((allotment.waiterCount, allotment.takenCount) == (1, 2))
+    #expect((connections.allotment.waiterCount, connections.allotment.takenCount) == (1, 2))
   }
 
   @Test func severalHostsGetTheirPortsAndAddresses() {

@@ -228,6 +228,41 @@ import Testing
     }
   }
 
+  @Test func objectsThatAdoptACodecAtTheSameMomentDontDeadlock() async throws {
+    try await Setting.run { setting in
+      let database = setting.database
+      _ = try await PostgresStore<Int>(in: database, name: "numbers", codec: .cbor())
+      let old = try await PostgresQueue<Int>(in: database, name: "jobs", codec: .cbor())
+      try await old.enqueue([QueueInput(1), QueueInput(2)])
+      let receipts = try await old.receive(max: 2, lease: .seconds(600)).map(\.receipt)
+      let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+      func store() async throws -> PostgresStore<Int> {
+        try await PostgresStore(in: database, name: "numbers", codec: codec)
+      }
+      func queue() async throws -> PostgresQueue<Int> {
+        try await PostgresQueue(in: database, name: "jobs", codec: codec)
+      }
+      let (stores, queues) = (try await [store(), store()], try await [queue(), queue()])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        // Each transaction locks an entry, and then the record of the codec; the other call needs both as well.
+        try await database.write { transaction in
+          try await transaction.update(["k"], in: stores[0]) { _ in }
+          group.addTask { try await stores[1].setValue(2, forKey: "k") }
+          try await setting.waitForBlocked(1)
+          try await transaction.setValue(1, forKey: "l", in: stores[0])
+        }
+        try await database.write { transaction in
+          try await transaction.acknowledge(receipts[0], in: queues[0])
+          group.addTask { _ = try await queues[1].acknowledge([receipts[1]]) }
+          try await setting.waitForBlocked(1)
+          _ = try await transaction.extend([receipts[1]], lease: .seconds(900), in: queues[0])
+        }
+        try await group.waitForAll()
+      }
+      #expect(database.connectionStatistics.repeats == 0)
+    }
+  }
+
   @Test func aTransactionEndsWithItsClosure() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)

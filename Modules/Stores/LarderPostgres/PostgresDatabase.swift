@@ -20,7 +20,8 @@ public import Larder
 ///
 /// The database keeps a pool of connections, which are made when they are needed and made again when they are lost. Each
 /// call has a connection for itself. While the server accepts no further connection, calls wait for those that exist. No
-/// thread of Swift's cooperative pool waits for the server: each connection has a thread of its own.
+/// thread of Swift's cooperative pool waits for the server: one thread waits for the answers on all connections, and each
+/// connection is made on a thread of its own.
 ///
 /// The library libpq makes the connections. It reads the `PG…` variables and `~/.pgpass`, and knows TLS, several hosts
 /// and `target_session_attrs`. See
@@ -55,13 +56,16 @@ public final class PostgresDatabase: Sendable {
   ///   - timeout: The time limit of each call, which includes waiting for a connection and for locks, and repetitions. In a
   ///     transaction, each of its calls has this limit. A call whose values are on their way over a slow line may take longer.
   ///     Defaults to 30 seconds.
+  ///   - onConnectionEvent: A closure that is called after each event of the connections, in any order and on any thread.
+  ///     It must return quickly, because answers to other calls wait for it. Defaults to one that does nothing.
   /// - Throws: `StoreError`: `invalidArgument` if the connection cannot be parsed, or if a number is not positive;
   ///   `notFound` if the database or the schema does not exist; `notPermitted` if the server refuses the user or the
   ///   password; `timedOut`; `ioFailed` if no server can be reached. `CancellationError`.
   public init(
     _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
     isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 8,
-    timeout: Duration = .seconds(30)
+    timeout: Duration = .seconds(30),
+    onConnectionEvent: @escaping @Sendable (PostgresConnectionEvent) -> Void = { _ in }
   ) async throws {
     func refusal(_ message: String) -> StoreError {
       StoreError(.invalidArgument, during: .open, store: "postgres", message: message)
@@ -76,9 +80,9 @@ public final class PostgresDatabase: Sendable {
       connection: connection, schema: schema, durability: durability, isolation: isolation, access: access,
       timeout: timeout)
     do {
-      let pool = try SessionPool(configuration, limit: connections)
+      let pool = try SessionPool(configuration, limit: connections, onEvent: onConnectionEvent)
       let facts = try await PostgresDatabase.connect(pool)
-      let isSynced = durability == .synced && facts.server?.isSynced == true
+      let isSynced = durability == .synced && facts.isSynced
       handle = PostgresHandle(
         pool,
         information: StoreInformation(
@@ -111,24 +115,23 @@ public final class PostgresDatabase: Sendable {
   private static func connect(_ pool: SessionPool) async throws -> Session.Facts {
     let schema = pool.configuration.schema
     let query = Statement("SELECT 1 FROM pg_namespace WHERE nspname = $1", .text(schema))
-    let timeoutError = PostgresError(sqlState: "57014", message: "the server did not answer in time")
     do {
       return try await pool.withSession(
         for: ObjectIdentifier(pool), until: .now + pool.configuration.timeout
       ) { session in
-        let response = await session.run(Session.Request(statements: [query]))
+        let response = await session.run(Request(statements: [query]))
         switch response.failure {
-        case nil where response.results[0].rowCount == 1: return session.knownFacts
+        case nil where response.results[0].rowCount == 1: return session.facts
         case nil:
           throw PostgresError(sqlState: "3D000", message: "the schema \(schema) does not exist; create it first")
         case .refused(let error), .notSent(let error), .lost(let error): throw error
-        case .timedOut: throw timeoutError
+        case .timedOut: throw PostgresError.late
         }
       }
-    } catch let failure as SessionPool.ConnectionFailure {
+    } catch let failure as FailedAttempt {
       throw failure.error
     } catch is SessionPool.PoolTimeout {
-      throw timeoutError
+      throw PostgresError.late
     }
   }
 
@@ -219,6 +222,16 @@ extension PostgresDatabase: CustomStringConvertible {
   public var description: String { "PostgresDatabase(\(name))" }
 }
 
+/// The isolation of the transactions of a ``PostgresDatabase``.
+public enum PostgresIsolation: Sendable, Hashable, CaseIterable {
+  /// Each statement sees what was committed before it, and an update locks its keys first. The default.
+  case readCommitted
+
+  /// All transactions take effect as if they ran one after another, for engines that know no other isolation, such as
+  /// CockroachDB. The server refuses those that it cannot order, and they are repeated.
+  case serializable
+}
+
 /// The connections of a ``PostgresDatabase`` at one moment, and what happened to them since it was opened.
 ///
 /// Calls that wait although few connections are busy show that the server accepts no more. Many repetitions show conflicts,
@@ -243,13 +256,49 @@ public struct PostgresConnectionStatistics: Sendable, Hashable {
   public let repeats: Int
 }
 
-/// The isolation of the transactions of a ``PostgresDatabase``.
-public enum PostgresIsolation: Sendable, Hashable, CaseIterable {
-  /// Each statement sees what was committed before it, and an update locks its keys first. The default.
-  case readCommitted
+/// Something that happened to the connections of a ``PostgresDatabase``.
+///
+/// Its description is one line for a log, without keys, values, users or passwords.
+///
+/// ```swift
+/// let database = try await PostgresDatabase("postgresql://db.example/shop") { event in
+///   logger.info("\(event)")
+/// }
+/// ```
+public enum PostgresConnectionEvent: Sendable, Hashable {
+  /// A connection was made, also again after one was lost. The duration is that of connecting.
+  case connected(after: Duration)
 
-  /// All transactions take effect as if they ran one after another, for engines that know no other isolation, such as
-  /// CockroachDB. The server refuses those that it cannot order, and they are repeated.
-  case serializable
+  /// No connection could be made.
+  case connectionFailed(PostgresError)
+
+  /// A connection was lost: the server or the network ended it, or a call gave it up.
+  ///
+  /// Connections that the database itself closes because they are unused are not reported.
+  case disconnected(PostgresError)
+
+  /// A call has waited for a connection for at least a second. It may have given up then.
+  case waited(Duration)
+
+  /// A call is repeated, because of a conflict or a lost connection.
+  case repeated(PostgresError)
+}
+
+extension PostgresConnectionEvent: CustomStringConvertible {
+  /// One line for a log.
+  public var description: String {
+    switch self {
+    case .connected(let duration): "connected to PostgreSQL after \(duration.rounded)"
+    case .connectionFailed(let error): "cannot connect to PostgreSQL: \(error)"
+    case .disconnected(let error): "lost a connection to PostgreSQL: \(error)"
+    case .waited(let duration): "a call waited \(duration.rounded) for a connection to PostgreSQL"
+    case .repeated(let error): "repeating a call to PostgreSQL: \(error)"
+    }
+  }
+}
+
+extension Duration {
+  /// The duration in milliseconds.
+  fileprivate var rounded: String { "\(microseconds / 1000) ms" }
 }
 #endif

@@ -96,6 +96,12 @@ public struct PostgresError: ValueFreeError, Hashable {
     sqlState == "26000" || sqlState == "0A000" && message.contains("cached plan")
   }
 
+  /// The error of a request that was not answered within its time limit.
+  static let late = PostgresError(sqlState: "57014", message: "the server did not answer within the time limit")
+
+  /// The error of a request whose task was cancelled.
+  static let cancellation = PostgresError(sqlState: "57014", message: "the task was cancelled")
+
   /// The error of a statement that a pooler has sent to another connection of the server, where nothing was run.
   static let exchangedConnection = PostgresError(
     sqlState: "0A000",

@@ -176,13 +176,14 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
       let adoption = pendingAdoption
-      let first = locks() + [table.claim(keys), table.values(forKeys: keys)]
+      // The record is locked first by all, so that two objects that adopt it don't deadlock.
+      let first = adoption + locks() + [table.claim(keys), table.values(forKeys: keys)]
       return try await handle.transaction(for: .update, first: first) { session, rows in
         let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, body)
         // Without a change, what was locked is rolled back with the rows for missing keys.
         guard let statements else { return TransactionEnd(result: result, commits: false) }
         if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-        return TransactionEnd(result: result, statements: adoption + statements)
+        return TransactionEnd(result: result, statements: statements)
       }
     }
   }

@@ -173,4 +173,22 @@ struct StoreTable: Sendable {
       """, .keys(keys), .values(values, areJSON: valueType == .json))
   }
 }
+
+/// A lock of a table between Larder's transactions, until the end of the transaction.
+///
+/// It is an [advisory lock](https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS) of the table's
+/// name, so that `VACUUM`, `CREATE INDEX CONCURRENTLY` and other programs neither wait for it nor hold it up.
+enum TableLock {
+  /// Every write takes it.
+  case shared
+  /// Excludes all other writes, for one that cannot lock each row that it concerns.
+  case exclusive
+
+  /// - Parameter table: The name of the table for SQL.
+  func statement(of table: String) -> Statement {
+    let name = self == .shared ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock"
+    // The number keeps the locks apart from an application's own; it is "larder" in ASCII.
+    return Statement("SELECT \(name)(hashtextextended($1, 119165786809714))", .text(table))
+  }
+}
 #endif

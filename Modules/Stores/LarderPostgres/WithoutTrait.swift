@@ -10,10 +10,14 @@ public final class PostgresDatabase {
   /// A placeholder: needs the trait `Postgres`.
   public init(
     _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
-    isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 4,
-    timeout: Duration = .seconds(30)
+    isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 8,
+    timeout: Duration = .seconds(30),
+    onConnectionEvent: @escaping @Sendable (PostgresConnectionEvent) -> Void = { _ in }
   ) async throws {}
 }
+
+/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+public enum PostgresConnectionEvent: Sendable {}
 
 /// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
 public enum PostgresIsolation: Sendable {

@@ -10,6 +10,9 @@ final class PostgresHandle: Sendable {
 
   let pool: SessionPool
 
+  /// The notifications of the database.
+  let listener: NotificationListener
+
   private let root: PostgresHandle?
 
   /// The running operations of the owner; a root also counts those of the handles that depend on it.
@@ -24,6 +27,7 @@ final class PostgresHandle: Sendable {
   init(_ pool: SessionPool, dependingOn root: PostgresHandle? = nil, information: StoreInformation) {
     self.pool = pool
     self.root = root
+    listener = root?.listener ?? NotificationListener(pool)
     self.information = information
   }
 
@@ -57,20 +61,8 @@ final class PostgresHandle: Sendable {
     await operations.close()
     guard root == nil else { return }
     // Others may wait for what was just committed.
-    await pool.listener.finish()
+    await listener.finish()
     pool.close()
-  }
-
-  // MARK: Notifications
-
-  /// Calls a closure after each notification of a channel; see ``NotificationListener/observe(_:_:)``.
-  func listen(_ channel: String, _ body: @escaping @Sendable () -> Void) -> StoreObservation {
-    pool.listener.observe(channel, body)
-  }
-
-  /// Notifies those who listen to a channel; see ``NotificationListener/notify(_:)``.
-  func notify(_ channel: String) {
-    pool.listener.notify(channel)
   }
 
   // MARK: Requests
@@ -81,19 +73,8 @@ final class PostgresHandle: Sendable {
   func read(_ statement: Statement, for operation: StoreOperation) async throws -> QueryResult {
     try Task.checkCancellation()
     return try await repeating(operation) { session, deadline in
-      let request = Session.Request(statements: [statement], deadline: deadline, isCancellable: true)
-      let response = await session.run(request)
-      switch response.failure {
-      case nil: return .finished(response.results[0])
-      case .refused(let error):
-        if error.isCancellation { try Task.checkCancellation() }
-        return .failed(error)
-      case .notSent(let error): return .failed(error)
-      case .lost(let error): return .mustRepeat(error)
-      case .timedOut:
-        try Task.checkCancellation()
-        throw timeoutError(during: operation)
-      }
+      let request = Request(statements: [statement], deadline: deadline, isCancellable: true)
+      return .finished(try await answer(to: request, on: session, during: operation).results[0])
     }
   }
 
@@ -116,33 +97,22 @@ final class PostgresHandle: Sendable {
     _ statements: [Statement], isReadCommitted: Bool = false, usesResults: Bool = true, for operation: StoreOperation
   ) async throws -> [QueryResult] {
     try await repeating(operation) { session, deadline in
-      let number = TransactionStatus.beginning(limit: ContinuousClock.now.duration(to: deadline))
-      let request = Session.Request(
-        beginning: isReadCommitted ? Statement("BEGIN ISOLATION LEVEL READ COMMITTED") : nil,
-        statements: [number] + statements, ending: isReadCommitted ? Statement("COMMIT") : nil,
+      let first =
+        (isReadCommitted ? [.command("BEGIN ISOLATION LEVEL READ COMMITTED")] : [])
+        + [TransactionStatus.beginning(limit: ContinuousClock.now.duration(to: deadline))]
+      let request = Request(
+        statements: first + statements + (isReadCommitted ? [Statement("COMMIT")] : []),
+        endsWithCommit: isReadCommitted,
         // The number arrives even if the connection is lost while a statement waits for a lock, and the results even if it is
         // lost during the commit.
-        flushes: [1] + (usesResults ? [1 + statements.count] : []), deadline: deadline)
-      let response = await session.run(request)
-      let results = Array(response.results.dropFirst().prefix(statements.count))
-      switch response.failure {
-      case nil: return .finished(results)
-      case .refused(let error):
-        if isReadCommitted { await rollBack(response.backend, on: session) }
-        return .failed(error)
-      case .notSent(let error): return .failed(error)
-      case .timedOut:
-        endLater(response.backend)
-        throw timeoutError(during: operation, outcome: .unknown)
-      case .lost(let error):
-        guard let number = response.results.first?.text(0, 0) else {
-          endLater(response.backend)
-          throw unknownOutcome(error, during: operation)
-        }
-        // A commit whose results are lost is as unknown to the caller.
-        let known = results.count == statements.count || !usesResults ? results : nil
-        return try await found(known, number, response.backend, error, on: session, during: operation)
-      }
+        flushes: [first.count] + (usesResults ? [first.count + statements.count] : []), deadline: deadline)
+      let response = try await answer(to: request, on: session, during: operation, commits: true)
+      let results = Array(response.results.dropFirst(first.count).prefix(statements.count))
+      guard case .lost(let error) = response.failure else { return .finished(results) }
+      let number = response.results.count < first.count ? nil : response.results[first.count - 1].text(0, 0)
+      // A commit whose results are lost is as unknown to the caller.
+      let known = results.count == statements.count || !usesResults ? results : nil
+      return .lost(known, nil, number, session.facts, error)
     }
   }
 
@@ -161,109 +131,90 @@ final class PostgresHandle: Sendable {
     _ body: (_ transaction: TransactionSession, _ results: [QueryResult]) async throws -> TransactionEnd<Result>
   ) async throws -> Result {
     try await repeating(operation) { session, deadline in
-      let response = await session.run(
-        Session.Request(
-          beginning: isReading ? snapshotBeginning : Statement("BEGIN"),
-          // The first statement of a transaction that reads takes the snapshot, after which it cannot be made to write.
-          statements: [isReading ? Statement("SELECT 1") : TransactionStatus.beginning(limit: timeout)] + first,
-          deadline: deadline, isCancellable: isReading))
-      switch response.failure {
-      case nil: break
-      case .refused(let error):
-        await rollBack(response.backend, on: session)
-        return .failed(error)
-      case .notSent(let error): return .failed(error)
-      case .lost(let error): return .mustRepeat(error)
-      case .timedOut:
-        endLater(response.backend)
-        try Task.checkCancellation()
-        throw timeoutError(during: operation)
-      }
-      let number = isReading ? nil : response.results[0].text(0, 0)
-      let transaction = TransactionSession(session, response.backend, number: number, pool.configuration)
-      let end: TransactionEnd<Result>
+      let begin = [
+        isReading ? snapshotBeginning : .command("BEGIN"),
+        // The first statement of a transaction that reads takes the snapshot, after which it cannot be made to write.
+        isReading ? Statement("SELECT 1") : TransactionStatus.beginning(limit: timeout),
+      ]
+      let beginning = Request(statements: begin + first, deadline: deadline, isCancellable: isReading)
+      let results = try await answer(to: beginning, on: session, during: operation).results
+      let number = isReading ? nil : results[1].text(0, 0)
+      let transaction = TransactionSession(session, number: number)
+      let end: Swift.Result<TransactionEnd<Result>, any Error>
       do {
-        end = try await body(transaction, Array(response.results.suffix(first.count)))
+        end = .success(try await body(transaction, Array(results.suffix(first.count))))
       } catch {
-        // First, so that a call of another task is not sent behind the rollback.
-        let failure = transaction.end()
-        await rollBack(response.backend, on: session, resets: transaction.hasRunSQL)
-        if let failure, failure.mustRepeat { return .mustRepeat(failure.error) }
-        throw error
+        end = .failure(error)
       }
-      // A closure cannot continue after a failed statement, even if it caught the error.
-      if let failure = transaction.end() {
-        await rollBack(response.backend, on: session, resets: transaction.hasRunSQL)
-        return failure.mustRepeat ? .mustRepeat(failure.error) : .failed(failure.error)
+      // First, so that a call of another task is not sent behind the rollback.
+      let failure = transaction.end()
+      guard failure == nil, case .success(let success) = end, success.commits, let number else {
+        await rollBack(session)
+        if failure?.mustRepeat != true { _ = try end.get() }
+        // A closure cannot continue after a failed statement, even if it caught the error.
+        if let failure { throw failure }
+        return .finished(try end.get().result)
       }
-      let finished = try await finish(
-        end, number, response.backend, on: session, resets: transaction.hasRunSQL, during: operation)
-      if case .finished = finished, end.commits { transaction.runCommitActions() }
-      return finished
+      let commit = Request(statements: success.statements + [Statement("COMMIT")], endsWithCommit: true)
+      let response = try await answer(to: commit, on: session, during: operation, commits: true)
+      if case .lost(let error) = response.failure {
+        return .lost(success.result, transaction, number, session.facts, error)
+      }
+      // The server answers the commit of a transaction that has failed with a rollback.
+      guard response.results.last?.command == "COMMIT" else {
+        throw FailedAttempt(PostgresError(sqlState: "25P02", message: "a statement of the transaction failed"))
+      }
+      transaction.runCommitActions()
+      return .finished(success.result)
     }
   }
 
   /// Begins a transaction that reads one snapshot.
   private var snapshotBeginning: Statement {
     let isSerializable = pool.configuration.isolation == .serializable
-    return Statement("BEGIN ISOLATION LEVEL \(isSerializable ? "SERIALIZABLE" : "REPEATABLE READ") READ ONLY")
+    return .command("BEGIN ISOLATION LEVEL \(isSerializable ? "SERIALIZABLE" : "REPEATABLE READ") READ ONLY")
   }
 
-  /// Commits a transaction, or rolls it back if it has nothing to commit.
-  private func finish<Result>(
-    _ end: TransactionEnd<Result>, _ number: String?, _ backend: Connection.Backend?, on session: Session,
-    resets: Bool, during operation: StoreOperation
-  ) async throws -> Attempt<Result> {
-    guard end.commits, let number else {
-      await rollBack(backend, on: session, resets: resets)
-      return .finished(end.result)
-    }
-    let request = Session.Request(
-      statements: end.statements, ending: Statement("COMMIT"), backend: backend, resets: resets)
+  /// Runs a request of an attempt.
+  ///
+  /// - Returns: The answer. Its only failure is that the connection was lost during a commit.
+  /// - Throws: ``FailedAttempt``; ``StoreError`` with `timedOut`; `CancellationError` if the task is cancelled while it reads.
+  private func answer(
+    to request: Request, on session: Session, during operation: StoreOperation, commits: Bool = false
+  ) async throws -> Response {
     let response = await session.run(request)
     switch response.failure {
-    // The server answers the commit of a transaction that has failed with a rollback.
-    case nil where response.results.last?.command != "COMMIT":
-      return .failed(PostgresError(sqlState: "25P02", message: "a statement of the transaction failed"))
-    case nil: return .finished(end.result)
-    case .refused(let error):
-      await rollBack(backend, on: session, resets: resets)
-      return .failed(error)
-    case .notSent(let error): return .mustRepeat(error)
-    case .timedOut:
-      endLater(backend)
-      throw timeoutError(during: operation, outcome: .unknown)
+    case nil: return response
+    case .refused(let error), .notSent(let error):
+      if response.isInTransaction { await rollBack(session) }
+      if request.isCancellable, error.isCancellation { try Task.checkCancellation() }
+      // Without a code, the connection was lost before anything was sent.
+      throw FailedAttempt(error, mustRepeat: error.mustRepeat || error.sqlState.isEmpty)
     case .lost(let error):
-      return try await found(end.result, number, backend, error, on: session, during: operation)
+      guard commits else { throw FailedAttempt(error, mustRepeat: true) }
+      return response
+    case .timedOut:
+      TransactionStatus.endLater(session.facts, in: pool)
+      if request.isCancellable { try Task.checkCancellation() }
+      throw StoreError(
+        .timedOut, during: operation, store: name, message: "the server did not answer within \(timeout)",
+        isRetryable: true, outcome: commits ? .unknown : .nothingChanged)
     }
   }
 
-  private func rollBack(_ backend: Connection.Backend?, on session: Session, resets: Bool = false) async {
-    let rollback = Statement("ROLLBACK", [], isPrepared: false)
-    let response = await session.run(Session.Request(statements: [rollback], backend: backend, resets: resets))
+  private func rollBack(_ session: Session) async {
+    let response = await session.run(Request(statements: [.command("ROLLBACK")]))
     // The server rolls back when the connection ends.
-    if response.failure != nil { session.disconnect() }
-  }
-
-  /// Ends a process of the server that may still hold locks, without waiting for it.
-  private func endLater(_ backend: Connection.Backend?) {
-    Task { [pool, timeout] in
-      // Without a server there is nothing to end.
-      try? await pool.withSession(for: ObjectIdentifier(pool), until: .now + timeout) { session in
-        await TransactionStatus.end(backend, on: session)
-      }
-    }
+    if case .refused(let error) = response.failure { session.close(because: error) }
   }
 
   // MARK: Attempts
 
-  /// The outcome of one attempt.
+  /// The outcome of one attempt that has not failed.
   private enum Attempt<Result> {
     case finished(Result)
-    /// Nothing was changed.
-    case failed(PostgresError)
-    /// Nothing was changed, and the same attempt may succeed.
-    case mustRepeat(PostgresError)
+    /// The connection was lost during the commit, after which the result would be returned, unless it was lost as well.
+    case lost(Result?, TransactionSession?, _ number: String?, Session.Facts, PostgresError)
   }
 
   /// The number of attempts before an operation gives up.
@@ -279,13 +230,37 @@ final class PostgresHandle: Sendable {
     var number = 1
     while true {
       let failure: PostgresError
-      switch try await outcome(of: attempt, during: operation, until: deadline) {
-      case .finished(let result): return result
-      case .failed(let error) where error.mustRepeat: failure = error
-      case .failed(let error):
-        let message = error.sqlState.isEmpty ? "no server can be reached" : "the server refused the operation"
-        throw StoreError(error, during: operation, store: name, message: message)
-      case .mustRepeat(let error): failure = error
+      do {
+        let end = try await pool.withSession(for: ObjectIdentifier(self), until: deadline) {
+          try await attempt($0, deadline)
+        }
+        switch end {
+        case .finished(let result): return result
+        case .lost(let result, let transaction, let number, let backend, let error):
+          switch await TransactionStatus.find(number, of: backend, in: pool, within: timeout) {
+          case .aborted: failure = error
+          case .committed:
+            transaction?.runCommitActions()
+            guard let result else { fallthrough }
+            return result
+          case .unknown:
+            throw StoreError(
+              .ioFailed, during: operation, store: name, message: "the connection was lost during the commit",
+              underlying: error, isRetryable: true, outcome: .unknown)
+          }
+        }
+      } catch let failed as FailedAttempt {
+        guard failed.mustRepeat else {
+          throw StoreError(
+            failed.error, during: operation, store: name,
+            message: failed.error.sqlState.isEmpty ? "no server can be reached" : "the server refused the operation")
+        }
+        failure = failed.error
+      } catch is SessionPool.PoolTimeout {
+        throw StoreError(
+          .timedOut, during: operation, store: name,
+          message: "no connection of the pool became free within \(timeout); allow more connections",
+          isRetryable: true)
       }
       guard number < PostgresHandle.attemptLimit, ContinuousClock.now < deadline else {
         throw StoreError(
@@ -293,79 +268,12 @@ final class PostgresHandle: Sendable {
           message: "gave up after \(number) attempts, the last of which the server or the connection ended",
           underlying: failure, isRetryable: true)
       }
-      pool.noteRepeat()
+      pool.noteRepeat(because: failure)
       // A random pause, so that transactions that were in conflict are not in conflict again. Its limit grows beyond the
       // duration of transactions on a busy server.
       try await Task.sleep(for: .microseconds(Int.random(in: 0...(1000 << min(number, 8)))))
       number += 1
     }
   }
-
-  private func outcome<Result>(
-    of attempt: (Session, ContinuousClock.Instant) async throws -> Attempt<Result>, during operation: StoreOperation,
-    until deadline: ContinuousClock.Instant
-  ) async throws -> Attempt<Result> {
-    do {
-      return try await pool.withSession(for: ObjectIdentifier(self), until: deadline) {
-        try await attempt($0, deadline)
-      }
-    } catch is SessionPool.PoolTimeout {
-      throw StoreError(
-        .timedOut, during: operation, store: name,
-        message: "no connection of the pool became free within \(timeout); allow more connections",
-        isRetryable: true)
-    } catch let failure as SessionPool.ConnectionFailure {
-      return .failed(failure.error)
-    }
-  }
-
-  private func timeoutError(
-    during operation: StoreOperation, outcome: StoreError.Outcome = .nothingChanged
-  ) -> StoreError {
-    StoreError(
-      .timedOut, during: operation, store: name, message: "the server did not answer within \(timeout)",
-      isRetryable: true, outcome: outcome)
-  }
-
-  private func unknownOutcome(_ error: PostgresError, during operation: StoreOperation) -> StoreError {
-    StoreError(
-      .ioFailed, during: operation, store: name, message: "the connection was lost during the commit",
-      underlying: error, isRetryable: true, outcome: .unknown)
-  }
-
-  /// Finds out what became of a transaction whose connection was lost during the commit.
-  ///
-  /// - Parameters:
-  ///   - result: The result of the attempt if the transaction was committed, or `nil` if it was lost.
-  ///   - number: The number of the transaction.
-  private func found<Result>(
-    _ result: Result?, _ number: String, _ backend: Connection.Backend?, _ error: PostgresError, on session: Session,
-    during operation: StoreOperation
-  ) async throws -> Attempt<Result> {
-    guard let backend else { throw unknownOutcome(error, during: operation) }
-    // A server that does not tell its identity does not tell the outcome either.
-    guard !backend.dataIdentity.isEmpty else {
-      endLater(backend)
-      throw unknownOutcome(error, during: operation)
-    }
-    switch await TransactionStatus.find(number, of: backend, on: session, within: timeout) {
-    case .committed:
-      guard let result else { throw unknownOutcome(error, during: operation) }
-      return .finished(result)
-    case .aborted: return .mustRepeat(error)
-    case .unknown: throw unknownOutcome(error, during: operation)
-    }
-  }
-}
-
-/// How a transaction ends.
-struct TransactionEnd<Result: Sendable>: Sendable {
-  var result: Result
-
-  /// The statements that are sent together with the commit.
-  var statements: [Statement] = []
-
-  /// Whether anything is to be committed.
-  var commits = true
 }
 #endif

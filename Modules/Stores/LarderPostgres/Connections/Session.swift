@@ -1,219 +1,139 @@
 #if Postgres
-import CPostgres
 import Foundation
 import Larder
 
-/// A session with a server: a connection, and the thread that sends and receives on it.
+/// A session with a server: a connection that several tasks can use, until it is lost.
 ///
-/// Requests are served one after another. The connection is made when the first request arrives, and made again after it
-/// was lost.
+/// A caller sends its request by itself, and the thread of a ``Poller`` receives the answers. Requests are served one after
+/// another. A connection that is lost is not made again.
 final class Session: Sendable {
-  /// Statements that are sent together, and are one transaction unless one of them begins or ends a transaction.
-  struct Request: Sendable {
-    /// A first statement such as BEGIN, whose result is not needed.
-    var beginning: Statement?
-
-    /// The statements; without any, the session only connects.
-    var statements: [Statement] = []
-
-    /// A last statement such as COMMIT.
-    var ending: Statement?
-
-    /// The numbers of statements after which the server sends the results so far, without waiting for the end of the
-    /// request, so that they arrive even if the connection is lost later.
-    var flushes: [Int] = []
-
-    /// The connection whose transaction the request belongs to, or `nil` if any will do.
-    var backend: Connection.Backend?
-
-    /// The time at which the server must have answered, or `nil` for the time limit from now.
-    var deadline: ContinuousClock.Instant?
-
-    /// Whether the statements are cancelled at the deadline, or when the task is cancelled.
+  /// The facts that the server told when the session was set up.
+  ///
+  /// With the first three, the outcome of its transactions can be found later.
+  struct Facts: Sendable {
+    /// The process on the server.
+    var process: Int32 = 0
+    /// When that process started, as text of the server, because the numbers of processes are used again.
+    var start = ""
+    /// The identity of the data, or an empty string if the server does not tell.
     ///
-    /// The server limits the time of writes by itself. It would report a commit as finished that was cancelled while it waited
-    /// for another server.
-    var isCancellable = false
-
-    /// Returns whether the request may still be sent, when it takes its place behind earlier ones.
-    var isAllowed: @Sendable () -> Bool = { true }
-
-    /// Whether the session is set up anew after the answer, because SQL of the user may have changed it.
-    var resets = false
-
-    var isEmpty: Bool { statements.isEmpty && beginning == nil && ending == nil }
+    /// It changes when another server takes over, and when the server recovers from a crash, because the numbers of lost
+    /// transactions are then used again.
+    var dataIdentity = ""
+    /// Whether a commit survives power failure on the server.
+    var isSynced = false
+    /// Whether a commit waits for another server.
+    var isReplicated = false
+    /// Whether the encoding of the database keeps every character.
+    var keepsText = true
+    var databaseName = ""
   }
 
-  /// The outcome of a request.
-  struct Response: Sendable {
-    /// The results that arrived, one for each statement if there is no failure.
-    var results: [QueryResult] = []
-    var failure: Failure?
-
-    /// The connection that the request was sent on.
-    var backend: Connection.Backend?
-
-    /// Whether a transaction is running afterwards.
-    var isInTransaction = false
-  }
-
-  enum Failure: Sendable {
-    /// The server refused a statement. The transaction was rolled back.
-    case refused(PostgresError)
-    /// Nothing was sent, because no connection could be made, or because that of the transaction was lost.
-    case notSent(PostgresError)
-    /// The connection was lost after something was sent.
-    case lost(PostgresError)
-    /// No answer came within the time limit. The connection was given up.
-    case timedOut
-  }
-
-  /// A request and the caller that waits for it.
-  struct PendingRequest: Sendable {
-    let number: Int
-    let request: Request
-    let deadline: ContinuousClock.Instant
-    let continuation: CheckedContinuation<Response, Never>
-  }
-
-  struct Inbox {
-    var pending: [PendingRequest] = []
-    var lastNumber = 0
-    var hasThread = false
-    var isClosing = false
-
-    /// Whether there is a connection.
-    var isConnected = false
-
-    /// Whether the connection must not be used any more.
-    var mustDisconnect = false
-
-    /// The requests whose tasks were cancelled.
-    var cancelled: Set<Int> = []
-
-    /// Whether the thread was told to look here and has not done so yet.
-    var isSignalled = false
-  }
+  /// The descriptor of the connection, which stays open as long as the session exists.
+  let socket: Int32
 
   let configuration: SessionConfiguration
-  let inbox = Locked(Inbox())
-  let wake: WakePipe
+  private let poller: Poller
+  private let onNotification: @Sendable (String) -> Void
+  private let onLoss: @Sendable (Session, PostgresError) -> Void
+  private let state: Locked<SessionState>
 
-  /// A closure that is called with the channel of each notification.
-  let onNotification: @Sendable (_ channel: String) -> Void
-
-  /// A closure that is called when a connection is lost.
-  let onLoss: @Sendable () -> Void
-
-  /// Facts about the server, from the latest connection.
-  let facts = Locked(Facts())
-
-  struct Facts: Sendable {
-    var server: Connection.Server?
-    var databaseName = ""
-    /// How often the session has connected.
-    var connectCount = 0
-  }
-
-  /// Creates a session without a connection.
+  /// Creates a session, which must be set up.
   ///
-  /// - Throws: ``PostgresError`` if the process has no file descriptors left.
+  /// - Parameters:
+  ///   - connection: The connection.
+  ///   - configuration: The configuration.
+  ///   - poller: The poller, which watches the session until it is lost.
+  ///   - onNotification: A closure that is called with the channel of each notification.
+  ///   - onLoss: A closure that is called once, when the connection cannot be used any more.
   init(
-    _ configuration: SessionConfiguration, onNotification: @escaping @Sendable (String) -> Void = { _ in },
-    onLoss: @escaping @Sendable () -> Void = {}
-  ) throws(PostgresError) {
+    _ connection: sending Connection, _ configuration: SessionConfiguration, _ poller: Poller,
+    onNotification: @escaping @Sendable (String) -> Void,
+    onLoss: @escaping @Sendable (Session, PostgresError) -> Void
+  ) {
+    socket = connection.socket
     self.configuration = configuration
+    self.poller = poller
     self.onNotification = onNotification
     self.onLoss = onLoss
-    wake = try WakePipe()
+    state = Locked(SessionState(connection: connection))
+    poller.add(self)
   }
 
-  /// The facts that the server told when the session connected last.
-  var knownFacts: Facts { facts.withLock { $0 } }
+  /// The facts that the server told when the session was set up.
+  var facts: Facts { state.withLock { $0.facts } }
 
-  /// Whether there is a connection, as far as the session knows.
-  var isConnected: Bool { inbox.withLock { $0.isConnected } }
+  /// Whether the connection cannot be used any more.
+  var isLost: Bool { state.withLock { $0.loss != nil } }
 
-  /// The largest number of bytes of the parameters of a statement.
-  ///
-  /// A server ends the connection of a message above 1 GiB, which also contains the statement and the lengths.
-  private static let parameterLimit = 1_000_000_000
+  /// Calls a closure with the state, which no other thread uses at that time.
+  func withState<Result: Sendable>(_ body: (inout SessionState) -> Result) -> Result {
+    state.withLock { body(&$0) }
+  }
+
+  // MARK: Requests
 
   /// Sends a request and waits for its answers.
   ///
   /// A request with a statement that no server accepts is refused before anything is sent.
   func run(_ request: Request) async -> Response {
-    if let error = Session.refusal(of: request.statements) {
-      return Response(failure: .refused(error), backend: request.backend)
-    }
+    if let error = Request.refusal(of: request.statements) { return Response(failure: .refused(error)) }
     let deadline = request.deadline ?? .now + configuration.timeout
-    let number = inbox.withLock { inbox in
-      inbox.lastNumber += 1
-      return inbox.lastNumber
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
     }
-    guard request.isCancellable else { return await answer(to: request, number, deadline) }
     return await withTaskCancellationHandler {
-      await answer(to: request, number, deadline)
+      await withCheckedContinuation { continuation in
+        let exchange = Exchange(number, request, deadline, continuation)
+        // If the task was cancelled before this moment, nothing would end its wait.
+        perform { $0.add(exchange, isCancelled: request.isCancellable && Task.isCancelled, &$1) }
+      }
     } onCancel: {
-      signal { _ = $0.cancelled.insert(number) }
+      if request.isCancellable { perform { $0.cancel(number, &$1) } }
     }
   }
 
-  private func answer(to request: Request, _ number: Int, _ deadline: ContinuousClock.Instant) async -> Response {
-    await withCheckedContinuation { continuation in
-      let pending = PendingRequest(number: number, request: request, deadline: deadline, continuation: continuation)
-      let startsThread = signal { inbox -> Bool? in
-        guard request.isAllowed() else { return nil }
-        inbox.pending.append(pending)
-        defer { inbox.hasThread = true }
-        return !inbox.hasThread
-      }
-      switch startsThread {
-      case nil:
-        let error = PostgresError(sqlState: "25000", message: "the transaction has ended")
-        continuation.resume(returning: Response(failure: .notSent(error)))
-      case true?: Thread.detachNewThread { self.serve() }
-      case false?: break
-      }
-    }
-  }
+  /// Takes what has arrived.
+  func receive() { perform { $0.read(&$1) } }
 
-  /// Changes the inbox, and tells the thread to look at it.
-  @discardableResult
-  private func signal<Result>(_ change: (inout Inbox) -> Result) -> Result {
-    let (result, signals) = inbox.withLock { inbox in
-      let signals = inbox.hasThread && !inbox.isSignalled
-      if signals { inbox.isSignalled = true }
-      return (change(&inbox), signals)
-    }
-    if signals { wake.signal() }
-    return result
-  }
+  /// Ends a request that takes too long.
+  func look() { perform { _, _ in } }
 
-  /// Returns the error of a statement that is too large to be sent, or `nil`.
+  /// Ends the connection.
   ///
-  /// - Parameters:
-  ///   - statements: The statements of a request.
-  ///   - limit: The largest number of bytes of the parameters of one. Defaults to what a server accepts.
-  static func refusal(of statements: [Statement], limit: Int = parameterLimit) -> PostgresError? {
-    for statement in statements {
-      let size = statement.size
-      guard size > limit else { continue }
-      return PostgresError(
-        sqlState: "54000",
-        message: "the call needs a statement of \(size) bytes, and a server accepts \(limit); write less in one call")
+  /// - Parameter error: The reason. Defaults to that its user wants it.
+  func close(because error: PostgresError = PostgresError(sqlState: "", message: "the connection was closed")) {
+    perform { $0.lose(error, &$1) }
+  }
+
+  /// Changes the state, and does all that can be done without waiting.
+  private func perform(_ change: (inout SessionState, inout SessionState.Effects) -> Void) {
+    let effects = state.withLock { state in
+      var effects = SessionState.Effects(timeout: configuration.timeout)
+      change(&state, &effects)
+      state.advance(&effects)
+      return effects
     }
-    return nil
+    if let loss = effects.loss {
+      poller.remove(self)
+      onLoss(self, loss)
+    }
+    for (continuation, response) in effects.finished { continuation.resume(returning: response) }
+    for channel in effects.channels { onNotification(channel) }
+    if let deadline = effects.deadline { poller.look(by: deadline) }
+    // The library copies and moves a large request often, which would hold up the caller's thread and the answers to others.
+    if effects.mustSend { Thread.detachNewThread { self.sendRest() } }
   }
 
-  /// Ends the connection before the next request, which gets a new one.
-  func disconnect() {
-    inbox.withLock { ($0.mustDisconnect, $0.isConnected) = (true, false) }
-  }
-
-  /// Ends the session once its requests are answered.
-  func close() {
-    signal { $0.isClosing = true }
+  /// Sends the rest of the running request, as long as the line moves bytes.
+  private func sendRest() {
+    while let deadline = state.withLock({ $0.sendMore(configuration.timeout) }) {
+      var descriptors = [pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)]
+      _ = poll(&descriptors, until: deadline)
+    }
+    // Sending may have failed.
+    look()
   }
 }
 #endif

@@ -6,140 +6,49 @@ import Larder
 ///
 /// Sessions are made when they are needed. While no connection can be made, callers wait for those that exist.
 final class SessionPool: Sendable {
-  /// Which session serves whom; a plain value, tested by itself.
-  ///
-  /// An owner is a store, a queue or a database. One that has no session gets one beyond the limit, so that calls which wait
-  /// for a lock never stop those of other stores.
-  struct Allotment {
-    private struct Waiter {
-      let number: Int
-      let owner: ObjectIdentifier
-    }
-
-    private let limit: Int
-
-    /// The number of sessions.
-    private var count = 0
-
-    /// The sessions that serve no caller, the latest last.
-    private var free: [Int] = []
-
-    /// The numbers of sessions by their owners.
-    private var holdings: [ObjectIdentifier: Int] = [:]
-
-    /// Those who wait for a session, the first first.
-    private var waiters: [Waiter] = []
-
-    /// The number of sessions that serve a caller.
-    var takenCount: Int { count - free.count }
-
-    /// The number of callers that wait.
-    var waiterCount: Int { waiters.count }
-
-    /// Creates an allotment without sessions.
-    init(limit: Int) {
-      self.limit = limit
-    }
-
-    /// Returns a session for an owner, or `nil` if it must wait.
-    ///
-    /// - Parameters:
-    ///   - owner: The owner.
-    ///   - mayConnect: Whether a session without a connection will do, although others are connected.
-    ///   - isConnected: A closure that returns whether a session has a connection.
-    mutating func take(for owner: ObjectIdentifier, mayConnect: Bool, isConnected: (Int) -> Bool) -> Int? {
-      guard takenCount < limit || holdings[owner] == nil else { return nil }
-      var taken = free.lastIndex(where: isConnected).map { free.remove(at: $0) }
-      if taken == nil, mayConnect || !(0..<count).contains(where: isConnected) {
-        taken = free.popLast() ?? count
-        count = max(count, (taken ?? 0) + 1)
-      }
-      if taken != nil { holdings[owner, default: 0] += 1 }
-      return taken
-    }
-
-    /// Takes back a session.
-    mutating func give(_ session: Int, of owner: ObjectIdentifier) {
-      free.append(session)
-      holdings[owner, default: 1] -= 1
-      if holdings[owner] == 0 { holdings[owner] = nil }
-    }
-
-    mutating func wait(_ number: Int, for owner: ObjectIdentifier) {
-      waiters.append(Waiter(number: number, owner: owner))
-    }
-
-    /// Removes a caller that gave up waiting.
-    mutating func giveUp(_ number: Int) {
-      waiters.removeAll { $0.number == number }
-    }
-
-    /// Returns the next caller that gets a session: the first of those whose owner has none, or else the first.
-    mutating func serveNext(mayConnect: Bool, isConnected: (Int) -> Bool) -> (number: Int, session: Int)? {
-      guard !waiters.isEmpty else { return nil }
-      let index = waiters.firstIndex { holdings[$0.owner] == nil } ?? 0
-      let session = take(for: waiters[index].owner, mayConnect: mayConnect, isConnected: isConnected)
-      return session.map { (waiters.remove(at: index).number, $0) }
-    }
-  }
-
   /// No session became free within the time limit.
   struct PoolTimeout: Error {}
 
-  /// No connection could be made, and there is none.
-  struct ConnectionFailure: Error {
-    let error: PostgresError
-  }
-
-  private typealias Continuation = CheckedContinuation<Result<Int, any Error>, Never>
+  private typealias Turn = Allotment<Session>.Turn
+  private typealias Continuation = CheckedContinuation<Result<Turn, any Error>, Never>
 
   private struct State {
-    var allotment: Allotment
-    var sessions: [Int: Session] = [:]
+    var allotment: Allotment<Session>
     /// The callers that wait, and the times until which they do.
     var waits: [Int: (continuation: Continuation, deadline: ContinuousClock.Instant)] = [:]
-    /// Whether a task looks after those who wait.
-    var isWatched = false
     var lastNumber = 0
-    /// The sessions that are being connected.
-    var connecting: Set<Int> = []
+    /// Whether a task looks after those who wait and after connections beyond the limit.
+    var isWatched = false
+    var isClosed = false
+    /// Whether the database keeps every character of text, as far as a connection has told.
+    var keepsText = true
+    var connectCount = 0
     var repeatCount = 0
     var failureCount = 0
 
     /// The time until which callers use the connections that exist, because no other could be made.
     var pauseEnd = ContinuousClock.now
 
-    var isAnyConnected: Bool { sessions.values.contains { $0.isConnected } }
-
-    /// Whether a further connection may be made: one after another, while there is one that callers can wait for.
-    private var mayConnect: Bool { pauseEnd <= .now && connecting.isEmpty }
-
-    private func isConnected(_ index: Int) -> Bool { sessions[index]?.isConnected == true }
-
-    mutating func take(for owner: ObjectIdentifier) -> Int? {
-      let index = allotment.take(for: owner, mayConnect: mayConnect) { [self] in isConnected($0) }
-      if let index, !isConnected(index) { connecting.insert(index) }
-      return index
-    }
-
-    /// Returns the callers that get a session now.
-    mutating func serve() -> [(Continuation, Int)] {
-      var served: [(Continuation, Int)] = []
-      while let (number, session) = allotment.serveNext(
-        mayConnect: mayConnect, isConnected: { [self] in isConnected($0) })
-      {
-        if !isConnected(session) { connecting.insert(session) }
-        if let wait = waits.removeValue(forKey: number) { served.append((wait.continuation, session)) }
-      }
-      return served
-    }
+    var mayConnect: Bool { pauseEnd <= .now }
+    var mustWatch: Bool { !waits.isEmpty || allotment.exceedsLimit }
   }
 
   /// The time for which no further connection is tried after a failure.
   private static let pause = Duration.seconds(1)
 
+  /// The time for which one further connection may be made.
+  private static let connectLimit = Duration.seconds(2)
+
+  /// The time after which an unused connection beyond the limit is closed.
+  private static let idleLimit = Duration.seconds(10)
+
+  /// The time between two looks at those who wait and at connections beyond the limit.
+  private static let tick = Duration.milliseconds(20)
+
   let configuration: SessionConfiguration
-  let listener: NotificationListener
+  private let reportedWait: Duration
+  private let onEvent: @Sendable (PostgresConnectionEvent) -> Void
+  private let poller: Poller
   private let state: Locked<State>
 
   /// Creates a pool without sessions.
@@ -147,10 +56,17 @@ final class SessionPool: Sendable {
   /// - Parameters:
   ///   - configuration: The configuration.
   ///   - limit: The number of sessions that owners share.
+  ///   - reportedWait: The time after which a call that waits for a connection is reported. Defaults to one second.
+  ///   - onEvent: A closure that is called after each event. Defaults to one that does nothing.
   /// - Throws: ``PostgresError``.
-  init(_ configuration: SessionConfiguration, limit: Int) throws(PostgresError) {
+  init(
+    _ configuration: SessionConfiguration, limit: Int, reportedWait: Duration = .seconds(1),
+    onEvent: @escaping @Sendable (PostgresConnectionEvent) -> Void = { _ in }
+  ) throws(PostgresError) {
     self.configuration = configuration
-    listener = try NotificationListener(configuration)
+    self.reportedWait = reportedWait
+    self.onEvent = onEvent
+    poller = try Poller()
     state = Locked(State(allotment: Allotment(limit: limit)))
   }
 
@@ -158,95 +74,147 @@ final class SessionPool: Sendable {
     close()
   }
 
-  /// Ends the sessions once their requests are answered.
+  /// Ends the sessions, each once it serves no caller.
   func close() {
-    listener.close()
-    for session in state.withLock({ $0.sessions.values.map { $0 } }) { session.close() }
-  }
-
-  /// Calls a closure with a connected session, which the caller has for itself.
-  ///
-  /// - Parameters:
-  ///   - owner: The owner.
-  ///   - deadline: The time until which it waits for a session and for its connection.
-  ///   - body: A closure that receives the session.
-  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; ``ConnectionFailure``; the error
-  ///   that `body` throws.
-  func withSession<Value>(
-    for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ body: (Session) async throws -> Value
-  ) async throws -> Value {
-    while true {
-      let index = try await take(for: owner, until: deadline)
-      defer { give(index, of: owner) }
-      switch await connected(index, until: deadline) {
-      case .success(let session): return try await body(session)
-      case .failure(let error):
-        let (isAlone, othersConnect) = state.withLock { state in
-          state.pauseEnd = .now + SessionPool.pause
-          state.failureCount += 1
-          return (!state.isAnyConnected, !state.connecting.isEmpty)
-        }
-        if isAlone {
-          // At the limit of the server, those who connect at the same moment may succeed.
-          guard error.sqlState == "53300", othersConnect else { throw ConnectionFailure(error: error) }
-          try await Task.sleep(for: SessionPool.tick)
-        }
-      }
+    let sessions = state.withLock { state in
+      state.isClosed = true
+      return state.allotment.removeFree(unusedSince: nil)
     }
+    for session in sessions { session.close() }
   }
 
   /// Whether the database keeps every character of text, as far as a connection has told.
-  var keepsText: Bool { state.withLock { $0.sessions.values.allSatisfy { $0.knownFacts.server?.keepsText ?? true } } }
+  var keepsText: Bool { state.withLock { $0.keepsText } }
 
   /// Notes that a call is repeated.
-  func noteRepeat() {
+  func noteRepeat(because error: PostgresError) {
     state.withLock { $0.repeatCount += 1 }
+    onEvent(.repeated(error))
   }
 
   var statistics: PostgresConnectionStatistics {
     state.withLock { state in
       PostgresConnectionStatistics(
-        connected: state.sessions.values.count { $0.isConnected }, busy: state.allotment.takenCount,
-        waiting: state.allotment.waiterCount,
-        connects: state.sessions.values.reduce(0) { $0 + $1.knownFacts.connectCount },
-        failures: state.failureCount, repeats: state.repeatCount)
+        connected: state.allotment.connectedCount, busy: state.allotment.takenCount,
+        waiting: state.allotment.waiterCount, connects: state.connectCount, failures: state.failureCount,
+        repeats: state.repeatCount)
     }
   }
 
-  /// Returns a session, which is made and connected if it is not, or why it cannot be.
-  private func connected(_ index: Int, until deadline: ContinuousClock.Instant) async -> Result<Session, PostgresError>
-  {
-    let session: Session
+  // MARK: Sessions
+
+  /// Calls a closure with a session, which the caller has for itself.
+  ///
+  /// - Parameters:
+  ///   - owner: The owner.
+  ///   - deadline: The time until which it waits for a session and for its connection.
+  ///   - body: A closure that receives the session.
+  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; ``FailedAttempt`` if no connection
+  ///   can be made, and there is none; the error that `body` throws.
+  func withSession<Value>(
+    for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ body: (Session) async throws -> Value
+  ) async throws -> Value {
+    let start = ContinuousClock.now
+    while true {
+      let session: Session
+      switch try await take(for: owner, until: deadline) {
+      case .use(let free): session = free
+      case .connect:
+        let turn = ContinuousClock.now
+        do throws(PostgresError) {
+          session = try await addSession(until: deadline)
+        } catch {
+          give(nil, of: owner)
+          // Nothing is wrong with a server that had the rest of a long wait.
+          if deadline <= .now, start.duration(to: turn) > turn.duration(to: deadline) { throw PoolTimeout() }
+          let (isAlone, othersConnect) = state.withLock { state in
+            (state.allotment.connectedCount == 0, state.allotment.connectingCount > 0)
+          }
+          if isAlone {
+            // At the limit of the server, those who connect at the same moment may succeed.
+            guard error.sqlState == "53300", othersConnect else { throw FailedAttempt(error) }
+            try await Task.sleep(for: SessionPool.tick)
+          }
+          continue
+        }
+      }
+      let result: Result<Value, any Error>
+      do {
+        result = .success(try await body(session))
+      } catch {
+        result = .failure(error)
+      }
+      if session.withState({ $0.mustReset }) { await session.reset() }
+      give(session, of: owner)
+      return try result.get()
+    }
+  }
+
+  /// Connects to a server, outside of the allotment.
+  ///
+  /// - Throws: ``PostgresError``.
+  func connect(
+    _ configuration: SessionConfiguration, until deadline: ContinuousClock.Instant,
+    onNotification: @escaping @Sendable (String) -> Void = { _ in },
+    onLoss: @escaping @Sendable (Session, PostgresError) -> Void
+  ) async throws(PostgresError) -> Session {
+    let start = ContinuousClock.now
     do throws(PostgresError) {
-      session = if let found = state.withLock({ $0.sessions[index] }) { found } else { try Session(configuration) }
+      let session = try await Session.connect(
+        configuration, poller, until: deadline, onNotification: onNotification, onLoss: onLoss)
+      state.withLock { state in
+        state.connectCount += 1
+        state.keepsText = session.facts.keepsText
+      }
+      onEvent(.connected(after: start.duration(to: .now)))
+      return session
     } catch {
-      state.withLock { _ = $0.connecting.remove(index) }
-      return .failure(error)
+      state.withLock { state in
+        state.failureCount += 1
+        state.pauseEnd = .now + SessionPool.pause
+      }
+      onEvent(.connectionFailed(error))
+      throw error
     }
-    if session.isConnected { return .success(session) }
-    let isAnyConnected = state.withLock { state in
-      state.sessions[index] = session
-      return state.isAnyConnected
-    }
-    // Rather than to wait long for a connection, a caller waits for one that exists.
-    let limit = isAnyConnected ? min(deadline, .now + SessionPool.connectLimit) : deadline
-    let response = await session.run(Session.Request(deadline: limit))
-    state.withLock { _ = $0.connecting.remove(index) }
-    serve()
-    guard case .notSent(let error) = response.failure else { return .success(session) }
-    return .failure(error)
   }
 
-  /// The time for which one further connection may be made.
-  private static let connectLimit = Duration.seconds(2)
-
-  private func take(for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant) async throws -> Int {
-    try Task.checkCancellation()
-    let (index, number) = state.withLock { state in
-      state.lastNumber += 1
-      return (state.take(for: owner), state.lastNumber)
+  /// Connects a session for an owner that has a turn.
+  private func addSession(until deadline: ContinuousClock.Instant) async throws(PostgresError) -> Session {
+    // Rather than to wait long for a connection, a caller waits for one that exists.
+    let isAnyConnected = state.withLock { $0.allotment.connectedCount > 0 }
+    let limit = isAnyConnected ? min(deadline, .now + SessionPool.connectLimit) : deadline
+    do throws(PostgresError) {
+      let session = try await connect(configuration, until: limit) { [weak self] in self?.lose($0, $1) }
+      serve { $0.finishConnecting(session) }
+      // If it was lost before it was noted, nothing would remove it.
+      if session.isLost { lose(session, .late) }
+      return session
+    } catch {
+      serve { $0.finishConnecting(nil) }
+      throw error
     }
-    if let index { return index }
+  }
+
+  /// Removes a session that was lost.
+  private func lose(_ session: Session, _ error: PostgresError) {
+    if state.withLock({ $0.allotment.lose(session) }) { onEvent(.disconnected(error)) }
+    serve()
+  }
+
+  // MARK: Turns
+
+  private func take(for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant) async throws -> Turn {
+    try Task.checkCancellation()
+    let (turn, number) = state.withLock { state in
+      state.lastNumber += 1
+      return (state.allotment.take(for: owner, mayConnect: state.mayConnect), state.lastNumber)
+    }
+    if let turn { return turn }
+    let start = ContinuousClock.now
+    defer {
+      let duration = start.duration(to: .now)
+      if duration >= reportedWait { onEvent(.waited(duration)) }
+    }
     return try await withTaskCancellationHandler {
       await withCheckedContinuation { wait(number, for: owner, until: deadline, $0) }
     } onCancel: {
@@ -257,36 +225,14 @@ final class SessionPool: Sendable {
   private func wait(
     _ number: Int, for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ continuation: Continuation
   ) {
-    let found = state.withLock { state -> Result<Int, any Error>? in
-      // If the task was cancelled or its time has passed before it waits here, nothing would end its wait.
-      if Task.isCancelled { return .failure(CancellationError()) }
-      if deadline <= .now { return .failure(PoolTimeout()) }
-      if let index = state.take(for: owner) { return .success(index) }
+    let isCancelled = state.withLock { state in
+      // If the task was cancelled before it waits here, nothing would end its wait.
+      guard !Task.isCancelled else { return true }
       state.allotment.wait(number, for: owner)
       state.waits[number] = (continuation, deadline)
-      // One task looks after all who wait.
-      if !state.isWatched { Task { [weak self] in while await self?.endLateWaits() == true {} } }
-      state.isWatched = true
-      return nil
+      return false
     }
-    if let found { continuation.resume(returning: found) }
-  }
-
-  /// The time between two looks at those who wait.
-  private static let tick = Duration.milliseconds(20)
-
-  /// Ends the waits whose time has passed, and returns whether there are others.
-  private func endLateWaits() async -> Bool {
-    let late = state.withLock { state in state.waits.filter { $0.value.deadline <= .now }.keys }
-    for number in late { giveUp(number, PoolTimeout()) }
-    // The pause after a failed connection may have ended.
-    serve()
-    // This task is never cancelled.
-    try? await Task.sleep(for: SessionPool.tick)
-    return state.withLock { state in
-      state.isWatched = !state.waits.isEmpty
-      return state.isWatched
-    }
+    if isCancelled { continuation.resume(returning: .failure(CancellationError())) } else { serve() }
   }
 
   private func giveUp(_ number: Int, _ error: any Error) {
@@ -297,18 +243,46 @@ final class SessionPool: Sendable {
     wait?.continuation.resume(returning: .failure(error))
   }
 
-  /// Takes back a session.
-  private func give(_ index: Int, of owner: ObjectIdentifier) {
-    serve { $0.give(index, of: owner) }
+  /// Takes back a turn.
+  private func give(_ session: Session?, of owner: ObjectIdentifier) {
+    serve { $0.give(session, of: owner, now: .now) }
   }
 
-  /// Changes the allotment, and hands sessions to those who wait.
-  private func serve(after change: (inout Allotment) -> Void = { _ in }) {
-    let served = state.withLock { state in
+  /// Changes the allotment, and hands turns to those who wait.
+  private func serve(after change: (inout Allotment<Session>) -> Void = { _ in }) {
+    var served: [(Continuation, Turn)] = []
+    let (closed, mustWatch) = state.withLock { state in
       change(&state.allotment)
-      return state.serve()
+      while let (number, turn) = state.allotment.serveNext(mayConnect: state.mayConnect) {
+        if let wait = state.waits.removeValue(forKey: number) { served.append((wait.continuation, turn)) }
+      }
+      let mustWatch = !state.isWatched && state.mustWatch
+      if mustWatch { state.isWatched = true }
+      return (state.isClosed ? state.allotment.removeFree(unusedSince: nil) : [], mustWatch)
     }
-    for (continuation, session) in served { continuation.resume(returning: .success(session)) }
+    for (continuation, turn) in served { continuation.resume(returning: .success(turn)) }
+    for session in closed { session.close() }
+    if mustWatch { Task { [weak self] in while await self?.watch() == true {} } }
+  }
+
+  /// Ends the waits whose time has passed, and closes connections beyond the limit that are unused.
+  ///
+  /// - Returns: Whether there is more to watch.
+  private func watch() async -> Bool {
+    let (late, closed) = state.withLock { state in
+      let late = state.waits.filter { $0.value.deadline <= .now }.keys
+      return (late, state.allotment.removeFree(unusedSince: .now - SessionPool.idleLimit))
+    }
+    for number in late { giveUp(number, PoolTimeout()) }
+    for session in closed { session.close() }
+    // The pause after a failed connection may have ended.
+    serve()
+    // This task is never cancelled.
+    try? await Task.sleep(for: SessionPool.tick)
+    return state.withLock { state in
+      state.isWatched = state.mustWatch
+      return state.isWatched
+    }
   }
 }
 #endif

@@ -1,4 +1,5 @@
 #if Postgres
+import CPostgres
 import Larder
 
 /// An SQL statement with its parameters.
@@ -14,34 +15,22 @@ struct Statement: Sendable {
   /// The number of bytes of the parameters.
   var size: Int { parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) } }
 
+  /// Whether the bytes should be on their way before those of the next statement are copied.
+  var isLarge: Bool { size > 1 << 20 }
+
   /// Creates one of Larder's own statements.
   init(_ sql: String, _ parameters: Parameter...) {
     self.init(sql, parameters)
   }
+
+  /// Creates a statement without parameters that is not prepared, such as a command that runs seldom.
+  static func command(_ sql: String) -> Statement { Statement(sql, [], isPrepared: false) }
 
   /// Creates a statement.
   init(_ sql: String, _ parameters: [Parameter], isPrepared: Bool = true) {
     self.sql = sql
     self.parameters = parameters
     self.isPrepared = isPrepared
-  }
-}
-
-/// A lock of a table between Larder's transactions, until the end of the transaction.
-///
-/// It is an [advisory lock](https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS) of the table's
-/// name, so that `VACUUM`, `CREATE INDEX CONCURRENTLY` and other programs neither wait for it nor hold it up.
-enum TableLock {
-  /// Every write takes it.
-  case shared
-  /// Excludes all other writes, for one that cannot lock each row that it concerns.
-  case exclusive
-
-  /// - Parameter table: The name of the table for SQL.
-  func statement(of table: String) -> Statement {
-    let name = self == .shared ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock"
-    // The number keeps the locks apart from an application's own; it is "larder" in ASCII.
-    return Statement("SELECT \(name)(hashtextextended($1, 119165786809714))", .text(table))
   }
 }
 
@@ -163,6 +152,79 @@ private struct BinaryArray {
 
   static func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
     withUnsafeBytes(of: number.bigEndian) { Array($0) }
+  }
+}
+
+/// The rows that a statement returned.
+///
+/// Unchecked, because the library never changes a result after it has handed it out, and `deinit` runs after the last use.
+final class QueryResult: @unchecked Sendable {
+  private let result: OpaquePointer
+
+  /// The number of rows.
+  let rowCount: Int
+
+  /// Takes over a result of the library.
+  init(_ result: OpaquePointer) {
+    self.result = result
+    rowCount = Int(PQntuples(result))
+  }
+
+  deinit {
+    PQclear(result)
+  }
+
+  /// The number of columns.
+  var columnCount: Int { Int(PQnfields(result)) }
+
+  /// The command that was run, such as `COMMIT` or `SELECT 1`.
+  var command: String { String(cString: PQcmdStatus(result)) }
+
+  /// The number of rows that a statement wrote.
+  var changedRowCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+
+  /// Returns the name of a column.
+  func name(ofColumn column: Int) -> String {
+    PQfname(result, Int32(column)).map { String(cString: $0) } ?? ""
+  }
+
+  /// Returns whether a field is NULL.
+  func isNull(_ row: Int, _ column: Int) -> Bool {
+    PQgetisnull(result, Int32(row), Int32(column)) == 1
+  }
+
+  /// Calls a closure with the bytes of a field, or with `nil` for NULL.
+  func withBytes<Result>(
+    _ row: Int, _ column: Int, _ body: (UnsafeRawBufferPointer?) throws -> Result
+  ) rethrows -> Result {
+    guard !isNull(row, column) else { return try body(nil) }
+    let bytes = UnsafeRawBufferPointer(
+      start: PQgetvalue(result, Int32(row), Int32(column)), count: Int(PQgetlength(result, Int32(row), Int32(column))))
+    return try withExtendedLifetime(self) { try body(bytes) }
+  }
+
+  /// Returns a copy of the bytes of a field, or `nil` for NULL.
+  func bytes(_ row: Int, _ column: Int) -> [UInt8]? {
+    withBytes(row, column) { $0.map { Array($0) } }
+  }
+
+  /// Returns a field of the type `bytea` as a key, or an empty key for NULL.
+  func key(_ row: Int, _ column: Int) -> StoreKey {
+    withBytes(row, column) { $0.map { StoreKey(copying: $0) } ?? "" }
+  }
+
+  /// Returns a field of the type `text`, or `nil` for NULL.
+  func text(_ row: Int, _ column: Int) -> String? {
+    withBytes(row, column) { $0.map { String(decoding: $0, as: UTF8.self) } }
+  }
+
+  /// Returns a field of the type `int8`, `int4` or `int2`, or `nil` for NULL.
+  func integer(_ row: Int, _ column: Int) -> Int64? {
+    withBytes(row, column) { bytes in
+      guard let bytes, let first = bytes.first, bytes.count <= 8 else { return nil }
+      let sign: Int64 = first & 0x80 == 0 ? 0 : -1
+      return bytes.reduce(sign) { $0 << 8 | Int64($1) }
+    }
   }
 }
 #endif

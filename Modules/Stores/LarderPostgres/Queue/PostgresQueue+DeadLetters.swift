@@ -75,7 +75,7 @@ extension PostgresQueue {
         return try movedCount(try await requeue(statements.requeue(keys), .deadLetters(keys)))
       }
       let adoption = pendingAdoption
-      let count = try await handle.transaction(for: .requeue, first: beginning) { session, _ in
+      let count = try await handle.transaction(for: .requeue, first: adoption + beginning) { session, _ in
         var count = 0
         for part in parts {
           let list = requeuing(statements.requeue(part), .deadLetters(part))
@@ -83,7 +83,7 @@ extension PostgresQueue {
           count += try movedCount(results[1])
         }
         if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-        return TransactionEnd(result: count, statements: adoption)
+        return TransactionEnd(result: count)
       }
       noteChange()
       return count

@@ -29,10 +29,10 @@ extension PostgresQueue {
         _ = try await write(list, locking: .exclusive, for: .apply)
       } else {
         let adoption = pendingAdoption
-        try await handle.transaction(for: .apply, first: beginning) { session, _ in
+        try await handle.transaction(for: .apply, first: adoption + beginning) { session, _ in
           try await run(list, in: session, for: .apply)
           if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-          return TransactionEnd(result: (), statements: adoption)
+          return TransactionEnd(result: ())
         }
       }
       noteChange()
@@ -51,8 +51,8 @@ extension PostgresQueue {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      let first = beginning + [statements.payloads(forKeys: keys)]
       let adoption = pendingAdoption
+      let first = adoption + beginning + [statements.payloads(forKeys: keys)]
       let result = try await handle.transaction(for: .update, first: first) { session, results in
         let rows = results[results.count - 1]
         let payloads = Dictionary(
@@ -77,7 +77,7 @@ extension PostgresQueue {
           try await run(list, in: session, for: .update)
           list = []
         }
-        return TransactionEnd(result: result, statements: list + adoption, commits: !changes.isEmpty)
+        return TransactionEnd(result: result, statements: list, commits: !changes.isEmpty)
       }
       noteChange()
       return result

@@ -130,7 +130,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
       now.map { $0().microseconds }
     }
-    listening = handle.listen(channel) { [waits] in waits.signal() }
+    listening = handle.listener.observe(channel) { [waits] in waits.signal() }
     if information.access == .readWrite { try await boundByDuration(during: .open) }
   }
 
@@ -234,16 +234,18 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     for operation: StoreOperation
   ) async throws -> [QueryResult] {
     let adoption = pendingAdoption
-    let before = locks(lock)
+    let locks = locks(lock)
+    // The record of the codec is locked first by all, so that two objects that adopt it don't deadlock.
+    let before = adoption + locks
     if let transaction {
-      let results = try await transaction.run(before + statements + adoption, of: handle, for: operation)
+      let results = try await transaction.run(before + statements, of: handle, for: operation)
       if !adoption.isEmpty { transaction.afterCommit { [self] in noteAdoption() } }
       return Array(results.dropFirst(before.count))
     }
     // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
     // again. Those that change the whole queue need it, where they cannot lock the table.
     let results = try await handle.write(
-      before + statements + adoption, isReadCommitted: before.isEmpty && lock == .shared, for: operation)
+      before + statements, isReadCommitted: locks.isEmpty && lock == .shared, for: operation)
     if !adoption.isEmpty { noteAdoption() }
     return Array(results.dropFirst(before.count))
   }
@@ -264,7 +266,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// Wakes a consumer of this object and, soon, those of others.
   func noteChange() {
     waits.signal()
-    handle.notify(channel)
+    handle.listener.notify(channel)
   }
 
   /// Wakes consumers after a commit: that of a transaction of the caller's, or the one that has just returned.

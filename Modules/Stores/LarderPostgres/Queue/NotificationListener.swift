@@ -9,6 +9,8 @@ import Larder
 final class NotificationListener: Sendable {
   private struct State {
     var lastNumber = 0
+    /// The task that has connected the session, until that is lost.
+    var connecting: Task<Session?, Never>?
     var observers: [String: [Int: @Sendable () -> Void]] = [:]
     /// The task that listens.
     var listening: Task<Void, Never>?
@@ -16,7 +18,10 @@ final class NotificationListener: Sendable {
     var pending: Set<String> = []
     /// The task that notifies.
     var notifying: Task<Void, Never>?
+    /// Whether no more notifications are taken.
     var isClosed = false
+    /// Whether nothing is sent any more.
+    var hasEnded = false
   }
 
   /// The time after which a connection that was lost is made again.
@@ -25,36 +30,26 @@ final class NotificationListener: Sendable {
   /// The pause after a notification, so that many of them do not slow down writes.
   private static let interval = Duration.milliseconds(5)
 
-  private let session: Session
+  private let pool: SessionPool
   private let state = Locked(State())
 
   /// The events that the listening task waits for: the connection is lost, or there is another channel.
   private let (changes, change) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// Creates a listener without a connection.
-  ///
-  /// - Throws: ``PostgresError``.
-  init(_ configuration: SessionConfiguration) throws(PostgresError) {
-    var configuration = configuration
-    // A crash that discards a notification also ends all who listen, so its commit need not wait for the disk.
-    configuration.durability = .buffered
-    // The session outlives no listener, but must not keep it.
-    let listener = Locked<@Sendable (String?) -> Void>({ _ in })
-    session = try Session(
-      configuration, onNotification: { channel in listener.withLock { $0 }(channel) },
-      onLoss: { listener.withLock { $0 }(nil) })
-    listener.withLock { closure in
-      closure = { [weak self] channel in
-        if let channel { self?.report(channel) } else { self?.change.yield() }
-      }
-    }
+  init(_ pool: SessionPool) {
+    self.pool = pool
+  }
+
+  deinit {
+    close()
   }
 
   /// Calls a closure after each notification of a channel, and whenever some may have been lost.
   ///
   /// - Parameters:
   ///   - channel: The channel.
-  ///   - body: A closure that returns quickly. It is called on the thread of the session.
+  ///   - body: A closure that returns quickly. It is called on the thread that receives the answers of the database.
   /// - Returns: The observation, which ends when it is cancelled or released.
   func observe(_ channel: String, _ body: @escaping @Sendable () -> Void) -> StoreObservation {
     let number = state.withLock { state in
@@ -87,9 +82,8 @@ final class NotificationListener: Sendable {
       guard state.notifying == nil else { return }
       state.notifying = Task { [weak self] in
         while let channels = self?.takePending() {
-          let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
           // If this fails, those who wait look by themselves.
-          _ = await self?.session.run(Session.Request(statements: statements))
+          _ = await self?.run(channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) })
           // Ends early when the listener is closed.
           try? await Task.sleep(for: NotificationListener.interval)
         }
@@ -110,13 +104,37 @@ final class NotificationListener: Sendable {
 
   /// Ends all observations and the session, without the notifications that are pending.
   func close() {
-    let task = state.withLock { state in
-      state.isClosed = true
-      return state.listening
+    let (listening, connecting) = state.withLock { state in
+      (state.isClosed, state.hasEnded) = (true, true)
+      return (state.listening, state.connecting)
     }
-    task?.cancel()
+    listening?.cancel()
     change.finish()
-    session.close()
+    Task { await connecting?.value?.close() }
+  }
+
+  /// Runs statements, and returns whether that succeeded.
+  private func run(_ statements: [Statement]) async -> Bool {
+    let connecting = state.withLock { state in
+      if state.connecting == nil, !state.hasEnded { state.connecting = Task { [weak self] in await self?.connect() } }
+      return state.connecting
+    }
+    guard let session = await connecting?.value else { return false }
+    return await session.run(Request(statements: statements)).failure == nil
+  }
+
+  private func connect() async -> Session? {
+    var configuration = pool.configuration
+    // A crash that discards a notification also ends all who listen, so its commit need not wait for the disk.
+    configuration.durability = .buffered
+    let session = try? await pool.connect(
+      configuration, until: .now + configuration.timeout, onNotification: { [weak self] in self?.report($0) },
+      onLoss: { [weak self] _, _ in
+        self?.state.withLock { $0.connecting = nil }
+        self?.change.yield()
+      })
+    if session == nil { state.withLock { $0.connecting = nil } }
+    return session
   }
 
   private func takePending() -> Set<String>? {
@@ -134,11 +152,8 @@ final class NotificationListener: Sendable {
   private func listen() async {
     let channels = state.withLock { $0.observers.filter { !$0.value.isEmpty }.keys.sorted() }
     guard !channels.isEmpty else { return }
-    let statements = channels.map { channel in
-      Statement("LISTEN \(SessionConfiguration.quoted(channel))", [], isPrepared: false)
-    }
-    let response = await session.run(Session.Request(statements: statements))
-    if response.failure != nil {
+    let statements = channels.map { Statement.command("LISTEN \(SessionConfiguration.quoted($0))") }
+    if await !run(statements) {
       // Ends early if the listener is closed.
       try? await Task.sleep(for: NotificationListener.pause)
       change.yield()

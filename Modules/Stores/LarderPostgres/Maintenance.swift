@@ -1,5 +1,5 @@
 #if Postgres
-import Larder
+public import Larder
 
 /// The maintenance that stores and queues share.
 extension PostgresHandle {
@@ -60,6 +60,36 @@ extension PostgresHandle {
   private func refuse(_ operation: StoreOperation, _ message: String) throws {
     try checkOpen(for: operation)
     throw StoreError(.unsupported, during: operation, store: name, message: message)
+  }
+}
+
+extension PostgresStore: MaintainableStore {
+  /// Returns the number of entries, and the size of the table with its index on the server.
+  ///
+  /// - Throws: `StoreError`: `conflict`; `closed`; `timedOut`; `ioFailed`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await handle.run(.statistics) {
+      let count = try await handle.read(table.count(in: .all), for: .statistics)
+      return StoreStatistics(
+        entryCount: Int(count.integer(0, 0) ?? 0), bytesOnDisk: try await handle.size(ofTable: table.quotedName))
+    }
+  }
+
+  /// Decodes every entry, in one snapshot, and reports those that cannot be decoded.
+  ///
+  /// - Throws: `StoreError`: `conflict`; `corrupted` if the server finds damage; `closed`; `timedOut`; `ioFailed`.
+  public func verify() async throws -> VerificationReport {
+    try await handle.verify(with: coder) { [table] in table.entries(in: $0, limit: $1, order: .ascending) }
+  }
+
+  /// Throws `unsupported`, because the server reuses free space by itself (autovacuum).
+  public func compact() async throws {
+    try handle.refuseCompaction()
+  }
+
+  /// Throws `unsupported`, because the server has tools for it, such as `pg_dump`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try handle.refuseBackup()
   }
 }
 #endif

@@ -175,7 +175,8 @@ public final class PostgresTransaction: Sendable {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try store.information.check(updateOf: keys)
-    let first = store.locks() + [store.table.claim(keys), store.table.values(forKeys: keys)]
+    // As in every write, the record of the codec is locked before any entry.
+    let first = store.pendingAdoption + store.locks() + [store.table.claim(keys), store.table.values(forKeys: keys)]
     let rows = try await run(first, of: store.handle, for: .update)[first.count - 1]
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
@@ -210,8 +211,7 @@ public final class PostgresTransaction: Sendable {
 
   /// Runs a statement of your own in the transaction.
   ///
-  /// A setting that it changes ends with the transaction if you write `SET LOCAL`. After `SET`, the connection is not used
-  /// any more.
+  /// A setting that it changes ends with the transaction, also without `LOCAL`, because the session is set up anew.
   ///
   /// ```swift
   /// let rows = try await transaction.execute("SELECT name FROM people WHERE age > $1", ["30"])

@@ -3,24 +3,14 @@ import Larder
 
 /// The session of a running transaction.
 final class TransactionSession: Sendable {
-  /// Why the transaction cannot be committed any more.
-  struct Failure: Sendable {
-    let error: PostgresError
-    /// Whether the transaction may succeed if it is run again.
-    let mustRepeat: Bool
-  }
-
   private let session: Session
-  private let backend: Connection.Backend?
-
   /// The number of the transaction, or `nil` if it only reads.
   private let number: String?
-  private let configuration: SessionConfiguration
 
   private struct State {
-    var failure: Failure?
+    /// Why the transaction cannot be committed any more.
+    var failure: FailedAttempt?
     var hasEnded = false
-    var hasRunSQL = false
     /// The user's settings of the planner after the latest SQL.
     var planning: [String]?
     var commitActions: [@Sendable () -> Void] = []
@@ -32,15 +22,9 @@ final class TransactionSession: Sendable {
   ///
   /// - Parameters:
   ///   - session: The session.
-  ///   - backend: The connection.
   ///   - number: The number of the transaction, or `nil` if it only reads.
-  ///   - configuration: The configuration of the session.
-  init(
-    _ session: Session, _ backend: Connection.Backend?, number: String?, _ configuration: SessionConfiguration
-  ) {
+  init(_ session: Session, number: String?) {
     self.session = session
-    self.configuration = configuration
-    self.backend = backend
     self.number = number
   }
 
@@ -54,25 +38,23 @@ final class TransactionSession: Sendable {
 
   private func response(
     to statements: [Statement], for operation: StoreOperation, store: String
-  ) async throws -> Session.Response {
+  ) async throws -> Response {
     let (failure, hasEnded) = state.withLock { ($0.failure, $0.hasEnded) }
     guard !hasEnded else {
       throw StoreError(.closed, during: operation, store: store, message: "the transaction has ended")
     }
     if let failure { throw storeError(failure.error, during: operation, store: store) }
     let response = await session.run(
-      Session.Request(
-        statements: statements, backend: backend, isCancellable: number == nil,
+      Request(
+        statements: statements, isCancellable: number == nil,
         // A call of a task that outlives the closure must not follow the end of the transaction.
         isAllowed: { [self] in !state.withLock { $0.hasEnded } }))
     guard let failure = response.failure else { return response }
     let found =
       switch failure {
-      case .refused(let error): Failure(error: error, mustRepeat: error.mustRepeat)
-      case .notSent(let error), .lost(let error): Failure(error: error, mustRepeat: true)
-      case .timedOut:
-        Failure(
-          error: PostgresError(sqlState: "57014", message: "the server did not answer in time"), mustRepeat: false)
+      case .refused(let error): FailedAttempt(error)
+      case .notSent(let error), .lost(let error): FailedAttempt(error, mustRepeat: true)
+      case .timedOut: FailedAttempt(.late)
       }
     state.withLock { $0.failure = $0.failure ?? found }
     if found.error.isCancellation { try Task.checkCancellation() }
@@ -83,11 +65,9 @@ final class TransactionSession: Sendable {
   ///
   /// - Throws: ``StoreError``, with `invalidArgument` if the statement has ended the transaction.
   func runSQL(_ statement: Statement, store: String) async throws -> QueryResult {
-    let planning = state.withLock { state in
-      state.hasRunSQL = true
-      return state.planning
-    }
-    let first = configuration.userPlanning(planning)
+    session.withState { $0.mustReset = true }
+    let configuration = session.configuration
+    let first = configuration.userPlanning(state.withLock { $0.planning })
     let check = number == nil ? [] : [TransactionStatus.number]
     let response = try await response(
       to: first + [statement] + check + [configuration.endOfUserPlanning], for: .write, store: store)
@@ -96,7 +76,7 @@ final class TransactionSession: Sendable {
     guard isSame else {
       let error = PostgresError(
         sqlState: "2D000", message: "the SQL ended the transaction; its changes may be committed")
-      state.withLock { $0.failure = $0.failure ?? Failure(error: error, mustRepeat: false) }
+      state.withLock { $0.failure = $0.failure ?? FailedAttempt(error) }
       throw storeError(error, during: .write, store: store)
     }
     if let settings = response.results.last {
@@ -105,13 +85,10 @@ final class TransactionSession: Sendable {
     return response.results[first.count]
   }
 
-  /// Whether the transaction has run SQL of the user, which may have changed the session.
-  var hasRunSQL: Bool { state.withLock { $0.hasRunSQL } }
-
   /// Ends the transaction for its users.
   ///
   /// - Returns: The failure because of which it cannot be committed, or `nil`.
-  func end() -> Failure? {
+  func end() -> FailedAttempt? {
     state.withLock { state in
       state.hasEnded = true
       return state.failure
@@ -134,6 +111,51 @@ final class TransactionSession: Sendable {
 
   private func storeError(_ error: PostgresError, during operation: StoreOperation, store: String) -> StoreError {
     StoreError(error, during: operation, store: store, message: "the server refused a statement of the transaction")
+  }
+}
+
+/// How a transaction ends.
+struct TransactionEnd<Result: Sendable>: Sendable {
+  var result: Result
+
+  /// The statements that are sent together with the commit.
+  var statements: [Statement] = []
+
+  /// Whether anything is to be committed.
+  var commits = true
+}
+
+/// Why an attempt to do something on a server has changed nothing.
+struct FailedAttempt: Error {
+  let error: PostgresError
+
+  /// Whether the same attempt may succeed if it is made again.
+  let mustRepeat: Bool
+
+  /// - Parameter mustRepeat: Whether to make the attempt again. Defaults to what the error says.
+  init(_ error: PostgresError, mustRepeat: Bool? = nil) {
+    self.error = error
+    self.mustRepeat = mustRepeat ?? error.mustRepeat
+  }
+}
+
+extension SessionConfiguration {
+  /// Returns statements that let the planner work as the user wants it, before SQL of the user in a transaction.
+  ///
+  /// - Parameter values: The values that ``endOfUserPlanning`` has found, or `nil` for those of the role and the database.
+  func userPlanning(_ values: [String]?) -> [Statement] {
+    guard let values else {
+      return planning.map { .command("SET LOCAL \($0.name) TO DEFAULT") }
+    }
+    let settings = planning.enumerated().map { "set_config('\($1.name)', $\($0 + 1), true)" }
+    return [Statement("SELECT \(settings.joined(separator: ", "))", values.map { .inferred($0) }, isPrepared: false)]
+  }
+
+  /// A statement that returns the user's settings, which the same transaction may have changed, and restores Larder's.
+  var endOfUserPlanning: Statement {
+    let current = planning.map { "current_setting('\($0.name)')" }
+    let own = planning.map { "set_config('\($0.name)', '\($0.value)', true)" }
+    return .command("SELECT \((current + own).joined(separator: ", "))")
   }
 }
 #endif
