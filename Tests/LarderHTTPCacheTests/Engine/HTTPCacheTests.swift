@@ -72,6 +72,28 @@ import Testing
     #expect(origin.count == 1)
   }
 
+  @Test func aBodyBeyondTheShareOfUnfinishedOnesIsAnsweredAndNotStored() async throws {
+    var configuration = HTTPCacheConfiguration.private
+    (configuration.capacity, configuration.largestBody) = (20_000_000, 2_000_000)
+    let test = try await CacheUnderTest(configuration)
+    let gate = Gate()
+    let body = ChunkedBody { index in
+      if index == 15 { try await gate.wait() }
+      return index < 19 ? Array(repeating: UInt8(index), count: 100_000) : nil
+    }
+    let origin = Origin { _, _ in
+      HTTPForwardedResponse(head: head(.ok, [.cacheControl: "max-age=60", .contentLength: "1900000"]), body: body)
+    }
+    let requests = (0..<3).map { number in
+      Task { try await test.get("/\(number)", from: origin).body.utf8.count }
+    }
+    try await waitUntil { test.cache.statistics.notStoredCounts["noRoom"] == 1 }
+    gate.open()
+    for request in requests { #expect(try await request.value == 1_900_000) }
+    try await waitUntil { test.cache.statistics.storedCount == 2 }
+    #expect(test.cache.statistics.evictionCount == 0)
+  }
+
   @Test func aRangeIsAnsweredFromACompleteResponse() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60"]), "0123456789")
