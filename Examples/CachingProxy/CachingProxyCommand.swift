@@ -51,6 +51,9 @@ struct CachingProxyCommand: AsyncParsableCommand {
   @Option(help: "A field that this cache obeys instead of Cache-Control, such as CDN-Cache-Control. Can be repeated.")
   var targeted: [String] = []
 
+  @Option(help: "Which responses with Set-Cookie are stored: never, ifPublic, ifFresh or always. (default: by mode)")
+  var setCookie: SetCookieStoring?
+
   @Option(help: "How long to wait for the server, in seconds.")
   var timeout = 30
 
@@ -66,6 +69,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
     var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
+    configuration.setCookieStoring = setCookie
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
     let upstream = upstream(cache, try makeOrigin())
@@ -151,3 +155,5 @@ struct CachingProxyCommand: AsyncParsableCommand {
     }
   }
 }
+
+extension SetCookieStoring: @retroactive ExpressibleByArgument {}

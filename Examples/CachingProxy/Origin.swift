@@ -107,8 +107,10 @@ final class Origin: Sendable {
           interim(head)
           continue
         }
-        // Nothing here decodes another transfer coding, which this proxy does not ask for.
-        guard head.headerFields[values: .transferEncoding].allSatisfy({ $0.lowercased() == "chunked" }) else {
+        // Nothing here decodes these transfer codings, which this proxy does not ask for (RFC 9112, section 7.2). A name
+        // that is no coding has encoded nothing.
+        let codings = head.headerFields[values: .transferEncoding].joined(separator: ",").lowercased()
+        guard !["gzip", "deflate", "compress"].contains(where: codings.contains) else {
           throw OriginError.malformedResponse
         }
         let isReusable = !head.headerFields[values: .connection].contains { $0.lowercased().contains("close") }

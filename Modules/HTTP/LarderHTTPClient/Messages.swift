@@ -15,8 +15,10 @@ extension HTTPForwardedResponse {
     self.init(
       head: HTTPResponse(status: status, headerFields: HTTPFields(of: response)),
       body: response.body.map { $0.readableBytesView })
-    // The client removes chunks and no other transfer coding, which it does not ask for.
-    isStorable = response.headers[canonicalForm: "Transfer-Encoding"].allSatisfy { $0.lowercased() == "chunked" }
+    // The client removes chunks and none of these transfer codings, which it does not ask for (RFC 9112, section 7.2). A
+    // name that is no coding has encoded nothing.
+    let codings = response.headers[canonicalForm: "Transfer-Encoding"].joined(separator: ",").lowercased()
+    isStorable = !["gzip", "deflate", "compress"].contains(where: codings.contains)
   }
 }
 
