@@ -36,7 +36,8 @@ import Testing
       let start = try await readCount(of: table, setting)
       try await call()
       let count = try await readCount(of: table, setting) - start
-      #expect(count < 500, "\(name)")
+      // Some calls read a page of 500 items, and a server may count a call with the next one. The table has 200,000.
+      #expect(count < 2000, "\(name)")
     }
   }
 
