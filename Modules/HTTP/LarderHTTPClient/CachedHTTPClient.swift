@@ -173,7 +173,9 @@ public struct CachedHTTPClient: Sendable {
 
   private func followingRedirects(_ request: HTTPClientRequest, _ call: Call) async throws -> HTTPClientResponse {
     var request = request
-    if decodesBodies, !request.headers.contains(name: "Accept-Encoding"), !request.headers.contains(name: "Range") {
+    if decodesBodies, ForwardedTarget(request) != nil, !request.headers.contains(name: "Accept-Encoding"),
+      !request.headers.contains(name: "Range")
+    {
       request.headers.add(name: "Accept-Encoding", value: "gzip, deflate")
     }
     var redirection = Redirection(redirects, from: request.url)

@@ -45,15 +45,17 @@ final class Transfer: Sendable {
       guard state.intake.unreadCount > unreadLimit, !state.intake.isEnded, !state.isSuspended else { return false }
       #if !canImport(FoundationNetworking)
       state.isSuspended = true
+      // Under the lock, so that a reader cannot resume the task before it is suspended.
+      task.suspend()
       #endif
       return true
     }
-    guard isFull else { return }
     #if canImport(FoundationNetworking)
+    guard isFull else { return }
     finish(CachedURLSessionError.unreadBodyTooLarge(unreadLimit))
     task.cancel()
     #else
-    task.suspend()
+    _ = isFull
     #endif
   }
 
@@ -109,12 +111,11 @@ final class Transfer: Sendable {
   }
 
   private func resumeIfRoom() {
-    let resumes = state.withLock { state in
-      guard state.isSuspended, state.intake.unreadCount <= unreadLimit / 2 else { return false }
+    state.withLock { state in
+      guard state.isSuspended, state.intake.unreadCount <= unreadLimit / 2 else { return }
       state.isSuspended = false
-      return true
+      task.resume()
     }
-    if resumes { task.resume() }
   }
 
   /// Waits until a closure returns a value.

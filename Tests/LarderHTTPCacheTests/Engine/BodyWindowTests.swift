@@ -87,12 +87,10 @@ import Testing
     persistAll(&window)
     do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
     #expect(window.byteCount == 0)
-    #expect(window.hasReaderInStore)
     do { let value = window.step(slow); #expect(value == .stored(0..<8)) }
     window.advance(slow, to: Int64(BodyWindow.smallBuffer))
     window.append([2])
     do { let value = window.step(slow); #expect(value == .bytes([2])) }
-    #expect(!window.hasReaderInStore)
   }
 
   @Test func withoutAStoreTheSlowestReaderDecides() {
@@ -179,7 +177,7 @@ import Testing
     do { let hasRoom = window.hasRoom(); #expect(hasRoom, "although the other reader was not removed") }
   }
 
-  @Test func aReaderThatWasCutOffNeedsNothingOfTheStore() {
+  @Test func aReaderInTheStoreIsCutOff() {
     var window = window(isStoring: true)
     let (fast, slow) = (window.addReader(), window.addReader())
     window.append(Array(repeating: 1, count: Self.buffer))
@@ -190,10 +188,8 @@ import Testing
     window.append(Array(repeating: 2, count: Self.buffer))
     _ = window.step(fast)
     _ = window.step(fast)
-    #expect(window.hasReaderInStore)
     do { let room = window.makeRoom(at: .zero); #expect(room == .fullUntil(.seconds(1))) }
     do { let room = window.makeRoom(at: .seconds(1)); #expect(room == .free) }
-    #expect(!window.hasReaderInStore)
     do { let value = window.step(slow); #expect(value == .cutOff) }
   }
 

@@ -63,6 +63,20 @@ import Testing
     do { let isProbe = failures.beginProbe(of: url, at: .seconds(42)); #expect(isProbe, "it was the second failure") }
   }
 
+  @Test func aFailureThatNoRequestConfirmsIsOutdated() {
+    var failures = failures
+    failures.noteFailure(.disconnected, of: url, wasProbe: false, at: .zero)
+    #expect(failures.kind(of: url, at: .seconds(30)) == .disconnected)
+    #expect(failures.kind(of: url, at: .seconds(31)) == nil)
+    // The silence of an hour in which nothing was asked is no outage of the origin.
+    failures.noteFailure(.disconnected, of: "https://a.example/2", wasProbe: false, at: .seconds(3600))
+    #expect(failures.kind(of: url, at: .seconds(3600)) == nil)
+    #expect(failures.kind(of: "https://a.example/2", at: .seconds(3600)) == .disconnected)
+    // A probe that is under way counts.
+    do { let isProbe = failures.beginProbe(of: "https://a.example/2", at: .seconds(3601)); #expect(isProbe) }
+    #expect(failures.kind(of: "https://a.example/2", at: .seconds(3650)) == .disconnected)
+  }
+
   @Test func aSuccessEndsTheFailureOfItsURL() {
     var failures = failures
     failures.noteFailure(.errorResponse, of: url, wasProbe: false, at: .zero)
@@ -187,5 +201,10 @@ import Testing
     #expect(outage.requestCount <= 150)
     #expect(outage.highestAtOnce == 1)
   }
+}
+
+extension OriginFailures {
+  /// Returns the kind of failure at a time at which none is outdated.
+  fileprivate func kind(of url: String) -> Kind? { kind(of: url, at: .zero) }
 }
 #endif

@@ -59,6 +59,21 @@ import Testing
     #expect(next.status.isHit && !next.status.isStale)
   }
 
+  @Test func aRequestThatWasCancelledIsNoFailureOfTheOrigin() async throws {
+    let (test, origin) = try await test()
+    origin.set { _, _ in
+      // Some clients throw an error of their own when they are cancelled.
+      do { try await Task.sleep(for: .seconds(3_600)) } catch { throw Unreachable() }
+      throw Unreachable()
+    }
+    let caller = Task { try await test.get(from: origin).body }
+    try await waitUntil { origin.count == 1 }
+    caller.cancel()
+    _ = await caller.result
+    try await settle(test)
+    #expect(test.cache.state.withLock { $0.failures.isEmpty })
+  }
+
   @Test func anOriginThatHangsDelaysTheFirstRequestsOnly() async throws {
     let (test, origin) = try await test()
     let clock = test.clock
@@ -109,7 +124,9 @@ import Testing
     try await advance(test.clock, by: .seconds(1)) { test.clock.sleeperCount == 0 }
     try await cancelled.wait()
     try await settle(test)
-    #expect(test.cache.state.withLock { $0.failures.kind(of: "https://example.com/") } == .disconnected)
+    #expect(
+      test.cache.state.withLock { $0.failures.kind(of: "https://example.com/", at: test.cache.elapsed) }
+        == .disconnected)
   }
 
   @Test func anErrorWithoutStaleIfErrorReachesTheOriginEachTime() async throws {

@@ -67,6 +67,12 @@ import Testing
     #expect(attempts == 102)
   }
 
+  @Test func invalidationsUnderWayAreNotTooMany() {
+    var pending = PendingInvalidations()
+    for index in 0...PendingInvalidations.maximumCount { _ = pending.insert(.url("https://a/\(index)")) }
+    #expect(!pending.matches("https://b/"))
+  }
+
   @Test func tooManyBecomeOneOfEverything() {
     var pending = PendingInvalidations()
     for index in 0..<PendingInvalidations.maximumCount {

@@ -77,7 +77,9 @@ extension ProcessIdentity {
     for name in ["(cache)", "(a) R 1 2)", "()", "((x) (y))"] {
       let entry = ProcessEntry("42 \(name)\(rest)")
       #expect(entry?.number == 42 && entry?.start == 4711, "\(name)")
+      #expect(entry?.hasEnded == false)
     }
+    #expect(ProcessEntry("42 (a)\(rest.replacing(" S", with: " Z"))")?.hasEnded == true, "a zombie")
     for text in ["", "42", "42 (a", "42 (a) S 1 2", "0 (a)\(rest)", "-1 (a)\(rest)", "x (a)\(rest)"] {
       #expect(ProcessEntry(text) == nil, "\(text)")
     }

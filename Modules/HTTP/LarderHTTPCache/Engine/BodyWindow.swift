@@ -10,8 +10,8 @@
 /// - Otherwise, it drops bytes that every reader has read. The producer then waits for the slowest reader. A reader that
 ///   makes others wait for longer than a limit is cut off, so that the others continue without it.
 ///
-/// The memory is bounded whatever the number of readers: the window has less than ``limit`` bytes before a chunk of the
-/// producer is appended to it.
+/// The memory is bounded whatever the number of readers: before a chunk of the producer is appended, the window has less
+/// than ``limit`` bytes and one buffer.
 struct BodyWindow: Sendable {
   /// The number that identifies a reader.
   typealias Reader = UInt64
@@ -267,13 +267,10 @@ struct BodyWindow: Sendable {
 
   /// Records that the body is no longer being stored.
   ///
-  /// The bytes that the store has must stay there while ``hasReaderInStore``.
+  /// The bytes that the store has must stay readable for the readers that need them.
   mutating func stopStoring() {
     isStoring = false
   }
-
-  /// Whether a reader needs bytes that are no longer in memory.
-  var hasReaderInStore: Bool { readers.values.contains { $0.isReading && $0.position < start } }
 
   // MARK: Readers
 

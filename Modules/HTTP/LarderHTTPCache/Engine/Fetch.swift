@@ -356,16 +356,5 @@ final class Fetch: Sendable {
   func stopStoring() {
     change(bytes: true, room: .byStore) { $0.window.stopStoring() }
   }
-
-  /// Waits until no reader needs bytes that only the store has.
-  func waitForReadersInStore() async throws {
-    while true {
-      let signal = change { state in
-        state.window.hasReaderInStore ? State.wait(for: &state.roomSignal) : nil
-      }
-      guard let signal else { return }
-      try await signal.value()
-    }
-  }
 }
 #endif

@@ -10,7 +10,7 @@ extension HTTPCache {
   /// Returns the stale response that answers a request because its origin is failing, or `nil` if the request must be
   /// forwarded.
   func staleAnswerWhileFailing(_ exchange: Exchange) -> Reuse? {
-    guard !exchange.stored.isEmpty, let kind = state.withLock({ $0.failures.kind(of: exchange.url) }),
+    guard !exchange.stored.isEmpty, let kind = state.withLock({ $0.failures.kind(of: exchange.url, at: elapsed) }),
       var reuse = staleAnswer(exchange, after: kind)
     else { return nil }
     var status = CacheStatus(isHit: true)
@@ -58,7 +58,7 @@ extension HTTPCache {
   ///
   /// While the origin fails, only a probe does so.
   func refresh(_ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) {
-    let isFailing = state.withLock { $0.failures.kind(of: exchange.url) } != nil
+    let isFailing = state.withLock { $0.failures.kind(of: exchange.url, at: elapsed) } != nil
     fetchInBackground(exchange, entries, isProbe: isFailing, forward)
   }
 
@@ -113,8 +113,10 @@ extension HTTPCache {
 
   /// Records that there was no response to a request.
   func noteFailure(of fetch: Fetch, _ exchange: Exchange, _ error: any Error) {
-    // A cancelled request says nothing about the origin, unless it was cancelled because the origin had not answered.
-    guard fetch.isProbe || (exchange.isRetrieval && !(error is CancellationError)) else { return }
+    // A cancelled request says nothing about the origin, unless it was cancelled because the origin had not answered. Some
+    // clients throw an error of their own when they are cancelled.
+    let isCancelled = error is CancellationError || Task.isCancelled
+    guard fetch.isProbe || (exchange.isRetrieval && !isCancelled) else { return }
     noteFailure(.disconnected, of: fetch, exchange)
   }
 

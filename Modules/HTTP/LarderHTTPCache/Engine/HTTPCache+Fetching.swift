@@ -282,10 +282,9 @@ extension HTTPCache {
   ///   - work: The fetch.
   ///   - failure: The error of the readers if the body was cut short; defaults to `nil`.
   private func end(_ work: Forwarding, _ failure: (any Error)? = nil) {
-    // Readers that repeat the request must find the outcome. A fetch that was cancelled had no reader left.
-    if work.isWorking {
-      noteBody(isCut: failure.map { !($0 is CancellationError) } ?? false, of: work.fetch, work.exchange)
-    }
+    // Readers that repeat the request must find the outcome. A fetch that was cancelled had no reader left, and its body was
+    // not cut by the origin.
+    if work.isWorking { noteBody(isCut: failure != nil && !Task.isCancelled, of: work.fetch, work.exchange) }
     work.fetch.finishBody(failure)
   }
 

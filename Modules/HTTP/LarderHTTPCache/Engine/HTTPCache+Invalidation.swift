@@ -30,7 +30,7 @@ struct PendingInvalidations: Sendable {
     var hasFailed = false
   }
 
-  /// The number of invalidations above which all are replaced by one of everything.
+  /// The number of failed invalidations above which all are replaced by one of everything.
   static let maximumCount = 1_000
 
   /// The time between a repetition that has failed and the next one.
@@ -51,7 +51,7 @@ struct PendingInvalidations: Sendable {
   mutating func insert(_ invalidation: Invalidation) -> Entry {
     entries.removeAll { $0.hasFailed && ($0.invalidation == invalidation || invalidation == .everything) }
     nextNumber += 1
-    let isTooMany = entries.count >= Self.maximumCount
+    let isTooMany = entries.count(where: \.hasFailed) >= Self.maximumCount
     let entry = Entry(number: nextNumber, invalidation: isTooMany ? .everything : invalidation)
     if isTooMany { entries = [] }
     entries.append(entry)

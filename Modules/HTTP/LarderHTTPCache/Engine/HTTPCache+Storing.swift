@@ -64,22 +64,18 @@ extension HTTPCache {
     } catch let refusal as StorageRefusal {
       count { $0.notStoredCounts["\(refusal)", default: 0] += 1 }
       // The next responses probably could not be stored either, so that their slow readers would make others wait.
-      if refusal == .tooLarge || refusal == .noRoom, let key = work.key {
-        state.withLock { $0.flights.refuse(key, fetch, at: elapsed) }
-      }
+      if refusal == .tooLarge, let key = work.key { state.withLock { $0.flights.refuse(key, fetch, at: elapsed) } }
     } catch {
       count { $0.notStoredCounts["storeFailed", default: 0] += 1 }
     }
     fetch.stopStoring()
     if let key = work.key { state.withLock { $0.flights.end(key, fetch) } }
-    Task {
-      // Nothing else depends on this, so that the fetch can end.
-      do {
-        try await fetch.waitForReadersInStore()
-        try await calls { try await writer.abandon() }
-      } catch {
-        // The failure is counted, and the body is swept later.
-      }
+    do {
+      // Readers of the fetch hold the writer, so that they can still read it. Its mark would take a part of the share of
+      // unfinished bodies for as long as one of them pauses.
+      try await calls { try await writer.abandon() }
+    } catch {
+      // The failure is counted, and the body is swept later.
     }
   }
 

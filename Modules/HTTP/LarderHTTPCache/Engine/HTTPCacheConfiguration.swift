@@ -120,7 +120,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to 10 seconds.
   ///
   /// A stale response then answers if it may answer for an origin that cannot be reached. The request to the origin
-  /// continues, to find out if it works. Other requests wait for as long as your client does.
+  /// continues, to find out if it works, unless another one does. Other requests wait for as long as your client does.
   public var originTimeLimit: Duration = .seconds(10)
 
   /// The time for which no request waits for a URL whose response could not be shared, or was too large to be stored.

@@ -3,7 +3,8 @@
 ///
 /// Failures are remembered for URLs. If requests for two URLs of an origin have failed for some time and the origin has
 /// answered no request since, the origin as a whole counts as failing. While a URL or an origin fails, one request at a
-/// time probes it. The delay between probes doubles from ``firstDelay`` to ``longestDelay``.
+/// time probes it. The delay between probes doubles from ``firstDelay`` to ``longestDelay``. A failure that no request has
+/// confirmed for ``longestDelay`` after its probe was due no longer counts, because the origin may work again.
 ///
 /// This is plain state without a clock and without I/O. It has at most ``highestCount`` URLs and as many origins.
 struct OriginFailures: Sendable {
@@ -44,6 +45,9 @@ struct OriginFailures: Sendable {
     var probeEnd: Duration?
 
     func mayProbe(at now: Duration) -> Bool { probeEnd.map { now >= $0 } ?? (now >= nextProbe) }
+
+    /// Whether the failure says nothing about the origin any more.
+    func isOutdated(at now: Duration) -> Bool { now >= max(nextProbe, probeEnd ?? .zero) + OriginFailures.longestDelay }
   }
 
   /// An origin that has answered no request since a failure.
@@ -76,10 +80,11 @@ struct OriginFailures: Sendable {
   var counts: (urls: Int, origins: Int) { (urls.count, origins.count) }
 
   /// Returns the kind of failure that a request for a URL must expect, or `nil` if none.
-  func kind(of url: String) -> Kind? {
+  func kind(of url: String, at now: Duration) -> Kind? {
     guard !isEmpty else { return nil }
-    if origins[Self.origin(of: url)]?.failure != nil { return .disconnected }
-    return urls[url.hashValue]?.kind
+    if let failure = origins[Self.origin(of: url)]?.failure, !failure.isOutdated(at: now) { return .disconnected }
+    guard let failure = urls[url.hashValue], !failure.isOutdated(at: now) else { return nil }
+    return failure.kind
   }
 
   /// Claims the next probe of a failing URL.
@@ -102,7 +107,7 @@ struct OriginFailures: Sendable {
   ///
   /// - Returns: Whether the request becomes the probe, which must report its outcome.
   mutating func noteLate(_ url: String, at now: Duration) -> Bool {
-    let isKnown = kind(of: url) != nil
+    let isKnown = kind(of: url, at: now) != nil
     noteFailure(.disconnected, of: url, wasProbe: false, at: now)
     if isKnown { return beginProbe(of: url, at: now) }
     change(url) { $0.probeEnd = now + Self.longestProbe }
@@ -123,6 +128,10 @@ struct OriginFailures: Sendable {
     case .errorResponse: origins[originKey] = nil
     case .disconnected:
       var origin = origins[originKey] ?? SilentOrigin(firstURL: key, since: now)
+      // A silence in which nothing was asked is no evidence.
+      if origin.failure?.isOutdated(at: now) ?? (now >= origin.since + Self.longestDelay) {
+        origin = SilentOrigin(firstURL: key, since: now)
+      }
       let wasFailing = origin.failure != nil
       if wasFailing || (origin.firstURL != key && now - origin.since >= Self.shortestOutage) {
         origin.failure = next(origin.failure, kind, wasProbe, now)

@@ -43,7 +43,7 @@ extension ProcessTable {
     // Not by `/proc`, which can hide the processes of other users.
     if kill(process, 0) != 0, errno == ESRCH { return .none }
     guard let status = text(at: "/proc/\(number)/stat"), let entry = ProcessEntry(status) else { return .unknown }
-    return .started(entry.start)
+    return entry.hasEnded ? .none : .started(entry.start)
     #else
     return .unknown
     #endif
@@ -74,6 +74,9 @@ struct ProcessEntry: Sendable, Hashable {
   /// The time at which the process started, in ticks since the boot of its host.
   let start: UInt64
 
+  /// Whether the process has ended, and its parent has not asked for its status yet.
+  let hasEnded: Bool
+
   /// Reads a line such as `12 (name) S 1 …`, or returns `nil` if it is none.
   ///
   /// The name may have any bytes, also parentheses and spaces.
@@ -85,6 +88,7 @@ struct ProcessEntry: Sendable, Hashable {
     let fields = text[text.index(after: end)...].split(separator: " ")
     guard fields.count > 19, let start = UInt64(fields[19]) else { return nil }
     (self.number, self.start) = (number, start)
+    hasEnded = ["Z", "X"].contains(fields[0])
   }
 }
 #endif
