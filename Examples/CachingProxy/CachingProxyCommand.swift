@@ -52,7 +52,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
   var targeted: [String] = []
 
   @Option(help: "Which responses with Set-Cookie are stored: never, ifPublic, ifFresh or always. (default: by mode)")
-  var setCookie: SetCookieStoring?
+  var setCookie: String?
 
   @Option(help: "How long to wait for the server, in seconds.")
   var timeout = 30
@@ -61,7 +61,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
     guard capacity >= 1 else { throw ValidationError("--capacity must be at least 1") }
     guard memory >= 0 else { throw ValidationError("--memory must be at least 0") }
     guard timeout >= 1 else { throw ValidationError("--timeout must be at least 1") }
-    _ = try (makeOrigin(), address(), cacheMode(), targetedFields())
+    _ = try (makeOrigin(), address(), cacheMode(), targetedFields(), cookieStoring())
   }
 
   func run() async throws {
@@ -69,7 +69,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
     var configuration = HTTPCacheConfiguration(mode: try cacheMode())
     configuration.capacity = capacity
     configuration.targetedFields = try targetedFields()
-    configuration.setCookieStoring = setCookie
+    configuration.setCookieStoring = try cookieStoring()
     configuration.name = "CachingProxy"
     let cache = try await HTTPCache(store, configuration: configuration)
     let upstream = upstream(cache, try makeOrigin())
@@ -148,6 +148,15 @@ struct CachingProxyCommand: AsyncParsableCommand {
     return mode
   }
 
+  private func cookieStoring() throws -> SetCookieStoring? {
+    try setCookie.map { text in
+      guard let storing = SetCookieStoring(rawValue: text) else {
+        throw ValidationError("--set-cookie must be never, ifPublic, ifFresh or always")
+      }
+      return storing
+    }
+  }
+
   private func targetedFields() throws -> [HTTPField.Name] {
     try targeted.map { name in
       guard let field = HTTPField.Name(name) else { throw ValidationError("--targeted must be the name of a field") }
@@ -155,5 +164,3 @@ struct CachingProxyCommand: AsyncParsableCommand {
     }
   }
 }
-
-extension SetCookieStoring: @retroactive ExpressibleByArgument {}
