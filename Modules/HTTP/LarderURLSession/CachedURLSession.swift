@@ -21,7 +21,7 @@ public import FoundationNetworking
 /// `Cache-Status` of a response says how it was answered; the property `cacheStatus` of `HTTPURLResponse` reads it.
 ///
 /// The cache sees each request as the server receives it, and each response as the server sent it. The session inside
-/// therefore follows no redirects, and adds no fields that responses depend on. This type does both above the cache: it
+/// therefore follows no redirects, and adds only `User-Agent` and `Accept`. This type does both above the cache: it
 /// follows redirects, and adds the `httpAdditionalHeaders` of the configuration, cookies and `Accept-Language`.
 ///
 /// ## Encoded bodies
