@@ -86,7 +86,7 @@ import Testing
     // Encoding moves off the actor once the values exceed the limit.
     let encoded = counts.take()
     #expect(encoded.main <= 2 && encoded.others == 4)
-    try await store.update(keys) { values in values = values.map { $0.map { $0 + "er" } } }
+    try await store.update(keys) { values in values.assign(values.map { $0.map { $0 + "er" } }) }
     #expect(counts.take().main == 0)
 
     #expect(try await store.entries(in: "key"..<"kez", limit: .max, order: .ascending).count == 100)

@@ -25,10 +25,10 @@ import Testing
     var updateCount: Int { updates.withLock { $0 } }
 
     func update<Result: Sendable>(
-      _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+      deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
     ) async throws -> Result {
       updates.withLock { $0 += 1 }
-      return try await base.update(keys, body)
+      return try await base.update(deciding: keys, body)
     }
   }
 

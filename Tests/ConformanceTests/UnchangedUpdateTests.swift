@@ -60,7 +60,7 @@ import Testing
     for _ in 0..<3 {
       try await store.update(keys + ["missing"]) { slots in #expect(slots.count == 6) }
       // A value that is set to an equal one is not changed either.
-      try await store.update(keys) { slots in slots = keys.map(\.bytes) }
+      try await store.update(keys) { slots in slots.assign(keys.map(\.bytes)) }
     }
     #expect(try Self.files(of: folder) == before)
     try await store.update(keys) { $0[2] = [7] }
@@ -107,7 +107,7 @@ import Testing
     try await queue.enqueue([2], id: "two")
     let deliveries = try await queue.receive(max: 2, lease: .seconds(900))
     let before = try Self.files(of: folder)
-    try await queue.update([generated, "two"]) { slots in #expect(slots == [[1], [2]]) }
+    try await queue.update([generated, "two"]) { slots in #expect(Array(slots) == [[1], [2]]) }
     #expect(try Self.files(of: folder) == before)
     #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
     try await queue.close()
@@ -119,7 +119,7 @@ import Testing
     let notes = bytes.typed([UInt8].self, prefix: "note/", codec: codec)
     let drafts = bytes.typed([UInt8].self, prefix: "draft/", codec: codec)
     try await notes.setValue([1], forKey: "a")
-    try await notes.update(["b", "c"]) { $0 = [[2], [3]] }
+    try await notes.update(["b", "c"]) { $0.assign([[2], [3]]) }
     try await bytes.update(notes.key("d"), drafts.key("a")) { note, draft in (note, draft) = ([4], [5]) }
     try await notes.apply([.set("e", [6])])
     #expect(try await notes.entries(in: .all, limit: .max).map(\.value) == [[1], [2], [3], [4], [6]])

@@ -144,20 +144,20 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> Result {
     try information.check(updateOf: keys)
     try checkOpen(for: .update)
     try Task.checkCancellation()
-    var slots = try keys.map { try decode($0, during: .update) }
-    let result = try body(&slots)
-    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    var slots = UpdateSlots(try keys.map { try decode($0, during: .update) })
+    let decision = body(&slots)
+    guard decision.isCommit else { return decision.result }
     var changed = records
-    for (key, slot) in zip(keys, slots) {
-      changed[key] = try slot.map { try encode($0, forKey: key, during: .update) }
+    for index in slots.assignedIndices {
+      changed[keys[index]] = try slots[index].map { try encode($0, forKey: keys[index], during: .update) }
     }
-    try write(changed, during: .update)
-    return result
+    if changed != records { try write(changed, during: .update) }
+    return decision.result
   }
 
   /// Writes the file before it publishes the change, so that everything a reader sees is durable.

@@ -65,7 +65,7 @@ import Testing
           let fixed = model.entries.filter { news[$0.key] != nil && changed[$0.key] == nil }
           guard fixed.isEmpty else { continue }
           try await Self.expect(model.set(changed), comment) {
-            try await store.update(keys) { slots in slots = keys.map { news[$0] ?? nil } }
+            try await store.update(keys) { slots in slots.assign(keys.map { news[$0] ?? nil }) }
           }
         default:
           try await Self.expect(model.set(Self.finalValues(batch, model.entries.map(\.key))), comment) {
@@ -313,8 +313,8 @@ private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == 
   func count(in range: KeyRange) async throws -> Int { try await program.count(in: range) }
   func apply(_ changes: ChangeBatch<Int>) async throws { try await program.apply(changes) }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
-  ) async throws -> Result { try await program.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
+  ) async throws -> Result { try await program.update(deciding: keys, body) }
   func synchronize() async throws { try await program.synchronize() }
   func close() async throws {
     // A use may be persisted in the background while the first object verifies.

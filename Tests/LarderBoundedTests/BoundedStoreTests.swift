@@ -112,7 +112,7 @@ import Testing
     }
     let value = nine
     await expectStoreError(.full) {
-      try await store.update(["a", "b", "c", "d"]) { slots in slots = slots.map { $0 ?? value } }
+      try await store.update(["a", "b", "c", "d"]) { slots in slots.assign(slots.map { $0 ?? value }) }
     }
     #expect(try await store.allKeys == ["a"])
     // The entries of a batch never evict one another.

@@ -36,11 +36,22 @@ import TestSupport
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 1), .removeAll(.all), .set("c", 1), .set("c", 3), .set("d", 4), .remove("d")])
-    #expect(try await store.update(["e", "f"]) { $0 = [5, 6] } == ())
+    #expect(try await store.update(["e", "f"]) { $0.assign([5, 6]) } == ())
     #expect(base.operationCount == 3)
     let keys: [StoreKey] = ["a", "b", "c", "d", "e", "f"]
     #expect(try await store.values(forKeys: keys, policy: .cacheOnly) == [nil, nil, 3, nil, 5, 6])
     #expect(try await store.values(forKeys: keys) == memory.values(forKeys: keys))
+  }
+
+  @Test func aDiscardedUpdateIsNotCached() async throws {
+    try memory.apply([.set("a", 1)])
+    let store = base.cached()
+    try await store.update(deciding: ["a", "b"]) { slots in
+      slots.assign([7, 8])
+      return .discard(())
+    }
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, nil])
+    #expect(try await store.values(forKeys: ["a", "b"]) == [1, nil])
   }
 
   @Test func onlyTheLastRunOfAnUpdateBodyCounts() async throws {
@@ -318,19 +329,12 @@ extension CachedStore {
 struct RepeatingStore: ForwardingDecorator {
   typealias Value = Int
 
-  private struct Repetition: Error {}
-
   let base: MemoryStore<Int>
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    #expect(throws: Repetition.self) {
-      try base.update(keys) { slots in
-        _ = try body(&slots)
-        throw Repetition()
-      }
-    }
-    return try base.update(keys, body)
+    _ = try await base.update(deciding: keys) { slots in .discard(body(&slots).result) }
+    return try await base.update(deciding: keys, body)
   }
 }

@@ -49,9 +49,9 @@ final class ProbedStore<Value: Sendable>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try base.update(keys, body)
+    try await base.update(deciding: keys, body)
   }
 
   func synchronize() async throws {

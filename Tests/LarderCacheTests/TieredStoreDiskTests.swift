@@ -130,9 +130,9 @@ private struct Store: DataStore {
     try await reading(changes.changes.compactMap(\.key)) { try await tiered.apply(changes) }
   }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await reading(keys) { try await tiered.update(keys, body) }
+    try await reading(keys) { try await tiered.update(deciding: keys, body) }
   }
   func synchronize() async throws { try await tiered.synchronize() }
   func close() async throws { try await tiered.close() }

@@ -42,7 +42,7 @@ import Testing
     #expect(try await store.remainingTime(forKey: "b") == nil)
     #expect(try await store.touch("b") == false)
     #expect(try await store.touch("b", timeToLive: .unlimited) == false)
-    let found = try await store.update(["a", "b", "c"]) { slots in slots }
+    let found = try await store.update(["a", "b", "c"]) { slots in Array(slots) }
     #expect(found == ["a", nil, nil])
     var walked: [StoreKey] = []
     for try await entry in store.entries() { walked.append(entry.key) }
@@ -282,8 +282,8 @@ import Testing
       { _ = try await store.keys(in: .all, limit: 1) },
       { _ = try await store.count() },
       { try await store.apply([.set("k", "b"), .set("m", "b")]) },
-      { try await store.update(["k", "m"]) { $0 = $0.reversed() } },
-      { try await store.updateKeepingDeadlines(["k", "m"]) { $0 = $0.reversed() } },
+      { try await store.update(["k", "m"]) { $0.assign(Array($0.reversed())) } },
+      { try await store.updateKeepingDeadlines(["k", "m"]) { $0.assign(Array($0.reversed())) } },
       { try await store.touch("k") },
       { _ = try await store.remainingTime(forKey: "k") },
     ]

@@ -38,6 +38,19 @@ import Testing
     #expect(try await !bench.store.contains("k"))
   }
 
+  @Test func anUpdateRenewsOnlyWhatItAssigns() async throws {
+    let bench = TestBench(.sliding(.seconds(10)))
+    for key in ["read", "kept", "set"] { try await bench.store.setValue("a", forKey: StoreKey(key)) }
+    bench.clock.advance(by: .seconds(5))
+    try await bench.store.update(["read", "set"]) { slots in slots[1] = slots[0] }
+    try await bench.store.update(deciding: ["kept"]) { slots in
+      slots[0] = "b"
+      return .discard(())
+    }
+    bench.clock.advance(by: .seconds(6))
+    #expect(try await bench.store.values(forKeys: ["read", "kept", "set"]) == [nil, nil, "a"])
+  }
+
   @Test func aHotKeyCostsAtMostTenWritesInAWindow() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")

@@ -101,10 +101,10 @@ final class WatchedStore<Base: DataStore>: DataStore, InvalidatableStore, Flusha
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await note(.update, keys.count)
-    return try await base.update(keys, body)
+    return try await base.update(deciding: keys, body)
   }
 
   func synchronize() async throws {

@@ -19,7 +19,7 @@ import Testing
         do {
           if batch.changes.allSatisfy({ $0.key != nil }), Bool.random(using: &generator) {
             let keys = Array(Set(batch.changes.compactMap(\.key)))
-            try await notes.update(keys) { slots in slots = keys.map { after[$0] } }
+            try await notes.update(keys) { slots in slots.assign(keys.map { after[$0] }) }
           } else {
             try await notes.apply(batch)
           }
@@ -141,8 +141,8 @@ private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == 
   func count(in range: KeyRange) async throws -> Int { try await program.count(in: range) }
   func apply(_ changes: ChangeBatch<Int>) async throws { try await program.apply(changes) }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
-  ) async throws -> Result { try await program.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
+  ) async throws -> Result { try await program.update(deciding: keys, body) }
   func synchronize() async throws { try await program.synchronize() }
   func close() async throws {
     #expect(try await programs[0].verifyIndexes().findings == [])

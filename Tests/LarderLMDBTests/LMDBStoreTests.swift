@@ -25,11 +25,11 @@ import Testing
     try await store.apply([.set("a", [1, 2]), .set("empty", [])])
     let before = try await environment.statistics().lastTransaction
     #expect(try await store.update("a") { $0 } == [1, 2])
-    try await store.update(["a", "empty", "missing"]) { $0 = [[1, 2], [], nil] }
+    try await store.update(["a", "empty", "missing"]) { $0.assign([[1, 2], [], nil]) }
     #expect(try await environment.statistics().lastTransaction == before)
     let changes: [[[UInt8]?]] = [[[1, 3], [], nil], [[1, 3], [0], nil], [[1, 3], [0], []], [nil, [0], []]]
     for (count, slots) in changes.enumerated() {
-      try await store.update(["a", "empty", "missing"]) { $0 = slots }
+      try await store.update(["a", "empty", "missing"]) { $0.assign(slots) }
       #expect(try await environment.statistics().lastTransaction == before + count + 1)
       #expect(try await store.values(forKeys: ["a", "empty", "missing"]) == slots)
     }

@@ -159,6 +159,7 @@ import Testing
       for key in damaged {
         try RawDatabase(transaction: transaction, identifier: identifier).setValue([0xFF, 0x00], forKey: key)
       }
+      return .commit(())
     }
     let report = try await store.verify()
     #expect(report.entryCount == 2500)
@@ -191,6 +192,7 @@ import Testing
         try LMDBError.check(mdb_dbi_open(transaction, StoreCatalog.name, 0, &identifier))
         let records = RawDatabase(transaction: transaction, identifier: identifier)
         try records.setValue(Array(record.utf8), forKey: "default")
+        return .commit(())
       }
       await expectStoreError(code) { try await LMDBStore<Int>(in: environment, codec: .json()) }
       await expectStoreError(code) {

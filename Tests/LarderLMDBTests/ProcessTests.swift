@@ -54,7 +54,7 @@ import Testing
         let store = try await ProcessTests.open(path)
         for _ in 0..<150 {
           try await store.update(["own", "shared"]) { slots in
-            slots = slots.map { ProcessTests.bytes(ProcessTests.count($0) + 1) }
+            slots.assign(slots.map { ProcessTests.bytes(ProcessTests.count($0) + 1) })
           }
         }
         try await store.close()
@@ -289,7 +289,7 @@ import Testing
     // The record appears between the lookup and the transaction that would create it.
     let handle = environment.handle
     let codecName = try await handle.environment.writer.write(for: handle, during: .open) { transaction, _ in
-      try StoreCatalog(store: "store").create("default", codecName: "raw", in: transaction).codecName
+      .commit(try StoreCatalog(store: "store").create("default", codecName: "raw", in: transaction).codecName)
     }
     #expect(codecName == "json")
     await expectStoreError(.versionMismatch) { try await LMDBStore<[UInt8]>(in: environment, codec: .raw) }

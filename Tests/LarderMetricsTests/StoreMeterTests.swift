@@ -63,6 +63,7 @@ import Tracing
     await #expect(throws: StoreError.self) { try await store.setValue(1, forKey: "k") }
     await #expect(throws: StoreError.self) { try await store.setValue(1, forKey: "") }
     await #expect(throws: BodyFailed.self) { try await store.update("k") { _ in throw BodyFailed() } }
+    try await store.update(deciding: "k") { _ in .discard(()) }
     let cancelled = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       try await store.setValue(1, forKey: "k")
@@ -72,11 +73,11 @@ import Tracing
     #expect(report["apply"]?.errors == ["ioFailed": 1, "invalidKey": 1])
     #expect(report["apply"]?.count == 3)
     #expect(report["update"]?.errors == [:])
-    #expect(report["update"]?.count == 1)
+    #expect(report["update"]?.count == 2)
     let outcomes = metrics.timers(label: "larder_operation_duration").compactMap { timer in
       timer.dimensions.first { $0.0 == "outcome" }?.1
     }
-    #expect(outcomes.sorted() == ["aborted", "cancelled", "invalidKey", "ioFailed"])
+    #expect(outcomes.sorted() == ["cancelled", "discarded", "discarded", "invalidKey", "ioFailed"])
     // Only these failures have spans.
     let failed = tracer.finishedSpans.filter { $0.status?.code == .error }
     #expect(failed.map { $0.attributes.get("larder.outcome") } == [.string("ioFailed"), .string("invalidKey")])
@@ -102,7 +103,7 @@ import Tracing
       _ = try await store.value(forKey: "a")
       _ = try await store.values(forKeys: ["a", "b"])
       _ = try await store.entries(in: .all, limit: 9, order: .ascending)
-      try await store.update(["a", "b"]) { $0 = [1, 2] }
+      try await store.update(["a", "b"]) { $0.assign([1, 2]) }
     }
     #expect(store.report().operations.map(\.bytes) == [most, most, most, most, most])
     for counter in metrics.counters { #expect(counter.values == (most == 0 ? [] : [Int64(most)])) }
@@ -170,7 +171,7 @@ import Tracing
     _ = try await store.value(forKey: "missing")
     _ = try await store.values(forKeys: ["a", "b", "missing"])
     _ = try await store.entries(in: .all, limit: 1, order: .ascending)
-    try await store.update(["a", "b"]) { $0 = [[1, 2], nil] }
+    try await store.update(["a", "b"]) { $0.assign([[1, 2], nil]) }
     let report = store.report()
     #expect(report["apply"]?.bytes == 4)
     #expect(report["value"]?.bytes == 3)

@@ -46,7 +46,7 @@ import Testing
     try await mirror.apply([.set("a", 1), .set("b", 2), .set("c", 3), .removeAll("c"..."d"), .set("d", 4)])
     try await mirror.removeValue(forKey: "b")
     let sum = try await mirror.update(["a", "d", "e"]) { values in
-      values = [nil, (values[1] ?? 0) + 10, 5]
+      values.assign([nil, (values[1] ?? 0) + 10, 5])
       return 7
     }
     #expect(sum == 7)
@@ -56,6 +56,20 @@ import Testing
     #expect(!mirror.isInStep)
     try await mirror.repair()
     #expect(mirror.isInStep)
+  }
+
+  @Test func aDiscardedUpdateIsNotCopied() async throws {
+    try await mirror.apply([.set("a", 1), .set("b", 2)])
+    try await mirror.repair()
+    // A write to the secondary would fail, and be noticed.
+    secondary.schedule(.error(.full), on: .apply)
+    try await mirror.update(deciding: ["a"]) { slots in
+      slots[0] = 7
+      return .discard(())
+    }
+    try await mirror.update(["a"]) { slots in _ = slots[0] }
+    #expect(failures.count == 0 && mirror.isInStep)
+    #expect(try entries(of: new) == ["a": 1, "b": 2])
   }
 
   @Test func aFailureOfTheSecondaryFailsNoWrite() async throws {
@@ -246,8 +260,8 @@ private struct DescribedStore: DataStore {
   func count(in range: KeyRange) async throws -> Int { try base.count(in: range) }
   func apply(_ changes: ChangeBatch<Int>) async throws { try base.apply(changes) }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
-  ) async throws -> Result { try base.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
+  ) async throws -> Result { try await base.update(deciding: keys, body) }
   func synchronize() async throws { try base.synchronize() }
   func close() async throws { base.close() }
 }

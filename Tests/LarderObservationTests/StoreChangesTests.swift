@@ -141,10 +141,10 @@ private struct Reporter: ObservableStore {
   func apply(_ changes: ChangeBatch<Int>) {}
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) throws -> Result {
-    var slots = values(forKeys: keys)
-    return try body(&slots)
+    var slots = UpdateSlots(values(forKeys: keys))
+    return body(&slots).result
   }
 
   func synchronize() {}

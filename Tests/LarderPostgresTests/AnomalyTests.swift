@@ -135,7 +135,7 @@ import Testing
               try await store.apply(batch)
               let distinct = Array(Set(keys)).shuffled()
               do {
-                try await store.update(distinct) { slots in slots = slots.map { ($0 ?? 0) + 1 } }
+                try await store.update(distinct) { slots in slots.assign(slots.map { ($0 ?? 0) + 1 }) }
               } catch StoreError.Code.conflict where isolation == .serializable {
                 // The server could not order it, 20 times.
               }

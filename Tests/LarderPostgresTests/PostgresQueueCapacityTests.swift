@@ -40,7 +40,7 @@ import Testing
       }
       #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 2))
       try await queue.apply([.remove("c"), .set("d", 4)])
-      try await queue.update(["d", "f"]) { $0 = [nil, 6] }
+      try await queue.update(["d", "f"]) { $0.assign([nil, 6]) }
       try await queue.update(["f"]) { $0[0] = 7 }
       // Dead letters count already.
       #expect(try await queue.requeueDeadLetters() == 2)

@@ -292,7 +292,7 @@ import Testing
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await setting.database.write { transaction in
-        let seen = try await transaction.update(["a", "b"], in: store) { slots in slots }
+        let seen = try await transaction.update(["a", "b"], in: store) { slots in Array(slots) }
         #expect(seen == [nil, nil])
         try await transaction.update(["c", "d"], in: store) { $0[0] = 1 }
       }

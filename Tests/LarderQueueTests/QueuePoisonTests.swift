@@ -252,7 +252,7 @@ import Testing
     try await queue.enqueue([QueueInput([2], id: "two"), QueueInput([3])])
     try await queue.setValue([4], forKey: "four")
     try await queue.setValue([5], forKey: generated)
-    try await queue.update(["two", "six"]) { slots in slots = [[22], [6]] }
+    try await queue.update(["two", "six"]) { slots in slots.assign([[22], [6]]) }
     let all: [[UInt8]] = [[5], [22], [3], [4], [6]]
     // Through dead letters, requeueing and reopening.
     for round in 0..<3 {

@@ -93,7 +93,7 @@ import Testing
       try await queue.update(["b", "c"]) { slots in
         beginning.finish()
         secondGate.wait()
-        slots = [2, 3]
+        slots.assign([2, 3])
       }
     }
     await QueueRoomTests.settle()

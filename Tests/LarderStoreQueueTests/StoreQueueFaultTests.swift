@@ -345,14 +345,14 @@ final class HookedStore: ForwardingDecorator, ObservableStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
   ) async throws -> Result {
     let hook = state.withLock { state in
       defer { state.beforeUpdate = nil }
       return state.beforeUpdate
     }
     try await hook?()
-    let result = try await base.update(keys, body)
+    let result = try await base.update(deciding: keys, body)
     let isCancelled = state.withLock { state in
       state.updates += 1
       return state.updates == state.cancelledUpdate

@@ -277,10 +277,10 @@ private final class CountingStore: ForwardingDecorator {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
   ) async throws -> Result {
     commits.add(1, ordering: .relaxed)
     for _ in 0..<20 { await Task.yield() }
-    return try base.update(keys, body)
+    return try await base.update(deciding: keys, body)
   }
 }

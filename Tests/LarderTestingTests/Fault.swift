@@ -23,11 +23,11 @@ enum Fault: String, CaseIterable, Sendable {
   case takesLongKey
   case refusesLongestKey
   case updateNotAtomic
-  case updateKeepsChangesOnError
-  case updateWrapsErrors
+  case updateCommitsDiscarded
+  case updateDiscardsCommitted
   case updateRunsTwice
   case updateTakesDuplicateKeys
-  case updateTakesOtherSlotCount
+  case updateRemovesUnassigned
   case answersWhenClosed
   case answersTrivialCallsWhenClosed
   case closesOnlyOnce
@@ -112,10 +112,11 @@ enum Fault: String, CaseIterable, Sendable {
     case .takesLongKey: "36a"
     case .refusesLongestKey: "36d"
     case .updateNotAtomic: "214"
-    case .updateKeepsChangesOnError, .updateWrapsErrors: "208"
+    case .updateCommitsDiscarded: "208"
+    case .updateDiscardsCommitted: "206"
     case .updateRunsTwice: "209"
     case .updateTakesDuplicateKeys: "210a"
-    case .updateTakesOtherSlotCount: "211a"
+    case .updateRemovesUnassigned: "211b"
     case .answersWhenClosed: "116"
     case .answersTrivialCallsWhenClosed: "59"
     case .closesOnlyOnce: "121"

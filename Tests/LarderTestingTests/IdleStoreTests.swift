@@ -44,10 +44,10 @@ struct IdleStore: DataStore {
   func apply(_ changes: ChangeBatch<SampleValue?>) {}
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [SampleValue??]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<SampleValue?>) -> UpdateDecision<Result>
   ) throws -> Result {
-    var slots = values(forKeys: keys)
-    return try body(&slots)
+    var slots = UpdateSlots(values(forKeys: keys))
+    return body(&slots).result
   }
 
   func synchronize() {}

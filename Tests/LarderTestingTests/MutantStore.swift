@@ -219,88 +219,82 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     let reported = fault == .reportsNoUpdates ? [] : keys.map(StoreChange.key)
     return try await reporting(reported) { try await write(keys, body) }
   }
 
   private func write<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await guarding(keys.first { !isValid($0) } ?? "a", lenient: nil) { () async throws -> Result? in
       switch fault {
       case .updateNotAtomic:
-        var slots = try await base.values(forKeys: keys)
+        var slots = UpdateSlots(try await base.values(forKeys: keys))
         await Task.yield()
-        let result = try body(&slots)
-        try await base.apply(
-          ChangeBatch(zip(keys, slots).map { key, slot in slot.map { .set(key, $0) } ?? .remove(key) }))
-        return result
+        let decision = body(&slots)
+        if decision.isCommit { try await base.apply(ChangeBatch(slots.changes(of: keys))) }
+        return decision.result
       case .updateIgnoresPlainWrites:
         while !state.withLock({ state in
           defer { state.isUpdating = true }
           return !state.isUpdating
         }) { await Task.yield() }
         defer { state.withLock { $0.isUpdating = false } }
-        var slots = try await base.values(forKeys: keys)
-        let result = try body(&slots)
-        for (key, slot) in zip(keys, slots) {
+        var slots = UpdateSlots(try await base.values(forKeys: keys))
+        let decision = body(&slots)
+        for change in decision.isCommit ? slots.changes(of: keys) : [] {
           await Task.yield()
-          try await base.apply([slot.map { .set(key, $0) } ?? .remove(key)])
+          try await base.apply([change])
         }
-        return result
+        return decision.result
       case .updateReadsEarly:
         let early = try await base.values(forKeys: keys)
         await Task.yield()
-        return try await base.update(keys) { slots in
-          guard slots.count == early.count else { return try body(&slots) }
-          slots = early
-          return try body(&slots)
+        return try await base.update(deciding: keys) { slots in
+          var seen = UpdateSlots(early)
+          let decision = body(&seen)
+          for index in seen.assignedIndices { slots[index] = seen[index] }
+          return decision
         }
       case .updateIgnoresRemovals, .updateLosesLastKey:
-        return try await base.update(keys) { [fault] slots in
+        return try await base.update(deciding: keys) { [fault] slots in
           let old = slots
-          let result = try body(&slots)
-          guard slots.count == old.count else { return result }
-          if fault == .updateIgnoresRemovals { slots = zip(old, slots).map { $1 ?? $0 } }
+          let decision = body(&slots)
+          if fault == .updateIgnoresRemovals { slots.assign(zip(old, slots).map { $1 ?? $0 }) }
           if fault == .updateLosesLastKey, let last = old.indices.last, last > 0 { slots[last] = old[last] }
-          return result
+          return decision
         }
-      case .updateKeepsChangesOnError:
-        let outcome = try await base.update(keys) { slots in Swift.Result { try body(&slots) } }
-        return try outcome.get()
-      case .updateWrapsErrors:
-        do {
-          return try await base.update(keys, body)
-        } catch {
-          throw StoreError(.ioFailed, during: .update, store: information.name, message: "failed", underlying: error)
-        }
+      case .updateCommitsDiscarded:
+        return try await base.update(deciding: keys) { slots in .commit(body(&slots).result) }
+      case .updateDiscardsCommitted:
+        return try await base.update(deciding: keys) { slots in .discard(body(&slots).result) }
       case .updateRunsTwice:
-        return try await base.update(keys) { slots in
+        return try await base.update(deciding: keys) { slots in
           var copy = slots
-          _ = try body(&copy)
-          return try body(&slots)
+          _ = body(&copy)
+          return body(&slots)
         }
       case .updateTakesDuplicateKeys where Set(keys).count < keys.count:
         var seen: Set<StoreKey> = []
-        return try await base.update(keys.filter { seen.insert($0).inserted }) { slots in
-          var all = keys.map { _ in nil as Value? }
-          defer { slots = slots.map { _ in nil } }
-          return try body(&all)
+        return try await base.update(deciding: keys.filter { seen.insert($0).inserted }) { slots in
+          var all = UpdateSlots(keys.map { _ in nil as Value? })
+          defer { slots.assign(slots.map { _ in nil }) }
+          return body(&all)
         }
-      case .updateTakesOtherSlotCount:
-        return try await base.update(keys) { slots in
-          let count = slots.count
-          defer { slots = Array((slots + Array(repeating: nil, count: count)).prefix(count)) }
-          return try body(&slots)
+      case .updateRemovesUnassigned:
+        return try await base.update(deciding: keys) { slots in
+          let decision = body(&slots)
+          for index in slots.indices where !slots.isAssigned(index) { slots[index] = nil }
+          return decision
         }
-      case .ignoresCancellation: return try await outsideCancellation { try await self.base.update(keys, body) }
+      case .ignoresCancellation: return try await outsideCancellation { try await self.base.update(deciding: keys, body) }
       case .checksCancellationAfterwards:
-        let result = try await base.update(keys, body)
+        let result = try await base.update(deciding: keys, body)
         try Task.checkCancellation()
         return result
-      default: return try await base.update(keys.map(mapped), body)
+      default: return try await base.update(deciding: keys.map(mapped), body)
       }
     }.unwrapped()
   }

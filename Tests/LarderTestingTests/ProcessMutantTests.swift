@@ -142,9 +142,9 @@ final class WholeFileMutant: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> Result {
-    let result = try base.update(keys, body)
+    let result = try base.update(deciding: keys, body)
     if fault != .writesLate { try save() }
     return result
   }

@@ -94,22 +94,20 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> Result {
     try information.check(updateOf: keys)
     return try write(for: .update) { records in
       try Task.checkCancellation()
-      var slots = try keys.map { try decode(records[$0], forKey: $0, for: .update) }
-      let result = try body(&slots)
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      let encoded = try zip(keys, slots).map { key, slot in
-        try slot.map { try encode($0, forKey: key, for: .update) }
+      var slots = UpdateSlots(try keys.map { try decode(records[$0], forKey: $0, for: .update) })
+      let decision = body(&slots)
+      guard decision.isCommit else { return decision.result }
+      let changes = try slots.changes(of: keys).map { change in
+        try change.mapValue { key, value in try encode(value, forKey: key, for: .update) }
       }
       var displaced: [[UInt8]] = []
-      for (key, record) in zip(keys, encoded) {
-        records.apply(record.map { .set(key, $0) } ?? .remove(key), displacing: &displaced)
-      }
-      return result
+      for change in changes { records.apply(change, displacing: &displaced) }
+      return decision.result
     }
   }
 

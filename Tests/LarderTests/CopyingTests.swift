@@ -142,8 +142,8 @@ private final class WatchedStore: DataStore {
     try base.apply(ChangeBatch(changes.changes.filter { $0.key != forgottenKey }))
   }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
-  ) async throws -> Result { try base.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
+  ) async throws -> Result { try await base.update(deciding: keys, body) }
   func synchronize() async throws { try base.synchronize() }
   func close() async throws { base.close() }
 }

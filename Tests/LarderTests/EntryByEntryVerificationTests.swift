@@ -26,8 +26,8 @@ import Testing
     func count(in range: KeyRange) throws -> Int { try base.count(in: range) }
     func apply(_ changes: ChangeBatch<Int>) throws { try base.apply(changes) }
     func update<Result: Sendable>(
-      _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
-    ) throws -> Result { try base.update(keys, body) }
+      deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
+    ) throws -> Result { try base.update(deciding: keys, body) }
     func synchronize() throws { try base.synchronize() }
     func close() { base.close() }
   }

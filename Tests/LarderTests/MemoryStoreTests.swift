@@ -43,9 +43,9 @@ import Testing
     #expect(try store.entries(in: "a"..."a", limit: 9, order: .ascending) == [StoreEntry(key: "a", value: 1)])
     #expect(try store.count(in: .all) == 2)
     #expect(
-      try store.update(["a", "b"]) { slots in
+      try store.update(deciding: ["a", "b"]) { slots in
         slots.swapAt(0, 1)
-        return "swapped"
+        return .commit("swapped")
       } == "swapped")
     #expect(try store.values(forKeys: ["a", "b"]) == [2, 1])
     try store.synchronize()
@@ -66,31 +66,34 @@ import Testing
     #expect(try store.count(in: .all) == 1)
   }
 
-  @Test(arguments: [0, 512]) func aBatchWithAnInvalidKeyChangesNothing(_ count: Int) throws {
+  @Test(arguments: [0, 512]) func aBatchWithAnInvalidKeyChangesNothing(_ count: Int) async throws {
     let store = MemoryStore<Int>()
     let key = StoreKey(bytes: [UInt8](repeating: 0x61, count: count))
     try store.apply([.set("a", 1)])
     expectStoreError(.invalidKey) { try store.apply([.set("a", 2), .removeAll(.all), .set(key, 3)]) }
     expectStoreError(.invalidKey) { try store.apply([.set("a", 2), .remove(key)]) }
-    expectStoreError(.invalidKey) { try store.update(["a", key]) { slots in slots[0] = 2 } }
+    await expectStoreError(.invalidKey) { try await store.update(["a", key]) { slots in slots[0] = 2 } }
     expectStoreError(.invalidKey) { try store.values(forKeys: ["a", key]) }
     #expect(try store.value(forKey: "a") == 1)
   }
 
-  @Test func anUpdateThatFailsChangesNothing() throws {
+  @Test func anUpdateThatFailsChangesNothing() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("a", 1)])
-    #expect(throws: CancellationError.self) {
-      try store.update(["a", "b"]) { slots in
-        slots = [7, 8]
+    await #expect(throws: CancellationError.self) {
+      try await store.update(["a", "b"]) { slots in
+        slots.assign([7, 8])
         throw CancellationError()
       }
     }
-    expectStoreError(.invalidArgument) { try store.update(["a", "b"]) { slots in slots.append(9) } }
-    expectStoreError(.invalidArgument) { try store.update(["a", "b"]) { slots in slots.removeAll() } }
-    expectStoreError(.invalidArgument) { try store.update(["a", "a"]) { slots in slots = [7, 8] } }
+    let discarded = try await store.update(deciding: ["a", "b"]) { slots in
+      slots.assign([7, 8])
+      return .discard(slots[0])
+    }
+    #expect(discarded == 7)
+    await expectStoreError(.invalidArgument) { try await store.update(["a", "a"]) { slots in slots.assign([7, 8]) } }
     #expect(try store.entries(in: .all, limit: .max, order: .ascending) == [StoreEntry(key: "a", value: 1)])
-    #expect(try store.update([]) { slots in slots.count } == 0)
+    #expect(try await store.update([]) { slots in slots.count } == 0)
   }
 
   @Test func concurrentUpdatesLoseNothing() async throws {
@@ -99,7 +102,7 @@ import Testing
       for _ in 0..<8 {
         group.addTask {
           for _ in 0..<500 {
-            try store.update(["a", "b"]) { slots in
+            try await store.update(["a", "b"]) { slots in
               slots[0] = (slots[0] ?? 0) + 1
               slots[1] = (slots[1] ?? 0) - 1
             }
@@ -150,7 +153,7 @@ import Testing
 
   // MARK: Values that call the store
 
-  @Test(.timeLimit(.minutes(60))) func aValueMayCallTheStoreInItsDeinitializer() throws {
+  @Test(.timeLimit(.minutes(60))) func aValueMayCallTheStoreInItsDeinitializer() async throws {
     let store = MemoryStore<Caller>()
     let calls = Counter()
     func batch(_ keys: StoreKey...) -> ChangeBatch<Caller> {
@@ -164,18 +167,21 @@ import Testing
     #expect(calls.count == 3)
     try store.apply([.removeAll("b"..."c")])
     #expect(calls.count == 5)
-    try store.update(["d"]) { slots in slots[0] = nil }
+    try await store.update(["d"]) { slots in slots[0] = nil }
     #expect(calls.count == 6)
-    try store.update(["e"]) { slots in slots[0] = Caller(store, calls) }
+    try await store.update(["e"]) { slots in slots[0] = Caller(store, calls) }
     #expect(calls.count == 7)
-    #expect(throws: CancellationError.self) {
-      try store.update(["e", "f"]) { slots in
-        slots = [nil, Caller(store, calls)]
+    await #expect(throws: CancellationError.self) {
+      try await store.update(["e", "f"]) { slots in
+        slots.assign([nil, Caller(store, calls)])
         throw CancellationError()
       }
     }
     #expect(calls.count == 8)
-    expectStoreError(.invalidArgument) { try store.update(["e", "f"]) { slots in slots.append(Caller(store, calls)) } }
+    try await store.update(deciding: ["e", "f"]) { slots in
+      slots[0] = Caller(store, calls)
+      return .discard(())
+    }
     #expect(calls.count == 9)
     expectStoreError(.invalidKey) { try store.apply(batch("x", "")) }
     #expect(calls.count == 11)
@@ -191,7 +197,7 @@ import Testing
 
   // MARK: Lifecycle and cancellation
 
-  @Test func aClosedStoreRefusesEverything() throws {
+  @Test func aClosedStoreRefusesEverything() async throws {
     let store = MemoryStore<Int>(name: "numbers")
     try store.apply([.set("a", 1)])
     store.close()
@@ -203,7 +209,7 @@ import Testing
       expectStoreError(.closed) { try store.keys(in: .all, limit: 0, order: .ascending) },
       expectStoreError(.closed) { try store.count(in: "b"..<"a") },
       expectStoreError(.closed) { try store.apply([]) },
-      expectStoreError(.closed) { try store.update([]) { _ in Issue.record("the body ran") } },
+      await expectStoreError(.closed) { try await store.update([]) { _ in Issue.record("the body ran") } },
       expectStoreError(.closed) { try store.synchronize() },
     ]
     #expect(errors.map(\.?.operation) == [.value, .values, .entries, .keys, .count, .apply, .update, .synchronize])
@@ -222,8 +228,8 @@ import Testing
     await Task {
       withUnsafeCurrentTask { $0?.cancel() }
       #expect(throws: CancellationError.self) { try store.apply([.set("a", 2)]) }
-      #expect(throws: CancellationError.self) {
-        try store.update(["a"]) { _ in Issue.record("the body ran") }
+      await #expect(throws: CancellationError.self) {
+        try await store.update(["a"]) { _ in Issue.record("the body ran") }
       }
       #expect(throws: Never.self) { try store.synchronize() }
       store.close()

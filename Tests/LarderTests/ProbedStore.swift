@@ -61,11 +61,11 @@ final class ProbedStore<Value: Sendable>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try note(.update)
-    return try base.update(keys, body)
+    return try await base.update(deciding: keys, body)
   }
 
   func synchronize() async throws {

@@ -52,13 +52,6 @@ import Testing
     expectStoreError(.invalidKey) { try information.check(updateOf: ["a", "a", ""]) }
   }
 
-  @Test func refusesAChangedNumberOfSlots() throws {
-    try information.check(slotCount: 2, forUpdateOf: ["a", "b"])
-    for count in [0, 1, 3] {
-      expectStoreError(.invalidArgument) { try information.check(slotCount: count, forUpdateOf: ["a", "b"]) }
-    }
-  }
-
   @Test func aClosedStoreThrows() {
     let error = information.closedError(for: .count)
     #expect(error.code == .closed)

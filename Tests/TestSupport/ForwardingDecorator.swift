@@ -41,9 +41,9 @@ extension ForwardingDecorator {
 
   /// Forwards; see `DataStore`.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await base.update(keys, body)
+    try await base.update(deciding: keys, body)
   }
 
   /// Forwards; see `DataStore`.

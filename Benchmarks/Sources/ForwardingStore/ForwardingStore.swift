@@ -47,10 +47,10 @@ public struct ForwardingStore<Base: DataStore>: DataStore {
 
   /// Forwards; see `DataStore`.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Base.Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await base.update(keys, body)
+    try await base.update(deciding: keys, body)
   }
 
   /// Forwards; see `DataStore`.

@@ -41,10 +41,10 @@ final class UpdateTimer<Base: DataStore>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     let start = ContinuousClock.now
-    let result = try await base.update(keys, body)
+    let result = try await base.update(deciding: keys, body)
     let duration = ContinuousClock.now - start
     noted.withLock { $0.append(duration) }
     return result

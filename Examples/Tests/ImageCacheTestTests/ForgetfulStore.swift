@@ -35,8 +35,8 @@ struct ForgetfulStore: DataStore {
     try base.apply(ChangeBatch(kept))
   }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
-  ) throws -> Result { try base.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) throws -> Result { try base.update(deciding: keys, body) }
   func synchronize() throws { try base.synchronize() }
   func close() { base.close() }
 }

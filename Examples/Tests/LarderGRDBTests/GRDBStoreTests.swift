@@ -48,7 +48,7 @@ import Testing
     let sum = try await pool.write { db in
       try store.update(["1", "x"], in: db) { slots in
         let sum = slots.compactMap(\.self).flatMap(\.self).reduce(0, +)
-        slots = [nil, [sum]]
+        slots.assign([nil, [sum]])
         return sum
       }
     }

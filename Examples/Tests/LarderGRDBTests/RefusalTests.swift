@@ -178,7 +178,7 @@ import Testing
       }
     }
     await expectStoreError(.notPermitted) {
-      try await store.update(["a", "c"]) { slots in slots = event == "DELETE" ? [nil, nil] : [[3], [3]] }
+      try await store.update(["a", "c"]) { slots in slots.assign(event == "DELETE" ? [nil, nil] : [[3], [3]]) }
     }
     #expect(try await store.values(forKeys: ["a", "b", "c"]) == [[1], [2], nil])
     // A key that is missing is removed as ever.

@@ -113,11 +113,11 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///
   /// It is a commit of its own.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try checks.check(updateOf: keys)
-    return try await inTurn(during: .update) { try await base.update(keys, body) }
+    return try await inTurn(during: .update) { try await base.update(deciding: keys, body) }
   }
 
   /// Waits for earlier operations and ensures that their writes are durable; see `DataStore`.

@@ -127,14 +127,14 @@ struct BoundedCommit: Sendable {
   ///   - operation: The operation, for errors.
   /// - Throws: ``IsStale``; `StoreError` with `corrupted` if the totals are less than the size of what is removed.
   func perform(
-    on stored: inout [[UInt8]?], keys: [StoreKey], store: String, for operation: StoreOperation
+    on stored: inout UpdateSlots<[UInt8]>, keys: [StoreKey], store: String, for operation: StoreOperation
   ) throws {
     var totals = try Totals(stored[0], store: store, for: operation)
     if refusesInsertions, totals.insertions != self.totals.insertions { throw IsStale() }
     for (number, key) in keys.enumerated() {
       guard let slot = slots[key] else { continue }
       if case .equals(let expected) = slot.condition, stored[number + 1] != expected { throw IsStale() }
-      stored[number + 1] = slot.new
+      if stored[number + 1] != slot.new { stored[number + 1] = slot.new }
     }
     guard byteDelta != 0 || countDelta != 0 || insertionCount != 0 || !used.isEmpty else { return }
     var (bytes, count) = (totals.bytes + byteDelta, totals.count + countDelta)

@@ -37,27 +37,24 @@ extension BoundedStore {
   ///
   /// The body runs before the commit, and runs again if another writer changes the same entries at the same time.
   ///
-  /// - Throws: The errors of ``apply(_:)``, and those of `body` unchanged.
+  /// - Throws: The errors of ``apply(_:)``.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    do {
-      return try await running(.update) {
-        try await committing(.update) {
-          let read = try await read(keys, withValues: true, during: .update)
-          try Task.checkCancellation()
-          var slots = read.values
-          let result = try BodyError.wrapping { try body(&slots) }
-          try information.check(slotCount: slots.count, forUpdateOf: keys)
-          var commit = BoundedCommit(read.totals)
+    return try await running(.update) {
+      try await committing(.update) {
+        let read = try await read(keys, withValues: true, during: .update)
+        try Task.checkCancellation()
+        var slots = UpdateSlots(read.values)
+        let decision = body(&slots)
+        var commit = BoundedCommit(read.totals)
+        if decision.isCommit {
           try await plan(zip(keys, slots).map { ($0, $1) }, read, &commit, during: .update)
-          return (commit, result)
         }
+        return (commit, decision.result)
       }
-    } catch let bodyError as BodyError {
-      throw bodyError.error
     }
   }
 

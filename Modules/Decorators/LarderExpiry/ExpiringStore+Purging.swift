@@ -56,22 +56,14 @@ extension ExpiringStore {
       let (seen, renewals) = (now(), allRenewals())
       let expired = slice.entries.filter { !$0.value.isLive(at: seen, with: renewals[$0.key]) }.prefix(limit).map(\.key)
       guard !expired.isEmpty else { return (0, slice.remaining) }
-      do {
-        let removed = try await base.update(expired) { [self] slots in
-          let now = now()
-          applyRenewals(to: &slots, of: expired)
-          var count = 0
-          for index in slots.indices where slots[index]?.isLive(at: now) == false {
-            slots[index] = nil
-            count += 1
-          }
-          guard count > 0 else { throw NothingToChange() }
-          return count
-        }
-        return (removed, slice.remaining)
-      } catch is NothingToChange {
-        return (0, slice.remaining)
+      let removed = try await base.update(deciding: expired) { [self] slots in
+        let now = now()
+        let entries = renewed(slots, of: expired)
+        let indices = slots.indices.filter { entries[$0]?.isLive(at: now) == false }
+        for index in indices { slots[index] = nil }
+        return indices.isEmpty ? .discard(0) : .commit(indices.count)
       }
+      return (removed, slice.remaining)
     }
   }
 
@@ -221,5 +213,15 @@ public struct ExpiryPurger: Sendable {
     } catch is CancellationError, StoreError.Code.closed {
       return
     }
+  }
+}
+
+/// Runs operations of the base, whose errors then name the operation that the caller asked for.
+func reporting<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+  do {
+    return try await body()
+  } catch var error as StoreError {
+    error.operation = operation
+    throw error
   }
 }

@@ -36,12 +36,14 @@ extension ExpiringStore {
     return renewals.withLock { state in keys.map { state.renewals[$0] } }
   }
 
-  /// Replaces the deadlines of entries that an update has read with their renewed ones.
-  func applyRenewals(to slots: inout [Expiring<Value>?], of keys: [StoreKey]) {
+  /// Returns the entries that an update has read, with their renewed deadlines.
+  func renewed(_ slots: UpdateSlots<Expiring<Value>>, of keys: [StoreKey]) -> [Expiring<Value>?] {
+    var entries = Array(slots)
     for (index, renewal) in pendingRenewals(of: keys).enumerated() {
-      guard let renewal, let found = slots[index]?.deadline else { continue }
-      slots[index]?.deadline = renewal.deadline(inPlaceOf: found)
+      guard let renewal, let found = entries[index]?.deadline else { continue }
+      entries[index]?.deadline = renewal.deadline(inPlaceOf: found)
     }
+    return entries
   }
 
   /// Returns whether a read must renew the deadline of an entry, or `nil` if the entry has expired.
@@ -131,18 +133,16 @@ extension ExpiringStore {
     var failure: (any Error)?
     do {
       count = try await run(for: batch.map(\.caller)) {
-        try await base.update(batch.map(\.key)) { slots in
+        try await base.update(deciding: batch.map(\.key)) { slots in
           var count = 0
           for (index, renewal) in batch.enumerated() where slots[index]?.deadline == renewal.stored {
             slots[index]?.deadline = renewal.renewed
             count += 1
           }
-          guard count > 0 else { throw NothingToChange() }
-          return count
+          // Otherwise every entry was written again or removed.
+          return count > 0 ? .commit(count) : .discard(0)
         }
       }
-    } catch is NothingToChange {
-      // Every entry was written again or removed.
     } catch {
       failure = error
     }

@@ -19,21 +19,40 @@ extension ExpiringStore {
   ///
   /// - Parameters:
   ///   - keys: The keys to read and write. No key may occur twice.
-  ///   - timeToLive: The time to live of every value that `body` leaves, including unchanged ones.
+  ///   - timeToLive: The time to live of every value that `body` assigns.
   ///   - body: A closure as that of `update` of a `DataStore`.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of `update` of a `DataStore`; `invalidArgument` if the time to live is invalid.
+  @discardableResult
   public func update<Result: Sendable>(
     _ keys: [StoreKey], timeToLive: TimeToLive,
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> Result
   ) async throws -> Result {
-    try await update(keys, timeToLive, keepsDeadlines: false, body)
+    try await update(deciding: keys, timeToLive: timeToLive) { slots in .commit(try body(&slots)) }
+  }
+
+  /// Reads and writes several values as one atomic step, with a time to live, if the body decides so.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - timeToLive: The time to live of every value that `body` assigns.
+  ///   - body: A closure as that of `update` of a `DataStore`.
+  /// - Returns: The result of the decision.
+  /// - Throws: The errors of `update` of a `DataStore`; `invalidArgument` if the time to live is invalid.
+  @discardableResult
+  public func update<Result: Sendable>(
+    deciding keys: [StoreKey], timeToLive: TimeToLive,
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
+  ) async throws -> Result {
+    try await update(keys, timeToLive, keepsDeadlines: false) { slots in
+      UpdateDecision(catching: { try body(&slots) })
+    }.get()
   }
 
   /// Reads and writes several values as one atomic step, and keeps the deadlines of live entries.
   ///
-  /// New entries get the default time to live of the store, also those that replace expired ones. Sliding deadlines are
-  /// renewed as by a read.
+  /// New entries get the default time to live of the store, also those that replace expired ones. Sliding deadlines of
+  /// the values that `body` assigns are renewed as by a read.
   ///
   /// ```swift
   /// // Counts requests in windows of a minute that begin with the first one.
@@ -48,47 +67,47 @@ extension ExpiringStore {
   ///   - body: A closure as that of `update` of a `DataStore`.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of `update` of a `DataStore`.
+  @discardableResult
   public func updateKeepingDeadlines<Result: Sendable>(
     _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> Result
   ) async throws -> Result {
-    try await update(keys, timeToLive, keepsDeadlines: true, body)
+    try await update(keys, timeToLive, keepsDeadlines: true) { slots in
+      UpdateDecision(catching: { .commit(try body(&slots)) })
+    }.get()
   }
 
   /// Updates the base with a closure that sees only live values.
   ///
   /// - Parameters:
   ///   - keys: The keys to read and write.
-  ///   - timeToLive: The time to live of new entries, or of all entries.
+  ///   - timeToLive: The time to live of new entries, or of all entries that are written.
   ///   - keepsDeadlines: Whether an entry that replaces a live one keeps its deadline.
   ///   - body: A closure as that of `update` of a `DataStore`.
   func update<Result: Sendable>(
     _ keys: [StoreKey], _ timeToLive: TimeToLive, keepsDeadlines: Bool,
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    let information = base.information
-    try timeToLive.check(for: .update, of: information)
+    try timeToLive.check(for: .update, of: base.information)
     return try await writing(keys.count, for: .update) {
-      try await base.update(keys) { [self] slots in
+      try await base.update(deciding: keys) { [self] slots in
         let now = now()
-        applyRenewals(to: &slots, of: keys)
-        for index in slots.indices where slots[index]?.isLive(at: now) == false { slots[index] = nil }
-        var values = slots.map { $0?.value }
-        let result = try body(&values)
-        try information.check(slotCount: values.count, forUpdateOf: keys)
-        for index in slots.indices {
+        let live = renewed(slots, of: keys).map { $0?.isLive(at: now) == true ? $0 : nil }
+        var values = UpdateSlots(live.map { $0?.value })
+        let decision = body(&values)
+        for index in decision.isCommit ? values.assignedIndices : [] {
           guard let value = values[index] else {
             slots[index] = nil
             continue
           }
           var deadline = timeToLive.deadline(from: now)
-          if keepsDeadlines, let previous = slots[index] {
+          if keepsDeadlines, let previous = live[index] {
             // A sliding deadline moves as by a read, because the entry is being used.
             deadline = previous.deadline?.moved(byReadAt: now) ?? previous.deadline
           }
           slots[index] = deadline?.isPast(at: now) == true ? nil : Expiring(value, deadline: deadline)
         }
-        return result
+        return decision
       }
     }
   }
@@ -126,20 +145,15 @@ extension ExpiringStore: ExpirableStore {
   @discardableResult
   public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
     let (information, timeToLive) = (base.information, timeToLive ?? self.timeToLive)
-    do {
-      return try await reporting(.touch) {
-        try await base.update([key]) { [self] slots in
-          let now = now()
-          applyRenewals(to: &slots, of: [key])
-          guard let entry = slots[0], entry.isLive(at: now) else { throw NothingToChange() }
-          try timeToLive.check(for: .touch, of: information)
-          let deadline = timeToLive.deadline(from: now)
-          slots[0] = deadline?.isPast(at: now) == true ? nil : Expiring(entry.value, deadline: deadline)
-          return true
-        }
+    return try await reporting(.touch) {
+      try await base.update(deciding: [key]) { [self] slots in
+        let now = now()
+        guard let entry = renewed(slots, of: [key])[0], entry.isLive(at: now) else { return .discard(false) }
+        try timeToLive.check(for: .touch, of: information)
+        let deadline = timeToLive.deadline(from: now)
+        slots[0] = deadline?.isPast(at: now) == true ? nil : Expiring(entry.value, deadline: deadline)
+        return .commit(true)
       }
-    } catch is NothingToChange {
-      return false
     }
   }
 

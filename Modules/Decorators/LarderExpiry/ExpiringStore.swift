@@ -253,12 +253,13 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   /// Reads and writes several values as one atomic step; see `DataStore`.
   ///
-  /// Every value that `body` leaves gets the default time to live, including unchanged ones.
+  /// Every value that `body` assigns gets the default time to live, also if it is the same as before. The others keep their
+  /// deadlines.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await update(keys, timeToLive, keepsDeadlines: false, body)
+    try await update(keys, timeToLive, keepsDeadlines: false, deciding: body)
   }
 
   /// Writes pending renewals and ensures that every earlier write is durable; see `DataStore`.

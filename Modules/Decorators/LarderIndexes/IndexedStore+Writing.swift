@@ -108,47 +108,39 @@ extension IndexedStore {
 
   /// Reads, changes and writes back several values and their index entries as one step; see `DataStore`.
   ///
-  /// - Throws: The errors of ``apply(_:)``, and those of `body` unchanged.
+  /// - Throws: The errors of ``apply(_:)``.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    return try await runningBody {
+    return try await running(.update) {
       try await commit(.update, .shared) { known in
         let old = try await callingBase(.update) { try await base.values(forKeys: keys.map(layout.valueKey)) }
-        var slots = try await BulkWork.run(atMost: keys.count) { [self] allowance in
-          try zip(keys, old).map { key, bytes -> Value? in
-            guard let bytes else { return nil }
-            try allowance.take(bytes.count)
-            return try decode(bytes, forKey: key, during: .update)
-          }
-        }
+        var slots = UpdateSlots(
+          try await BulkWork.run(atMost: keys.count) { [self] allowance in
+            try zip(keys, old).map { key, bytes -> Value? in
+              guard let bytes else { return nil }
+              try allowance.take(bytes.count)
+              return try decode(bytes, forKey: key, during: .update)
+            }
+          })
         try Task.checkCancellation()
-        let result = try BodyError.wrapping { try body(&slots) }
-        try information.check(slotCount: slots.count, forUpdateOf: keys)
+        let decision = body(&slots)
+        guard decision.isCommit else { return (nil, decision.result) }
         let values = slots
         let new = try await BulkWork.run(atMost: keys.count) { [self] allowance in
           try keys.indices.map { number -> [UInt8]? in
+            guard values.isAssigned(number) else { return old[number] }
             guard let value = values[number] else { return nil }
             return try allowance.encode {
               try encode(value, forKey: keys[number], replacing: old[number], during: .update)
             }
           }
         }
-        return (Plan(changes: try await entryChanges(keys, old, new: new, values: values, known, .update)), result)
+        let changes = try await entryChanges(keys, old, new: new, values: Array(values), known, .update)
+        return (Plan(changes: changes), decision.result)
       }
-    }
-  }
-
-  /// Runs an update, and throws the error of its body unchanged.
-  ///
-  /// Until then, the error stays wrapped. It may be the refusal of an indexed store above this one.
-  private func runningBody<Result>(_ update: () async throws -> Result) async throws -> Result {
-    do {
-      return try await running(.update, update)
-    } catch let bodyError as BodyError {
-      throw bodyError.error
     }
   }
 
@@ -258,10 +250,10 @@ extension IndexedStore {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - access: Whether other writers of this object may run at the same time in the first attempt.
-  ///   - plan: A closure that reads what it needs and plans the changes.
+  ///   - plan: A closure that reads what it needs and plans the changes, or returns `nil` to change nothing.
   private func commit<Result: Sendable>(
     _ operation: StoreOperation, _ access: WriteGate.Access,
-    _ plan: (KnownCatalog<Value>) async throws -> (Plan, Result)
+    _ plan: (KnownCatalog<Value>) async throws -> (Plan?, Result)
   ) async throws -> Result {
     var (access, known) = (access, known)
     for _ in 0..<Self.maximumAttempts {
@@ -269,7 +261,7 @@ extension IndexedStore {
         return try await gate.withAccess(access) {
           try checkDefinitions(of: known, for: operation)
           let (plan, result) = try await plan(known)
-          try await commit(plan, known, operation)
+          if let plan { try await commit(plan, known, operation) }
           return result
         }
       } catch WriteRefusal.isStale {
@@ -294,11 +286,12 @@ extension IndexedStore {
       try await callingBase(operation) {
         try await base.update(keys) { slots in
           guard slots[0] == known.bytes else { throw WriteRefusal.isStale }
-          slots[1] = try plan.removals(after: slots[1], store: store, for: operation)
+          let removals = try plan.removals(after: slots[1], store: store, for: operation)
+          if removals != slots[1] { slots[1] = removals }
           let start = 2
           for (number, change) in changes.enumerated() {
             guard slots[start + number] == change.old else { throw WriteRefusal.isStale }
-            slots[start + number] = change.new
+            if change.new != change.old { slots[start + number] = change.new }
           }
           for (number, change) in indexChanges.enumerated() {
             let slot = start + changes.count + number

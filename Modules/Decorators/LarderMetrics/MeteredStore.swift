@@ -100,28 +100,20 @@ extension MeteredStore {
 
   /// Reads and writes several values as one atomic step; see `DataStore`.
   ///
-  /// The bytes counted are those of the values that `body` leaves. An error thrown by `body` is not an error of the
-  /// store. Its outcome is `aborted`.
+  /// The bytes counted are those of the values that are written. The outcome of an update that is discarded, as by a body
+  /// that throws, is `discarded`.
   @inlinable
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    do {
-      let (result, _) = try await meter.measure(.update, bytes: { $0.1 }) {
-        try await base.update(keys) { slots in
-          do {
-            let result = try body(&slots)
-            return (result, bytes(of: slots))
-          } catch {
-            throw AbortedUpdate(error)
-          }
-        }
+    try await meter.measure(.update, bytes: { $0.bytes ?? 0 }, isDiscarded: { $0.bytes == nil }) {
+      try await base.update(deciding: keys) { slots -> UpdateDecision<(result: Result, bytes: Int?)> in
+        let decision = body(&slots)
+        let bytes = decision.isCommit ? bytes(of: slots.assignedIndices.map { slots[$0] }) : nil
+        return decision.map { ($0, bytes) }
       }
-      return result
-    } catch let aborted as AbortedUpdate {
-      throw aborted.error
-    }
+    }.result
   }
 
   /// Ensures that every earlier write is durable; see `DataStore`.
@@ -162,17 +154,6 @@ extension MeteredStore {
       of: changes.changes.lazy.map { change in
         if case .set(_, let value) = change { value } else { nil }
       })
-  }
-}
-
-/// An error thrown by the body of an update, which distinguishes it from the errors of the store.
-@usableFromInline
-struct AbortedUpdate: Error {
-  @usableFromInline let error: any Error
-
-  @usableFromInline
-  init(_ error: any Error) {
-    self.error = error
   }
 }
 

@@ -14,6 +14,7 @@ final class OperationMeter: Sendable {
   /// The outcome of an operation.
   struct Outcome {
     static let success = Outcome(name: "success", isFailure: false)
+    static let discarded = Outcome(name: "discarded", isFailure: false)
 
     /// The name in metrics, logs and spans.
     let name: String

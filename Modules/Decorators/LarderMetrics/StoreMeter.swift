@@ -18,7 +18,7 @@ public import Tracing
 /// The meter emits:
 ///
 /// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome`
-///   (`success`, `aborted`, `cancelled`, or the code of the error); a meter `larder_operations_in_flight`; and a
+///   (`success`, `discarded`, `cancelled`, or the code of the error); a meter `larder_operations_in_flight`; and a
 ///   counter `larder_operation_bytes` if bytes are counted.
 /// - swift-log: a warning for each operation that takes at least ``slowThreshold``.
 /// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`, as a
@@ -135,12 +135,14 @@ public final class StoreMeter: Sendable {
   ///   - operation: The operation.
   ///   - bytes: A closure that returns the number of bytes read or written, given the result. Its own time is not
   ///     measured.
+  ///   - isDiscarded: A closure that returns whether the operation was discarded, given the result.
   ///   - body: The closure that performs the operation.
   @inlinable @inline(__always)
   func measure<Result>(
-    _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
+    _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, isDiscarded: (Result) -> Bool = { _ in false },
+    _ body: () async throws -> Result
   ) async throws -> Result {
-    try await measure(operations[operation.rawValue], bytes: bytes, body)
+    try await measure(operations[operation.rawValue], bytes: bytes, isDiscarded: isDiscarded, body)
   }
 
   /// Measures an asynchronous operation of a capability.
@@ -170,14 +172,15 @@ public final class StoreMeter: Sendable {
 
   @inlinable @inline(__always)
   func measure<Result, Failure: Error>(
-    _ meter: OperationMeter, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws(Failure) -> Result
+    _ meter: OperationMeter, bytes: (Result) -> Int = { _ in 0 }, isDiscarded: (Result) -> Bool = { _ in false },
+    _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let run = begin(meter)
     do {
       let result: Result
       if let span = run.span { result = try await span.within(body) } else { result = try await body() }
       let nanoseconds = elapsed(since: run)
-      end(meter, run, after: nanoseconds, bytes: bytes(result))
+      end(meter, run, after: nanoseconds, bytes: bytes(result), isDiscarded: isDiscarded(result))
       return result
     } catch {
       end(meter, run, after: elapsed(since: run), error: error)
@@ -203,9 +206,10 @@ public final class StoreMeter: Sendable {
   /// Records the end of an operation or a block.
   @usableFromInline
   func end(
-    _ meter: OperationMeter, _ run: Run, after nanoseconds: Int64, error: (any Error)? = nil, bytes: Int = 0
+    _ meter: OperationMeter, _ run: Run, after nanoseconds: Int64, error: (any Error)? = nil, bytes: Int = 0,
+    isDiscarded: Bool = false
   ) {
-    let outcome = error.map(StoreMeter.outcome) ?? .success
+    let outcome = error.map(StoreMeter.outcome) ?? (isDiscarded ? .discarded : .success)
     meter.end(nanoseconds: nanoseconds, outcome: outcome, bytes: bytes)
     run.span?.end(outcome)
     if nanoseconds >= slowNanoseconds, let logger {
@@ -220,12 +224,11 @@ public final class StoreMeter: Sendable {
 
   /// Returns the outcome for an error.
   ///
-  /// Only failures count as errors. A cancellation and an aborted update do not.
+  /// Only failures count as errors. A cancellation does not.
   private static func outcome(of error: any Error) -> OperationMeter.Outcome {
     switch error {
     case let error as StoreError: OperationMeter.Outcome(name: error.code.rawValue, isFailure: true)
     case is CancellationError: OperationMeter.Outcome(name: "cancelled", isFailure: false)
-    case is AbortedUpdate: OperationMeter.Outcome(name: "aborted", isFailure: false)
     default: OperationMeter.Outcome(name: "other", isFailure: true)
     }
   }

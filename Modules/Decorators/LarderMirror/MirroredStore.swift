@@ -132,20 +132,21 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// Reads and writes several values of the primary as one atomic step, and then writes them to the secondary; see
   /// `DataStore`.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.checkWritable(for: .update)
     try information.check(updateOf: keys)
-    let runs = Locked<[[Value?]]>([])
+    // The values of every run are kept until the end, so that none is released inside the store.
+    let runs = Locked<[[Change<Value>]]>([])
     return try await writing(.update, LockedKeys(keys)) { current in
-      let result = try await current.update(keys) { slots in
-        let result = try body(&slots)
-        runs.withLock { $0.append(slots) }
-        return result
+      let result = try await current.update(deciding: keys) { slots in
+        let decision = body(&slots)
+        let changes = decision.isCommit ? slots.changes(of: keys) : []
+        runs.withLock { $0.append(changes) }
+        return decision
       }
-      let values = runs.withLock { $0.last } ?? []
-      return (result, MirroredStore.batch(of: values, forKeys: keys))
+      return (result, ChangeBatch(runs.withLock { $0.last } ?? []))
     }
   }
 
@@ -169,6 +170,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
           noteDifference()
           throw error
         }
+        guard !changes.isEmpty else { return result }
         let other = other
         do {
           // In a task of its own, because a cancellation must not come between the two writes.
@@ -187,10 +189,6 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
       state.isInStep = false
       state.failureCount += 1
     }
-  }
-
-  private static func batch(of values: [Value?], forKeys keys: [StoreKey]) -> ChangeBatch<Value> {
-    ChangeBatch(zip(keys, values).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
   }
 
   /// Ensures that every earlier write is durable in the primary, and if possible in the secondary; see `DataStore`.
@@ -289,7 +287,8 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     var keys: [StoreKey] = []
     func copy() async throws {
       guard !keys.isEmpty else { return }
-      try await other.apply(MirroredStore.batch(of: current.values(forKeys: keys), forKeys: keys))
+      let values = try await current.values(forKeys: keys)
+      try await other.apply(ChangeBatch(zip(keys, values).map { key, value in value.map { .set(key, $0) } ?? .remove(key) }))
       count += keys.count
       keys = []
     }

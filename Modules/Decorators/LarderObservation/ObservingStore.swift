@@ -89,20 +89,27 @@ public final class ObservingStore<Base: DataStore>: DataStore {
     observers.report(changes)
   }
 
-  /// Reads and writes several values of the base as one atomic step, and reports their keys; see `DataStore`.
+  /// Reads and writes several values of the base as one atomic step, and reports the keys that the body assigned; see
+  /// `DataStore`.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
+    try beginWrite(.update)
+    defer { writes.end() }
+    let (result, changed): (Result, [StoreKey])
     do {
-      return try await reporting(.update) {
-        $0.report(keys)
-      } write: {
-        try await base.update(keys) { slots in try BodyError.wrapping { try body(&slots) } }
+      (result, changed) = try await base.update(deciding: keys) { slots in
+        let decision = body(&slots)
+        let changed = decision.isCommit ? slots.assignedIndices.map { keys[$0] } : []
+        return decision.map { ($0, changed) }
       }
-    } catch let bodyError as BodyError {
-      throw bodyError.error
+    } catch {
+      if mayHaveChangedSomething(error) { observers.report(keys) }
+      throw error
     }
+    observers.report(changed)
+    return result
   }
 
   /// Performs a write, and reports it unless it is known to have changed nothing.
@@ -129,7 +136,7 @@ public final class ObservingStore<Base: DataStore>: DataStore {
   private func mayHaveChangedSomething(_ error: any Error) -> Bool {
     switch error {
     case let error as StoreError: error.outcome == .unknown
-    case is CancellationError, is BodyError: false
+    case is CancellationError: false
     default: true
     }
   }

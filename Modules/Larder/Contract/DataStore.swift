@@ -8,7 +8,7 @@
 /// 2. **Values** round-trip exactly. A stored `nil` of an optional `Value` differs from a missing key.
 /// 3. **Missing** is `nil`, never an error. Removing a missing key is a no-op. An error is never reported as missing.
 /// 4. **``apply(_:)``** is atomic for readers, crashes and errors. Its changes take effect in sequence.
-/// 5. **``update(_:_:)``** is atomic over its keys against every other writer.
+/// 5. **`update`** is atomic over its keys against every other writer. What its body did not assign stays as it is.
 /// 6. **Scans** return entries in key order or in reverse. One call returns one consistent snapshot.
 /// 7. **Durability**: When a write returns, its effect survives the death of the process, and a power failure if
 ///    ``StoreInformation/durability`` promises it.
@@ -98,25 +98,28 @@ public protocol DataStore<Value>: Sendable {
   ///   started. ``StoreError/outcome`` indicates whether the changes may have taken effect.
   func apply(_ changes: ChangeBatch<Value>) async throws
 
-  /// Reads the values of several keys, passes them to a closure that can change them, and writes them back, as one
-  /// step.
+  /// Reads the values of several keys, passes them to a closure that can change them, and writes back what it assigned,
+  /// as one step.
   ///
   /// No other writer of the store comes between the reading and the writing, neither in this process nor, if the store
   /// can be shared, in another one.
   ///
+  /// This is the form that a store implements. Its body cannot throw, so that no store and no decorator has to tell an
+  /// error of the body from one of its own. For bodies that throw, and for those that always commit, there are methods
+  /// built on it.
+  ///
   /// - Parameters:
   ///   - keys: The keys to read and write. They must be distinct.
-  ///   - body: A closure that receives one element for each key, in the order of `keys`: the value, or `nil` if the key
-  ///     is missing. The closure leaves the new value in it, or `nil` to remove the key. It runs once, unless the store
-  ///     repeats a commit that is known to have had no effect. In that case it runs again on the current values, and
-  ///     only its last run counts. It must neither call the store nor change the number of elements.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error that `body` throws, unchanged, with nothing changed in the store. ``StoreError`` as
-  ///   ``apply(_:)``, `corrupted` or `undecodable` if a stored value cannot be decoded, and `invalidArgument` if a key
-  ///   occurs twice or the number of elements was changed.
+  ///   - body: A closure that receives a slot for each key, in the order of `keys`, and decides whether the slots that it
+  ///     assigned are written. After ``UpdateDecision/discard(_:)``, or if no slot was assigned, nothing is. It runs once,
+  ///     unless the store repeats a commit that is known to have had no effect. In that case it runs again on the current
+  ///     values, and only its last run counts. It must not call the store.
+  /// - Returns: The result of the decision.
+  /// - Throws: ``StoreError`` as ``apply(_:)``, `corrupted` or `undecodable` if a stored value cannot be decoded, and
+  ///   `invalidArgument` if a key occurs twice.
   func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result
 
   /// Ensures that every earlier write survives a power failure.

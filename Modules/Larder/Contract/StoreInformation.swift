@@ -146,19 +146,6 @@ extension StoreInformation {
     }
   }
 
-  /// Checks that the body of an update left one element for each key.
-  ///
-  /// - Parameters:
-  ///   - slotCount: The number of elements that the body left.
-  ///   - keys: The keys of the update.
-  /// - Throws: ``StoreError`` with `invalidArgument`.
-  public func check(slotCount: Int, forUpdateOf keys: [StoreKey]) throws {
-    guard slotCount != keys.count else { return }
-    throw StoreError(
-      .invalidArgument, during: .update, store: name,
-      message: "the body of an update must leave one element for each of its \(keys.count) keys, not \(slotCount)")
-  }
-
   /// Returns the error of an operation on a closed store.
   ///
   /// - Parameter operation: The operation.

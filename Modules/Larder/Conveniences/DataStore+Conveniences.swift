@@ -49,31 +49,6 @@ extension DataStore {
     return try await !keys(in: .only(key), limit: 1, order: .ascending).isEmpty
   }
 
-  /// Reads the value of a key, passes it to a closure that can change it, and writes it back, as one step.
-  ///
-  /// ```swift
-  /// let visits = try await store.update("visits") { count in
-  ///   count = (count ?? 0) + 1
-  ///   return count
-  /// }
-  /// ```
-  ///
-  /// - Parameters:
-  ///   - key: The key.
-  ///   - body: A closure that receives the value, or `nil` if the key is missing. It leaves the new value in its
-  ///     argument, or `nil` to remove the key. It must not call the store.
-  /// - Returns: The result of `body`.
-  /// - Throws: As ``update(_:_:)`` of several keys.
-  @discardableResult
-  public func update<Result: Sendable>(
-    _ key: StoreKey,
-    _ body: @escaping @Sendable (inout Value?) throws -> Result
-  ) async throws -> Result {
-    try await update([key]) { values in
-      try body(&values[0])
-    }
-  }
-
   /// Returns the number of entries in the store.
   ///
   /// - Throws: As ``count(in:)``.

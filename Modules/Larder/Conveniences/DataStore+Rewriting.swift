@@ -137,7 +137,9 @@ extension DataStore {
     while !keys.isEmpty {
       do {
         // The codec returns the stored bytes of a value that needs no change, and the store then does not write it.
-        try await update(keys) { _ in }
+        try await update(keys) { slots in
+          for index in slots.indices { slots[index] = slots[index] }
+        }
         return
       } catch let error as StoreError where error.concernsOneEntry {
         guard let key = error.key, let index = keys.firstIndex(of: key) else { throw error }

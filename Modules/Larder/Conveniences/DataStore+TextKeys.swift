@@ -54,22 +54,6 @@ extension DataStore {
   public func contains(_ key: some StringProtocol) async throws -> Bool {
     try await contains(StoreKey(String(key)))
   }
-
-  /// Reads the value of a key, passes it to a closure that can change it, and writes it back, as one step.
-  ///
-  /// - Parameters:
-  ///   - key: The text of the key.
-  ///   - body: A closure that receives the value, or `nil` if the key is missing. It leaves the new value in its
-  ///     argument, or `nil` to remove the key. It must not call the store.
-  /// - Returns: The result of `body`.
-  /// - Throws: As ``update(_:_:)`` of several keys.
-  @_disfavoredOverload @discardableResult
-  public func update<Result: Sendable>(
-    _ key: some StringProtocol,
-    _ body: @escaping @Sendable (inout Value?) throws -> Result
-  ) async throws -> Result {
-    try await update(StoreKey(String(key)), body)
-  }
 }
 
 extension StoreDecorator {

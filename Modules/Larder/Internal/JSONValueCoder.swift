@@ -67,31 +67,29 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - keys: The keys.
   ///   - texts: The stored text for each key, or `nil` if the key is missing.
-  ///   - checks: The information of the store, for the checks of arguments.
   ///   - body: The body of the update.
-  /// - Returns: The changes, which are empty if every value stays the same, and the result of `body`.
-  /// - Throws: ``StoreError`` with `corrupted`; `encodingFailed`; `invalidArgument`. The error that `body` throws.
+  /// - Returns: The changes, which are empty if nothing is committed or every value stays the same, and the result.
+  /// - Throws: ``StoreError`` with `corrupted`; `undecodable`; `encodingFailed`.
   package func update<Result>(
-    _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?], checks: StoreInformation,
-    _ body: (inout [Value?]) throws -> Result
+    _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?], deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result) {
     let stored = try zip(keys, texts).map { key, text in
       try text.map { try bytes(of: $0, forKey: key, during: .update) }
     }
-    var slots = try zip(keys, stored).map { key, bytes in
-      try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-    }
-    let result = try body(&slots)
-    try checks.check(slotCount: slots.count, forUpdateOf: keys)
+    var slots = UpdateSlots(
+      try zip(keys, stored).map { key, bytes in
+        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+      })
+    let decision = body(&slots)
     var changes: [Change<ArraySlice<UInt8>>] = []
-    for (index, key) in keys.enumerated() {
+    for index in decision.isCommit ? slots.assignedIndices : [] {
       let newText = try slots[index].map {
-        try text(of: $0, forKey: key, replacing: stored[index], during: .update)
+        try text(of: $0, forKey: keys[index], replacing: stored[index], during: .update)
       }
       guard newText != texts[index] else { continue }
-      changes.append(newText.map { .set(key, $0) } ?? .remove(key))
+      changes.append(newText.map { .set(keys[index], $0) } ?? .remove(keys[index]))
     }
-    return (changes, result)
+    return (changes, decision.result)
   }
 
   /// Returns the value of a JSON text.

@@ -80,12 +80,12 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     try await base.apply(changes)
   }
 
-  /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(_:_:)``.
+  /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(deciding:_:)``.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await base.update(keys, body)
+    try await base.update(deciding: keys, body)
   }
 
   /// Ensures that every earlier write survives a power failure; see ``DataStore/synchronize()``.

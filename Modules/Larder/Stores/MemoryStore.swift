@@ -86,25 +86,25 @@ public final class MemoryStore<Value: Sendable>: DataStore {
 
   /// Reads, changes and writes back the values of several keys as one step.
   ///
-  /// - Throws: The error that `body` throws; ``StoreError`` with `invalidKey`; `invalidArgument`; `closed`.
-  ///   `CancellationError` if the task was cancelled before.
+  /// - Throws: ``StoreError`` with `invalidKey`; `invalidArgument`; `closed`. `CancellationError` if the task was cancelled
+  ///   before.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> Result {
     try information.check(updateOf: keys)
     var displaced: [Value] = []
-    var slots: [Value?] = []
+    var slots = UpdateSlots<Value>([])
     return try state.withLock { state in
       guard !state.isClosed else { throw information.closedError(for: .update) }
       try Task.checkCancellation()
-      slots = keys.map { state.map[$0] }
-      let result = try body(&slots)
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      for (key, slot) in zip(keys, slots) {
-        state.map.apply(slot.map { .set(key, $0) } ?? .remove(key), displacing: &displaced)
+      slots = UpdateSlots(keys.map { state.map[$0] })
+      let decision = body(&slots)
+      guard decision.isCommit else { return decision.result }
+      for change in slots.changes(of: keys) {
+        state.map.apply(change, displacing: &displaced)
       }
-      return result
+      return decision.result
     }
   }
 

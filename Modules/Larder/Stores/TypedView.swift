@@ -121,35 +121,32 @@ extension TypedView {
     try await translatingErrors { try await base.apply(batch) }
   }
 
-  /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(_:_:)``.
+  /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(deciding:_:)``.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let storedKeys = keys.map(storedKey)
-    do {
-      return try await translatingErrors {
-        try await base.update(storedKeys) { slots in
-          // Errors thrown here already name keys of the view.
-          try BodyError.wrapping {
-            var values = try zip(storedKeys, slots).map { storedKey, bytes in
-              try bytes.map { try decode($0, storedAs: storedKey, during: .update) }
+    // The errors thrown here already name keys of the view, so they pass the translation as results.
+    return try await translatingErrors {
+      try await base.update(deciding: storedKeys) { stored in
+        UpdateDecision(catching: {
+          var slots = UpdateSlots(
+            try zip(storedKeys, stored).map { key, bytes in
+              try bytes.map { try decode($0, storedAs: key, during: .update) }
+            })
+          let decision = body(&slots)
+          guard decision.isCommit else { return decision }
+          for index in slots.assignedIndices {
+            stored[index] = try slots[index].map {
+              try encode($0, storedAs: storedKeys[index], replacing: stored[index], during: .update)
             }
-            let result = try body(&values)
-            try information.check(slotCount: values.count, forUpdateOf: keys)
-            slots = try storedKeys.indices.map { index in
-              try values[index].map {
-                try encode($0, storedAs: storedKeys[index], replacing: slots[index], during: .update)
-              }
-            }
-            return result
           }
-        }
+          return decision
+        })
       }
-    } catch let bodyError as BodyError {
-      throw bodyError.error
-    }
+    }.get()
   }
 
   /// Ensures that every earlier write to the base survives a power failure; see ``DataStore/synchronize()``.

@@ -103,23 +103,17 @@ extension DataStore where Value == [UInt8] {
     }
     let slots = (repeat try slot(each keys))
     try views.check(self, for: .update)
-    do {
-      return try await views.translatingErrors {
-        try await update(storedKeys) { stored in
-          // Errors thrown here already name keys of the views.
-          try BodyError.wrapping {
-            var values = (repeat try (each slots).value(in: stored))
-            let result = try body(&values)
-            var encoded: [[UInt8]?] = []
-            repeat encoded.append(try (each slots).encoded(each values, replacing: stored))
-            stored = encoded
-            return result
-          }
-        }
+    // The errors thrown here already name keys of the views, so they pass the translation as results.
+    return try await views.translatingErrors {
+      try await update(deciding: storedKeys) { stored in
+        UpdateDecision(catching: {
+          var values = (repeat try (each slots).value(in: stored))
+          let result = try body(&values)
+          repeat try (each slots).assign(each values, to: &stored)
+          return .commit(result)
+        })
       }
-    } catch let bodyError as BodyError {
-      throw bodyError.error
-    }
+    }.get()
   }
 }
 
@@ -129,11 +123,13 @@ private struct ViewSlot<Base: DataStore, Value: Sendable>: Sendable where Base.V
   let storedKey: StoreKey
   let index: Int
 
-  func value(in slots: [[UInt8]?]) throws -> Value? {
+  func value(in slots: UpdateSlots<[UInt8]>) throws -> Value? {
     try slots[index].map { try view.decode($0, storedAs: storedKey, during: .update) }
   }
 
-  func encoded(_ value: Value?, replacing slots: [[UInt8]?]) throws -> [UInt8]? {
-    try value.map { try view.encode($0, storedAs: storedKey, replacing: slots[index], during: .update) }
+  func assign(_ value: Value?, to slots: inout UpdateSlots<[UInt8]>) throws {
+    slots[index] = try value.map {
+      try view.encode($0, storedAs: storedKey, replacing: slots[index], during: .update)
+    }
   }
 }

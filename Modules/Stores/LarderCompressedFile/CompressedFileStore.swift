@@ -252,21 +252,21 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     try await writer.apply(during: .apply) { try $0.append(texts, codec: codec, during: .apply) }
   }
 
-  /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(_:_:)`.
+  /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(deciding:_:)`.
   ///
-  /// `body` runs on the thread of the store's writer. If it leaves every value unchanged, nothing is written.
+  /// `body` runs on the thread of the store's writer. If it assigns nothing, or only values that are stored already, nothing is written.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, codecName, information) = (coder, codecName, information)
+    let (coder, codecName) = (coder, codecName)
     return try await writer.apply(during: .update) { file in
       let lines = try file.lines(forKeys: keys)
       let texts = try zip(keys, lines).map { key, line in
         try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
       }
-      let (changes, result) = try coder.update(keys, texts, checks: information, body)
+      let (changes, result) = try coder.update(keys, texts, deciding: body)
       try file.append(changes, codec: (codecName, coder.format), during: .update)
       return result
     }

@@ -77,12 +77,18 @@ extension Database {
   /// written in the meantime.
   ///
   /// - Throws: The error that `body` throws; `CommitFailure`.
-  func inImmediateTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+  func inImmediateTransaction<Result>(
+    _ body: () throws -> UpdateDecision<Result>
+  ) throws -> UpdateDecision<Result> {
     try beginTransaction(.immediate)
     do {
-      let result = try body()
+      let decision = try body()
+      guard decision.isCommit else {
+        try rollback()
+        return decision
+      }
       do { try commit() } catch { throw CommitFailure(error: error) }
-      return result
+      return decision
     } catch {
       // Some errors have ended the transaction already. The first error matters more than a failure to end it.
       if isInsideTransaction { try? rollback() }
@@ -98,12 +104,15 @@ extension Database {
   /// Unlike `inSavepoint`, it keeps the statements compiled, which takes a fraction of the time.
   ///
   /// - Throws: The error that `body` throws; the errors of the connection.
-  func inStoreSavepoint<Result>(_ body: () throws -> Result) throws -> Result {
+  func inStoreSavepoint<Result>(
+    _ body: () throws -> UpdateDecision<Result>
+  ) throws -> UpdateDecision<Result> {
     try cachedStatement(sql: "SAVEPOINT larder").execute()
     do {
-      let result = try body()
+      let decision = try body()
+      if !decision.isCommit { try cachedStatement(sql: "ROLLBACK TO SAVEPOINT larder").execute() }
       try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
-      return result
+      return decision
     } catch {
       do {
         try cachedStatement(sql: "ROLLBACK TO SAVEPOINT larder").execute()
@@ -257,8 +266,8 @@ extension StoreError {
   /// Returns the error that a store throws for an error of GRDB.
   ///
   /// - Parameters:
-  ///   - error: The error. Any error other than a `DatabaseError` is returned as it is; a `BodyError` and a
-  ///     `CommitFailure` are unwrapped, and an `IgnoredChange` is described.
+  ///   - error: The error. Any error other than a `DatabaseError` is returned as it is; a `CommitFailure` is
+  ///     unwrapped, and an `IgnoredChange` is described.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure, to which SQLite's own is added.
@@ -266,7 +275,6 @@ extension StoreError {
   static func replacing(
     _ error: any Error, during operation: StoreOperation, store: String, _ message: String, isWrite: Bool = false
   ) -> any Error {
-    if let error = error as? BodyError { return error.error }
     if error is IgnoredChange {
       return StoreError(
         .notPermitted, during: operation, store: store,

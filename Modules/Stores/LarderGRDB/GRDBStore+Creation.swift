@@ -35,9 +35,9 @@ extension GRDBStore {
   ) throws {
     do {
       if db.isInsideTransaction {
-        try db.inStoreSavepoint { try create(name, codec, on: db) }
+        try db.inStoreSavepoint { .commit(try create(name, codec, on: db)) }.result
       } else {
-        try db.inImmediateTransaction { try create(name, codec, on: db) }
+        try db.inImmediateTransaction { .commit(try create(name, codec, on: db)) }.result
       }
     } catch {
       throw StoreError.replacing(
@@ -129,7 +129,9 @@ struct OpenedTable: Sendable {
       let new = found?.table ?? StoreTable(name: name, codec: codec)
       // A table that the codec cannot use gets no record.
       try catalog.check(new, suits: codec)
-      let created = try db.inImmediateTransaction { try catalog.create(new, codecName: codec.name, on: connection) }
+      let created = try db.inImmediateTransaction {
+        .commit(try catalog.create(new, codecName: codec.name, on: connection))
+      }.result
       (table, recordedName) = (created.table, created.codecName)
     }
     try catalog.check(table, suits: codec)

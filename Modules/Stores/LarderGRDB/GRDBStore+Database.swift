@@ -219,16 +219,34 @@ extension GRDBStore {
   /// - Parameters:
   ///   - keys: The keys, each once.
   ///   - db: The connection with which the database of the store writes.
-  ///   - body: A closure that receives the values in the order of the keys, with `nil` for a missing key, and changes
-  ///     them. Setting `nil` removes a key.
+  ///   - body: A closure that receives a slot for each key, in the order of the keys, with `nil` for a missing key. It
+  ///     assigns the slots to change, with `nil` to remove a key.
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws, with nothing changed; as ``apply(_:in:)``; `StoreError` with `corrupted` or
   ///   `undecodable` if a value cannot be decoded.
-  public func update<Result>(
-    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
+  @discardableResult
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey], in db: Database, _ body: (inout UpdateSlots<Value>) throws -> Result
+  ) throws -> Result {
+    try update(deciding: keys, in: db) { slots in .commit(try body(&slots)) }
+  }
+
+  /// Reads, changes and writes back the values of several keys, if the closure decides so; see ``update(_:in:_:)``.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, each once.
+  ///   - db: The connection with which the database of the store writes.
+  ///   - body: A closure as that of ``update(_:in:_:)``, which returns whether the slots that it assigned are written.
+  /// - Returns: The result of the decision.
+  /// - Throws: As ``update(_:in:_:)``.
+  @discardableResult
+  public func update<Result: Sendable>(
+    deciding keys: [StoreKey], in db: Database, _ body: (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
   ) throws -> Result {
     try information.check(updateOf: keys)
-    return try writing(.update, in: db) { try updateInTransaction(keys, in: db, body) }
+    return try writing(.update, in: db) {
+      try updateInTransaction(keys, in: db) { slots in UpdateDecision(catching: { try body(&slots) }) }
+    }.get()
   }
 
   /// Reads, changes and writes back the value of a key; see ``update(_:in:_:)``.
@@ -239,7 +257,8 @@ extension GRDBStore {
   ///   - body: A closure that receives the value, or `nil` if the key is missing, and changes it.
   /// - Returns: The result of `body`.
   /// - Throws: As for several keys.
-  public func update<Result>(
+  @discardableResult
+  public func update<Result: Sendable>(
     _ key: StoreKey, in db: Database, _ body: (inout Value?) throws -> Result
   ) throws -> Result {
     try update([key], in: db) { try body(&$0[0]) }

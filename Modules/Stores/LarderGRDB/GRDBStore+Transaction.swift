@@ -24,54 +24,56 @@ extension GRDBStore {
     try undoable(operation, in: db) {
       try confirming(operation, in: db) {
         try change(BoundedChanges(changes), in: db) { try $0.write(encoded) }
+        return .commit(())
       }
     }
   }
 
   /// Reads, changes and writes back values.
   ///
-  /// - Throws: `BodyError` with the error that `body` throws; ``StoreError``; the errors of the connection.
+  /// - Throws: ``StoreError``; the errors of the connection.
   func updateInTransaction<Result>(
-    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
+    _ keys: [StoreKey], in db: Database, deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> Result {
     try undoable(.update, in: db) {
       // Before the reads, so that no value is decoded with another codec than wrote it.
-      try confirming(.update, in: db) { try updateConfirmed(keys, in: db, body) }
+      try confirming(.update, in: db) { try updateConfirmed(keys, in: db, deciding: body) }
     }
   }
 
   private func updateConfirmed<Result>(
-    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
-  ) throws -> Result {
+    _ keys: [StoreKey], in db: Database, deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) throws -> UpdateDecision<Result> {
     let table = rawTable(in: db)
     let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-    var slots = try zip(keys, stored).map { key, bytes in
-      try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-    }
-    let result = try BodyError.wrapping { try body(&slots) }
-    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    var slots = UpdateSlots(
+      try zip(keys, stored).map { key, bytes in
+        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+      })
+    let decision = body(&slots)
+    guard decision.isCommit else { return decision }
     // All values are encoded before any is written.
-    let encoded = try keys.indices.map { index in
-      try slots[index].map { value in
+    let changed = try slots.assignedIndices.map { index in
+      let bytes = try slots[index].map { value in
         var bytes: [UInt8] = []
         try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
         return bytes[...]
       }
+      return (index, bytes)
+    }.filter { index, bytes in bytes != stored[index] }
+    guard !changed.isEmpty else { return decision }
+    try change(BoundedChanges(changed.map { .key(keys[$0.0]) }), in: db) { table in
+      try changed.reduce(0) { try $0 + table.set($1.1, forKey: keys[$1.0]) }
     }
-    let changed = keys.indices.filter { encoded[$0] != stored[$0] }
-    guard !changed.isEmpty else { return result }
-    try change(BoundedChanges(changed.map { .key(keys[$0]) }), in: db) { table in
-      try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
-    }
-    return result
+    return decision
   }
 
   /// Runs a closure in a savepoint of the transaction of the caller, or in a transaction of its own.
   ///
-  /// An error undoes what the closure has changed, and nothing else. The causes of a refusal cannot all be known before: a
+  /// An error, and a decision to discard, undo what the closure has changed, and nothing else. The causes of a refusal cannot all be known before: a
   /// trigger, an index or a constraint of the program, a foreign key of another table, or a trigger that a cascade reaches.
   private func undoable<Result>(
-    _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
+    _ operation: StoreOperation, in db: Database, _ body: () throws -> UpdateDecision<Result>
   ) throws -> Result {
     guard ObjectIdentifier(db) == writingConnection else {
       throw StoreError(
@@ -79,19 +81,19 @@ extension GRDBStore {
         message: "the connection is not the one with which the database of the store writes")
     }
     // GRDB reports the rows of a savepoint when it ends, so that the store has ended writing only afterwards.
-    func recorded(_ body: () throws -> Result) throws -> Result {
+    func recorded(_ body: () throws -> UpdateDecision<Result>) throws -> UpdateDecision<Result> {
       do {
-        let result = try body()
-        recorder.end(isUndone: false)
-        return result
+        let decision = try body()
+        recorder.end(isUndone: !decision.isCommit)
+        return decision
       } catch {
         recorder.end(isUndone: true)
         throw error
       }
     }
-    if db.isInsideTransaction { return try recorded { try db.inStoreSavepoint(body) } }
+    if db.isInsideTransaction { return try recorded { try db.inStoreSavepoint(body) }.result }
     do {
-      return try db.inImmediateTransaction { try recorded(body) }
+      return try db.inImmediateTransaction { try recorded(body) }.result
     } catch let error as CommitFailure where error.isUnknown {
       recorder.reportUnknown()
       throw error

@@ -199,16 +199,17 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 
   /// Reads, changes and writes back the values of several keys in a transaction of its own; see
-  /// `DataStore.update(_:_:)`.
+  /// `DataStore.update(deciding:_:)`.
   ///
   /// `body` runs on the thread of the database's writer, inside the transaction, so other writes wait for it.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await run(.update) {
       try information.checkWritable(for: .update)
       try information.check(updateOf: keys)
-      return try await write(.update) { [self] db in try updateInTransaction(keys, in: db, body) }
+      return try await write(.update) { [self] db in try updateInTransaction(keys, in: db, deciding: body) }
     }
   }
 

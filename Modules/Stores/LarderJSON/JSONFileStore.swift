@@ -268,18 +268,18 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     try await writer.write(.apply) { try $0.write(texts, codecName: codecName, during: .apply) }
   }
 
-  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(deciding:_:)`.
   ///
-  /// `body` runs on the thread of the store's writer. If it leaves all values unchanged, nothing is written.
+  /// `body` runs on the thread of the store's writer. If it assigns nothing, or only values that are stored already, nothing is written.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, codecName, contents, information) = (coder, codecName, contents, information)
+    let (coder, codecName, contents) = (coder, codecName, contents)
     return try await writer.write(.update) { file in
       let texts = contents.look { entries in keys.map { entries.map[$0] } }
-      let (changes, result) = try coder.update(keys, texts, checks: information, body)
+      let (changes, result) = try coder.update(keys, texts, deciding: body)
       try file.write(changes, codecName: codecName, during: .update)
       return result
     }

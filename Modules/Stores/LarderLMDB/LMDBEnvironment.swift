@@ -123,19 +123,13 @@ public final class LMDBEnvironment: Sendable {
     let handle = handle
     return try await handle.write(during: .write) { pointer, changes in
       var transaction = LMDBTransaction(pointer: pointer, handle: handle, recording: changes)
-      let result: Result
-      do {
-        result = try BodyError.wrapping { try body(&transaction) }
-      } catch {
-        // If the memory map is too small, it is enlarged no matter how the body handled the error.
-        if let failure = transaction.failure, failure.code == MDB_MAP_FULL { throw failure }
-        throw error
-      }
-      // A failed change fails the whole transaction, even if the body caught the error.
-      if let failure = transaction.failure { throw failure }
+      let decision = UpdateDecision(catching: { .commit(try body(&transaction)) })
+      // A failed change fails the whole transaction, even if the body caught the error. If the memory map is too small, it
+      // is enlarged no matter how the body handled the error.
+      if let failure = transaction.failure, decision.isCommit || failure.code == MDB_MAP_FULL { throw failure }
       changes = transaction.changes
-      return result
-    }
+      return decision
+    }.get()
   }
 
   // MARK: Maintenance

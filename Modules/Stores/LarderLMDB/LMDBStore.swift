@@ -226,45 +226,46 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       let hasWritten = try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
       try recordCodecName(in: transaction, during: .apply, noting: &record)
       record.append(changes, in: identifier, hasWritten: hasWritten)
+      return .commit(())
     }
   }
 
-  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(deciding:_:)`.
   ///
   /// `body` runs on the thread of the environment's writer, inside the transaction, so other processes wait for it too.
   /// If the memory map has to be enlarged, it runs again.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await handle.write(during: .update) { [self, identifier] transaction, record in
       let database = try changeableDatabase(in: transaction, during: .update)
-      let (result, changes) = try update(keys, in: database, body)
+      let (decision, changes) = try update(keys, in: database, body)
       // LMDB commits a transaction without changes without writing anything.
-      guard !changes.keys.isEmpty else { return result }
+      guard !changes.keys.isEmpty else { return decision }
       let hasWritten = try changes.encoded.write(to: database)
       try recordCodecName(in: transaction, during: .update, noting: &record)
       record.append(changes.keys, in: identifier, hasWritten: hasWritten)
-      return result
+      return decision
     }
   }
 
-  /// Runs the body of an update, and returns what it has changed.
+  /// Runs the body of an update, and returns its decision and what it has changed.
   // Specialized for the same reason as `encoded(_:_:)`.
   @_specialize(kind:partial,where Value == [UInt8])
   private func update<Result>(
-    _ keys: [StoreKey], in database: RawDatabase, _ body: (inout [Value?]) throws -> Result
-  ) throws -> (result: Result, changes: (keys: [StoreKey], encoded: EncodedChanges)) {
+    _ keys: [StoreKey], in database: RawDatabase, _ body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) throws -> (decision: UpdateDecision<Result>, changes: (keys: [StoreKey], encoded: EncodedChanges)) {
     // Bytes of the memory map, which stay in place until the transaction writes.
     let stored = try keys.map { try database.value(forKey: $0) }
-    var slots = try keys.indices.map { number in
-      try stored[number].map { try coder.value(of: $0, forKey: keys[number], during: .update) }
-    }
-    let result = try BodyError.wrapping { try body(&slots) }
-    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    var slots = UpdateSlots(
+      try keys.indices.map { number in
+        try stored[number].map { try coder.value(of: $0, forKey: keys[number], during: .update) }
+      })
+    let decision = body(&slots)
     // All values are encoded before any is written.
-    let changes = keys.indices.map { number -> Change<Replacement> in
+    let changes = (decision.isCommit ? slots.assignedIndices : []).map { number -> Change<Replacement> in
       guard let value = slots[number] else { return .remove(keys[number]) }
       return .set(keys[number], Replacement(value: value, stored: stored[number].map { ArraySlice($0) }))
     }
@@ -274,7 +275,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       try coder.append(replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
     }
     let changedKeys = try encoded.removeUnchanged(in: database)
-    return (result, (changedKeys, encoded))
+    return (decision, (changedKeys, encoded))
   }
 
   /// A value of an update, with a copy of the stored bytes that it replaces.

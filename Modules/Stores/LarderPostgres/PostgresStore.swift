@@ -165,13 +165,13 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(deciding:_:)`.
   ///
   /// The keys are locked in key order until the commit, also those that are missing. `body` runs on the caller's executor,
   /// and may run more than once, because a transaction that meets a conflict is repeated.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
@@ -179,7 +179,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
       // The record is locked first by all, so that two objects that adopt it don't deadlock.
       let first = adoption + locks() + [table.claim(keys), table.values(forKeys: keys)]
       return try await handle.transaction(for: .update, first: first) { session, rows in
-        let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, body)
+        let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, deciding: body)
         // Without a change, what was locked is rolled back with the rows for missing keys.
         guard let statements else { return TransactionEnd(result: result, commits: false) }
         if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
@@ -292,32 +292,35 @@ extension PostgresStore {
   /// - Parameters:
   ///   - keys: The keys, which are locked.
   ///   - rows: Their entries.
-  /// - Returns: The result of `body`, and the statements that write what changed, or `nil` if nothing did. They also
-  ///   remove the rows that locked missing keys.
+  /// - Returns: The result, and the statements that write what changed, or `nil` if nothing did. They also remove the rows
+  ///   that locked missing keys.
   func changed<Result: Sendable>(
     _ keys: [StoreKey], _ rows: QueryResult, during operation: StoreOperation,
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> (result: Result, statements: [Statement]?) {
     let indices = PostgresStore.indices(of: rows)
     let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) } }
-    var slots = try await values(of: rows, forKeys: keys, during: operation)
-    let result = try body(&slots)
-    try information.check(slotCount: slots.count, forUpdateOf: keys)
-    let encoded = try keys.indices.map { index in
-      try slots[index].map { value in
-        var bytes: [UInt8] = []
-        try coder.append(
-          value, forKey: keys[index], replacing: stored[index].map { $0[...] }, to: &bytes, during: operation)
-        return bytes
+    var slots = UpdateSlots(try await values(of: rows, forKeys: keys, during: operation))
+    let decision = body(&slots)
+    var (set, values, removed): ([StoreKey], [ArraySlice<UInt8>], [StoreKey]) = ([], [], [])
+    // The rows of missing keys, which were made to lock them, must not stay.
+    if decision.isCommit { removed = keys.indices.filter { stored[$0] == nil && !slots.isAssigned($0) }.map { keys[$0] } }
+    var isChanged = false
+    for index in decision.isCommit ? slots.assignedIndices : [] {
+      guard let value = slots[index] else {
+        removed.append(keys[index])
+        isChanged = isChanged || stored[index] != nil
+        continue
       }
+      var bytes: [UInt8] = []
+      try coder.append(
+        value, forKey: keys[index], replacing: stored[index].map { $0[...] }, to: &bytes, during: operation)
+      guard bytes != stored[index] else { continue }
+      isChanged = true
+      set.append(keys[index])
+      values.append(bytes[...])
     }
-    guard encoded != stored else { return (result, nil) }
-    let set = keys.indices.filter { encoded[$0] != nil && encoded[$0] != stored[$0] }
-    let removed = keys.indices.filter { encoded[$0] == nil }
-    let values = set.compactMap { encoded[$0]?[...] }
-    return (
-      result, table.change(setting: set.map { keys[$0] }, to: values, removing: removed.map { keys[$0] })
-    )
+    return (decision.result, isChanged ? table.change(setting: set, to: values, removing: removed) : nil)
   }
 }
 

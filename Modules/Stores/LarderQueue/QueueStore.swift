@@ -261,40 +261,40 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
     }
   }
 
-  /// Reads, modifies and writes the items of several keys atomically; see `DataStore.update(_:_:)`.
+  /// Reads, modifies and writes the items of several keys atomically; see `DataStore.update(deciding:_:)`.
   ///
-  /// `body` runs on the queue's own thread while all other calls wait. An item that it leaves unchanged is not written
-  /// and keeps its lease. If the queue is full and the policy is to wait, `body` runs again when there is room.
+  /// `body` runs on the queue's own thread while all other calls wait. An item that it does not assign, or
+  /// that stays the same, is not written and keeps its lease. If the queue is full and the policy is to wait, `body` runs again when there is room.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Element?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, information) = (coder, information)
+    let coder = coder
     return try await perform(.update, .blocks, needsRoom: true) { core in
       let items = keys.map { core.ledger.item(forKey: $0) }
       var payloads = try core.payloads(of: items.compactMap(\.self))[...]
       let before = items.map { $0.flatMap { _ in payloads.popFirst() ?? nil } }
-      var slots = try zip(items, before).map { item, payload in
-        try item.map { try coder.value(of: payload, $0, during: .update) }
-      }
-      let result = try body(&slots)
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      let after = try keys.indices.map { index in
-        try slots[index].map {
+      var slots = UpdateSlots(
+        try zip(items, before).map { item, payload in try item.map { try coder.value(of: payload, $0, during: .update) } })
+      let decision = body(&slots)
+      guard decision.isCommit else { return decision.result }
+      let changes = try slots.assignedIndices.map { index in
+        let payload = try slots[index].map {
           try coder.payload(of: $0, forKey: keys[index], replacing: items[index], before[index], during: .update)
         }
+        return (index, payload)
       }
-      for (index, key) in keys.enumerated() {
-        guard let new = after[index] else {
-          core.ledger.removeValue(forKey: key, into: &core.frames)
+      for (index, payload) in changes {
+        guard let payload else {
+          core.ledger.removeValue(forKey: keys[index], into: &core.frames)
           continue
         }
-        guard before[index]?.elementsEqual(new) != true else { continue }
+        guard before[index]?.elementsEqual(payload) != true else { continue }
         try core.ledger.setValue(
-          new, forKey: key, hasCallersKey: items[index]?.hasCallersKey ?? true, into: &core.frames)
+          payload, forKey: keys[index], hasCallersKey: items[index]?.hasCallersKey ?? true, into: &core.frames)
       }
-      return result
+      return decision.result
     }
   }
 

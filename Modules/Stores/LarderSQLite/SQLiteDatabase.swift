@@ -113,10 +113,10 @@ public final class SQLiteDatabase: Sendable {
         for: handle, during: .write, until: handle.deadline, isRepeatable: false
       ) { writing in
         var transaction = SQLiteTransaction(writing: writing, handle: handle)
-        let result = try BodyError.wrapping { try body(&transaction) }
-        writing = try transaction.end()
-        return result
-      }
+        let decision = UpdateDecision(catching: { .commit(try body(&transaction)) })
+        if decision.isCommit { writing = try transaction.end() }
+        return decision
+      }.get()
     }
   }
 

@@ -225,16 +225,17 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       try await handle.database.writer.write(for: handle, during: .apply, until: deadline) { [self] transaction in
         try writableTable(in: &transaction, during: .apply).write(encoded)
         transaction.changes.append(changes, in: table.identifier, hasWritten: true)
+        return .commit(())
       }
     }
   }
 
-  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(deciding:_:)`.
   ///
   /// `body` runs on the thread of the database's writer, inside the transaction, so other processes wait for it too.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
@@ -243,30 +244,31 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       ) { [self] transaction in
         let table = try writableTable(in: &transaction, during: .update)
         let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-        var slots = try zip(keys, stored).map { key, bytes in
-          try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-        }
-        let result = try BodyError.wrapping { try body(&slots) }
-        try information.check(slotCount: slots.count, forUpdateOf: keys)
+        var slots = UpdateSlots(
+          try zip(keys, stored).map { key, bytes in
+            try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+          })
+        let decision = body(&slots)
+        guard decision.isCommit else { return decision }
         // All values are encoded before any is written.
-        let encoded = try keys.indices.map { index in
-          try slots[index].map { value in
+        let changed = try slots.assignedIndices.map { index in
+          let bytes = try slots[index].map { value in
             var bytes: [UInt8] = []
-            try coder.append(
-              value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
+            try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
             return bytes[...]
           }
-        }
-        let changed = keys.indices.filter { encoded[$0] != stored[$0] }
-        for index in changed {
-          if let bytes = encoded[index] {
+          return (index, bytes)
+        }.filter { index, bytes in bytes != stored[index] }
+        for (index, bytes) in changed {
+          if let bytes {
             try bytes.withUnsafeBytes { try table.setValue($0, forKey: keys[index]) }
           } else {
             try table.removeValue(forKey: keys[index])
           }
         }
-        transaction.changes.append(changed.map { keys[$0] }, in: self.table.identifier, hasWritten: !changed.isEmpty)
-        return result
+        transaction.changes.append(
+          changed.map { keys[$0.0] }, in: self.table.identifier, hasWritten: !changed.isEmpty)
+        return decision
       }
     }
   }

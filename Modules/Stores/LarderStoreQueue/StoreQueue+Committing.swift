@@ -49,18 +49,13 @@ extension StoreQueue {
   func perform(_ commit: QueueCommit, _ operation: StoreOperation) async throws -> [Int] {
     let keys = commit.keys
     guard !keys.isEmpty else { return [] }
-    let performed: [Int]
-    do {
-      performed = try await callingBase(operation) {
-        try await base.update(keys) { slots in
-          let performed = commit.perform(on: &slots, keys: keys)
-          if performed.isEmpty { throw NothingPerformed() }
-          return performed
-        }
+    let performed = try await callingBase(operation) {
+      try await base.update(deciding: keys) { slots in
+        let performed = commit.perform(on: &slots, keys: keys)
+        return performed.isEmpty ? .discard([]) : .commit(performed)
       }
-    } catch is NothingPerformed {
-      return []
     }
+    if performed.isEmpty { return [] }
     noteChanges(performed.lazy.flatMap { commit.plans[$0].changes })
     deaths.report(performed.flatMap { commit.plans[$0].deaths })
     return performed
@@ -95,6 +90,3 @@ extension StoreQueue {
       message: "other programs kept changing what the operation had read; try again", isRetryable: true)
   }
 }
-
-/// The error of an update of the base that changes nothing, because no plan is current.
-private struct NothingPerformed: Error {}

@@ -52,43 +52,37 @@ extension StoreQueue {
   /// Reads, modifies and writes the items of several keys atomically; see `DataStore`.
   ///
   /// The body runs before the commit, and runs again if another writer changes the same items at the same time. An item
-  /// that it leaves unchanged keeps its lease.
+  /// that it does not assign, or that stays the same, keeps its lease.
   ///
-  /// - Throws: The errors of `DataStore.update(_:_:)`; `StoreError` with `conflict` if other programs kept changing the
-  ///   same items.
+  /// - Throws: The errors of `DataStore.update(deciding:_:)`; `StoreError` with `conflict` if other programs kept changing
+  ///   the same items.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Element?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    do {
-      return try await running(.update) {
-        try await committing(.update) {
-          try Task.checkCancellation()
-          var plan = newPlan()
-          try await readItems(keys, into: &plan, .update)
-          let before = keys.map { plan.value(forKey: layout.itemKey($0)) }
-          var slots = try zip(keys, before).map { key, bytes in
-            try bytes.map { try decode($0, key, during: .update) }
+    return try await running(.update) {
+      try await committing(.update) {
+        try Task.checkCancellation()
+        var plan = newPlan()
+        try await readItems(keys, into: &plan, .update)
+        let before = keys.map { plan.value(forKey: layout.itemKey($0)) }
+        var slots = UpdateSlots(
+          try zip(keys, before).map { key, bytes in try bytes.map { try decode($0, key, during: .update) } })
+        let decision = body(&slots)
+        for index in decision.isCommit ? slots.assignedIndices : [] {
+          guard let value = slots[index] else {
+            remove(keys[index], &plan)
+            continue
           }
-          let result = try BodyError.wrapping { try body(&slots) }
-          try information.check(slotCount: slots.count, forUpdateOf: keys)
-          for (index, key) in keys.enumerated() {
-            guard let value = slots[index] else {
-              remove(key, &plan)
-              continue
-            }
-            let payload = before[index].flatMap { StoredItem($0)?.payload }
-            var bytes: [UInt8] = []
-            try coder.append(value, forKey: key, replacing: payload, to: &bytes, during: .update)
-            if payload?.elementsEqual(bytes) != true { set(bytes, forKey: key, &plan) }
-          }
-          try await finishGroups(&plan, .update)
-          return (plan, result)
+          let payload = before[index].flatMap { StoredItem($0)?.payload }
+          var bytes: [UInt8] = []
+          try coder.append(value, forKey: keys[index], replacing: payload, to: &bytes, during: .update)
+          if payload?.elementsEqual(bytes) != true { set(bytes, forKey: keys[index], &plan) }
         }
+        try await finishGroups(&plan, .update)
+        return (plan, decision.result)
       }
-    } catch let bodyError as BodyError {
-      throw bodyError.error
     }
   }
 

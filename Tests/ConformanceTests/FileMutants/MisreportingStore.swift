@@ -63,10 +63,10 @@ final class MisreportingStore: DataStore {
   }
   func apply(_ changes: ChangeBatch<Int>) async throws { try await reporting { try await base.apply(changes) } }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) async throws -> Result {
     do {
-      return try await base.update(keys, body)
+      return try await base.update(deciding: keys, body)
     } catch let error as StoreError {
       throw MisreportingStore.reported(error, fault)
     }

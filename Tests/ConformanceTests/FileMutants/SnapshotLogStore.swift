@@ -93,13 +93,13 @@ final class SnapshotLogStore: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) throws -> Result {
     try write(during: .update) { entries in
-      var slots = keys.map { entries[$0] }
-      let result = try body(&slots)
-      for (key, slot) in zip(keys, slots) { entries[key] = slot }
-      return result
+      var slots = UpdateSlots(keys.map { entries[$0] })
+      let decision = body(&slots)
+      for index in decision.isCommit ? slots.assignedIndices : [] { entries[keys[index]] = slots[index] }
+      return decision.result
     }
   }
 

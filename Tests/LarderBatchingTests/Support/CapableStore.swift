@@ -23,10 +23,10 @@ final class CapableStore: ForwardingDecorator {
     try base.apply(changes)
   }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) throws -> Result {
     note("update")
-    return try base.update(keys, body)
+    return try base.update(deciding: keys, body)
   }
   func synchronize() throws {
     note("synchronize")

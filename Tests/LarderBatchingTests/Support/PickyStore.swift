@@ -65,8 +65,8 @@ final class PickyStore<Value: Sendable>: DataStore {
     notes.withLock { $0.applied.append(changes) }
   }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
-  ) throws -> Result { try base.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) throws -> Result { try base.update(deciding: keys, body) }
   func synchronize() throws { try base.synchronize() }
   func close() { base.close() }
 }

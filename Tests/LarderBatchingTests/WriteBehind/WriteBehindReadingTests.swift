@@ -73,7 +73,7 @@ import Testing
         try await store.apply([.set("a", round), .set("b", round), .remove("c")])
         try await store.flush()
       }
-      try await store.update(["b"]) { $0 = [10] }
+      try await store.update(["b"]) { $0.assign([10]) }
       // This write is accepted, but later than the moment that the scan shows.
       try await store.setValue(11, forKey: "a")
     }

@@ -34,7 +34,7 @@ import Testing
   private static func raise(_ store: some DataStore<Int>) -> Raise {
     { keys in
       try await store.update(keys) { slots in
-        slots = slots.map { ($0 ?? 0) + 1 }
+        slots.assign(slots.map { ($0 ?? 0) + 1 })
         return slots.map { $0 ?? 0 }
       }
     }

@@ -21,7 +21,7 @@ import Testing
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
     try await base.setValue(2, forKey: "a")
     #expect(try await store.value(forKey: "a") == 2)
-    try await base.update(["a", "x"]) { $0 = [3, 3] }
+    try await base.update(["a", "x"]) { $0.assign([3, 3]) }
     #expect(try await store.values(forKeys: ["a", "x"]) == [3, 3])
     try await base.removeValue(forKey: "a")
     #expect(try await store.value(forKey: "a") == nil)
@@ -54,7 +54,7 @@ import Testing
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 2), .remove("c"), .removeAll("x"..<"z")])
-    try await store.update(["d", "e"]) { $0 = [4, 5] }
+    try await store.update(["d", "e"]) { $0.assign([4, 5]) }
     // Also if an equal value was there.
     try await store.setValue(1, forKey: "a")
     #expect(try await cached(store, ["a", "b", "d", "e"]) == [1, 2, 4, 5])

@@ -230,10 +230,10 @@ final class ProbedStore: ForwardingDecorator {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try check(keys)
-    let result = try base.update(keys, body)
+    let result = try await base.update(deciding: keys, body)
     counts.withLock { $0 += 1 }
     return result
   }

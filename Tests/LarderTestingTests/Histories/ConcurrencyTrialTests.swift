@@ -94,9 +94,9 @@ struct FalseOutcomeStore<Base: DataStore>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Base.Value?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await lying(during: .update) { try await base.update(keys, body) }
+    try await lying(during: .update) { try await base.update(deciding: keys, body) }
   }
 
   func synchronize() async throws {

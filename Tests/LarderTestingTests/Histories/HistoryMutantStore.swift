@@ -73,7 +73,7 @@ final class HistoryMutantStore: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) async throws -> Result {
     switch fault {
     case .resurrectsAfterRemove:
@@ -81,19 +81,19 @@ final class HistoryMutantStore: DataStore {
         defer { state.removed = [:] }
         return state.removed
       }
-      let result = try base.update(keys, body)
+      let result = try await base.update(deciding: keys, body)
       for (key, value) in removed where !keys.contains(key) { try base.apply([.set(key, value)]) }
       return result
     case .keepsAbandonedUpdates:
-      return try base.update(keys) { slots in Swift.Result { try body(&slots) } }.get()
+      return try await base.update(deciding: keys) { slots in .commit(body(&slots).result) }
     case .updateIsNotAtomic:
-      var slots = try base.values(forKeys: keys)
+      var slots = UpdateSlots(try base.values(forKeys: keys))
       await Task.yield()
-      let result = try body(&slots)
-      try base.apply(ChangeBatch(zip(keys, slots).map { key, slot in slot.map { .set(key, $0) } ?? .remove(key) }))
-      return result
+      let decision = body(&slots)
+      if decision.isCommit { try base.apply(ChangeBatch(slots.changes(of: keys))) }
+      return decision.result
     default:
-      return try base.update(keys, body)
+      return try await base.update(deciding: keys, body)
     }
   }
 

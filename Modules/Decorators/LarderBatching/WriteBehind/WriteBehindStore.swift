@@ -154,13 +154,13 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   }
 
   /// Reads and writes several values as one atomic step in the base, after all earlier writes; see
-  /// `DataStore.update(_:_:)`.
+  /// `DataStore.update(deciding:_:)`.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try base.information.check(updateOf: keys)
-    return try await inTurn(during: .update) { try await base.update(keys, body) }
+    return try await inTurn(during: .update) { try await base.update(deciding: keys, body) }
   }
 
   /// Writes all accepted changes and ensures that they are durable.

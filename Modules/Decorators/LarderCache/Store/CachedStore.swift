@@ -232,14 +232,14 @@ extension CachedStore {
 
   /// Reads and writes several values of the base as one atomic step; see `DataStore`.
   ///
-  /// The values that `body` leaves are cached.
+  /// The values of the slots are cached if the body commits.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await writing(keys, [], .update) { entries in
-      let (result, values) = try await base.updateReturningValues(keys, body)
-      entries = values.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
+      let (result, slots) = try await base.updateReturningSlots(keys, deciding: body)
+      entries = slots.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
       return result
     }
   }
@@ -276,19 +276,21 @@ extension CachedStore {
 }
 
 extension DataStore {
-  /// Updates values as one atomic step, and returns those that the last run of the closure left; see `DataStore`.
-  func updateReturningValues<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
-  ) async throws -> (result: Result, values: [Value?]?) {
-    // The values of every run are kept until the end. Values of a discarded run must not be released during the next
-    // one, inside the store.
-    let runs = Locked<[[Value?]]>([])
-    let result = try await update(keys) { slots in
-      let result = try body(&slots)
+  /// Updates values as one atomic step, and returns the slots that the last run of the closure left; see `DataStore`.
+  ///
+  /// - Returns: The result, and the slots, or `nil` if the closure decided to discard them.
+  func updateReturningSlots<Result: Sendable>(
+    _ keys: [StoreKey], deciding body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) async throws -> (result: Result, slots: UpdateSlots<Value>?) {
+    // The values of every run are kept until the end. Values of an earlier run must not be released during the next one,
+    // inside the store.
+    let runs = Locked<[UpdateSlots<Value>]>([])
+    let (result, isCommit) = try await update(deciding: keys) { slots in
+      let decision = body(&slots)
       runs.withLock { $0.append(slots) }
-      return result
+      return decision.map { ($0, decision.isCommit) }
     }
-    return (result, runs.withLock { $0.last })
+    return (result, isCommit ? runs.withLock { $0.last } : nil)
   }
 }
 

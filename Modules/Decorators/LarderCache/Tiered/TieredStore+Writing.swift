@@ -15,15 +15,15 @@ extension TieredStore {
 
   /// Reads and writes several values of the base as one atomic step; see `DataStore`.
   ///
-  /// The values that `body` leaves are cached.
+  /// The values of the slots are cached if the body commits.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await writing(keys, [], .update) { values in
-      let (result, left) = try await base.updateReturningValues(keys, body)
-      values = left.map { $0.map { $0.map(box) } }
+      let (result, slots) = try await base.updateReturningSlots(keys, deciding: body)
+      values = slots.map { $0.map { $0.map(box) } }
       return result
     }
   }

@@ -204,7 +204,7 @@ struct StorageCommit: Sendable {
   ///   - keys: The keys of the commit's slots, in the order of the update.
   ///   - store: The name of the store, for errors.
   /// - Throws: ``IsStale``; ``NeedsRoom``; ``ShareIsFull``; `StoreError` with `corrupted` or `versionMismatch`.
-  func perform(on stored: inout [[UInt8]?], keys: [StoreKey], store: String) throws {
+  func perform(on stored: inout UpdateSlots<[UInt8]>, keys: [StoreKey], store: String) throws {
     var totals = try StorageTotals(stored[0], store: store, for: .update)
     if let invalidations, totals.invalidations != invalidations { throw IsStale() }
     if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
@@ -216,7 +216,7 @@ struct StorageCommit: Sendable {
       if case .equals(let expected) = slot.condition, old != expected { throw IsStale() }
       if slot.countsOld, let old { delta -= key.count + old.count }
       if let new = slot.new { delta += key.count + new.count }
-      stored[number + 1] = slot.new
+      if old != slot.new { stored[number + 1] = slot.new }
     }
     let unfinished = reserved ?? max(0, totals.unfinished + reservedDelta)
     if let share, reservedDelta > 0, unfinished > share { throw ShareIsFull() }

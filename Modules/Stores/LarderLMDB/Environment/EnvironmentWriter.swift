@@ -33,7 +33,7 @@ actor EnvironmentWriter {
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Runs a closure in a write transaction and commits it.
+  /// Runs a closure in a write transaction, and commits the transaction if the closure decides so.
   ///
   /// - Parameters:
   ///   - handle: The handle of the caller.
@@ -44,7 +44,7 @@ actor EnvironmentWriter {
   ///   changed, if the task is cancelled or the call is given up before `body` begins.
   func write<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation, turn: WriteTurn? = nil,
-    _ body: @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
+    _ body: @Sendable (OpaquePointer, inout CommitRecord<MDB_dbi>) throws -> UpdateDecision<Result>
   ) throws -> Result {
     try handle.checkOpen(for: operation)
     try handle.information.checkWritable(for: operation)
@@ -62,10 +62,10 @@ actor EnvironmentWriter {
     }
   }
 
-  /// Runs a closure in a write transaction and commits it, even if the task is cancelled.
+  /// Runs a closure in a write transaction, and ends it as the closure decides, even if the task is cancelled.
   private func commit<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation,
-    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
+    _ body: (OpaquePointer, inout CommitRecord<MDB_dbi>) throws -> UpdateDecision<Result>
   ) throws -> Result {
     let environment = handle.environment
     try checkHealth(of: handle, for: operation)
@@ -85,31 +85,28 @@ actor EnvironmentWriter {
     } catch let error as StoreError where error.outcome == .unknown {
       environment.observers.report(changes, hasWritten: false)
       throw error
-    } catch let error as BodyError {
-      throw error.error
     } catch let error as LMDBError {
       throw StoreError(error, during: operation, store: handle.name, message: "the changes could not be written")
     }
   }
 
-  /// Runs a closure in a write transaction and commits it.
+  /// Runs a closure in a write transaction, and ends it as the closure decides.
   ///
   /// The write lock must be held.
   ///
-  /// - Returns: The result of `body` and the number of the transaction, which LMDB reuses if nothing was changed. `nil`
-  ///   if the memory map is too small, with nothing changed.
+  /// - Returns: The result and the number of the transaction, which LMDB reuses if nothing was changed. `nil` if the memory map is too small, with nothing changed.
   private func attempt<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation, _ changes: inout CommitRecord<MDB_dbi>,
-    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
+    _ body: (OpaquePointer, inout CommitRecord<MDB_dbi>) throws -> UpdateDecision<Result>
   ) throws -> (result: Result, identifier: Int)? {
     let transaction = try handle.environment.begin(0)
     let identifier = mdb_txn_id(transaction)
-    let result: Result
+    let decision: UpdateDecision<Result>
     do {
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
       try checkContent(before: identifier, of: handle, for: operation)
-      result = try body(transaction, &changes)
+      decision = try body(transaction, &changes)
       try checkFiles(of: handle, for: operation)
     } catch {
       mdb_txn_abort(transaction)
@@ -117,13 +114,18 @@ actor EnvironmentWriter {
       if error.code == MDB_MAP_FULL { return nil }
       throw handle.environment.named(error)
     }
+    guard decision.isCommit else {
+      mdb_txn_abort(transaction)
+      changes.removeAll()
+      return (decision.result, identifier)
+    }
     let observers = handle.environment.observers
     observers.willCommit(identifier)
     // The transaction ends whether the commit succeeds or fails.
     let code = mdb_txn_commit(transaction)
     if code == MDB_SUCCESS {
       if changes.hasWritten { latestSeen = identifier }
-      return (result, identifier)
+      return (decision.result, identifier)
     }
     observers.didNotCommit()
     if code == MDB_MAP_FULL { return nil }
@@ -312,7 +314,7 @@ actor EnvironmentWriter {
           let created = try catalog.create(
             name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: transaction)
           if created.isNew { changes.noteWrite() }
-          return (created.identifier, created.codecName)
+          return .commit((created.identifier, created.codecName))
         }
       } else {
         identifier = try environment.readOnce { try catalog.identifier(of: name, in: $0) }
@@ -343,6 +345,7 @@ actor EnvironmentWriter {
     try write(for: handle, during: operation, turn: turn) { transaction, changes in
       try catalog.remove(name, in: transaction)
       changes.noteWrite()
+      return .commit(())
     }
   }
 
@@ -361,6 +364,7 @@ actor EnvironmentWriter {
       try commit(for: handle, during: .open) { transaction, changes in
         try turn?.begin()
         if try catalog.record(contents, of: name, in: transaction) { changes.noteWrite() }
+        return .commit(())
       }
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: handle.name, message: "the label of the store cannot be recorded")

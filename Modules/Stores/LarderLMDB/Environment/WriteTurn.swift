@@ -120,10 +120,10 @@ extension EnvironmentHandle {
     }
   }
 
-  /// Runs a closure in a write transaction and commits it; see ``EnvironmentWriter/write(for:during:turn:_:)``.
+  /// Runs a closure in a write transaction, and ends it as the closure decides; see ``EnvironmentWriter/write(for:during:turn:_:)``.
   func write<Result: Sendable>(
     during operation: StoreOperation,
-    _ body: @escaping @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
+    _ body: @escaping @Sendable (OpaquePointer, inout CommitRecord<MDB_dbi>) throws -> UpdateDecision<Result>
   ) async throws -> Result {
     guard busyTimeout != nil else {
       return try await environment.writer.write(for: self, during: operation, turn: nil, body)

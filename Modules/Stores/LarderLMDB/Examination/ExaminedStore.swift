@@ -136,7 +136,8 @@ final class ExaminedStore<Value: Sendable>: DataStore {
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.checkWritable(for: .update)
     throw unsupported(.update)

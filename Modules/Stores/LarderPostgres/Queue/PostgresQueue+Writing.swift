@@ -41,13 +41,13 @@ extension PostgresQueue {
 
   /// Reads, modifies and writes the items of several keys atomically; see `DataStore`.
   ///
-  /// An item that the body leaves unchanged keeps its lease. New items beyond ``PostgresQueueConfiguration/capacity`` throw
+  /// An item that the body does not assign, or that stays the same, keeps its lease. New items beyond ``PostgresQueueConfiguration/capacity`` throw
   /// `full`, with nothing changed. The call waits for all others that change the queue, and they wait for it. The body may
   /// run more than once, because a transaction that meets a conflict is repeated. The call takes two round trips, or three
   /// with a capacity.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Element?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
@@ -58,12 +58,12 @@ extension PostgresQueue {
         let payloads = Dictionary(
           (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
           uniquingKeysWith: { first, _ in first })
-        var slots = try await values(of: rows, forKeys: keys, during: .update)
-        let result = try body(&slots)
-        try information.check(slotCount: slots.count, forUpdateOf: keys)
+        var slots = UpdateSlots(try await values(of: rows, forKeys: keys, during: .update))
+        let decision = body(&slots)
         var changes: [Change<[UInt8]>] = []
-        for (key, value) in zip(keys, slots) {
-          guard let value else {
+        for index in decision.isCommit ? slots.assignedIndices : [] {
+          let key = keys[index]
+          guard let value = slots[index] else {
             if payloads[key] != nil { changes.append(.remove(key)) }
             continue
           }
@@ -77,7 +77,7 @@ extension PostgresQueue {
           try await run(list, in: session, for: .update)
           list = []
         }
-        return TransactionEnd(result: result, statements: list, commits: !changes.isEmpty)
+        return TransactionEnd(result: decision.result, statements: list, commits: !changes.isEmpty)
       }
       noteChange()
       return result

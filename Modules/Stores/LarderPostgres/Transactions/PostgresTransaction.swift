@@ -167,12 +167,29 @@ public final class PostgresTransaction: Sendable {
   /// - Parameters:
   ///   - keys: The keys, which must be distinct. Missing ones are locked too.
   ///   - store: A store of this database.
-  ///   - body: A closure that changes the values, in which `nil` stands for a missing key.
+  ///   - body: A closure that assigns the slots to change, in which `nil` stands for a missing key.
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws; the errors of ``setValue(_:forKey:in:)`` and ``value(forKey:in:)``.
+  @discardableResult
   public func update<Value, Result: Sendable>(
     _ keys: [StoreKey], in store: PostgresStore<Value>,
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> Result
+  ) async throws -> Result {
+    try await update(deciding: keys, in: store) { slots in .commit(try body(&slots)) }
+  }
+
+  /// Reads, changes and writes back the values of several keys, if the closure decides so; see ``update(_:in:_:)``.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, which must be distinct. Missing ones are locked too.
+  ///   - store: A store of this database.
+  ///   - body: A closure as that of ``update(_:in:_:)``, which returns whether the slots that it assigned are written.
+  /// - Returns: The result of the decision.
+  /// - Throws: As ``update(_:in:_:)``.
+  @discardableResult
+  public func update<Value, Result: Sendable>(
+    deciding keys: [StoreKey], in store: PostgresStore<Value>,
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
   ) async throws -> Result {
     try store.information.check(updateOf: keys)
     // As in every write, the record of the codec is locked before any entry.
@@ -181,9 +198,11 @@ public final class PostgresTransaction: Sendable {
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
-    let (result, statements): (Result, [Statement]?)
+    let (result, statements): (Swift.Result<Result, any Error>, [Statement]?)
     do {
-      (result, statements) = try await store.changed(keys, rows, during: .update, body)
+      (result, statements) = try await store.changed(keys, rows, during: .update) { slots in
+        UpdateDecision(catching: { try body(&slots) })
+      }
     } catch {
       _ = try await run(unlocking, of: store.handle, for: .update)
       throw error
@@ -193,7 +212,7 @@ public final class PostgresTransaction: Sendable {
     } else {
       _ = try await run(unlocking, of: store.handle, for: .update)
     }
-    return result
+    return try result.get()
   }
 
   /// Runs statements that write entries of a store, and records its codec if that is still to be done.

@@ -51,7 +51,7 @@ extension DatabaseWriter {
       let (table, codecName, hasWritten) = try StoreCatalog(store: handle.name).create(
         table, codecName: codecName, on: transaction.connection)
       transaction.hasChangedCatalog = hasWritten
-      return (table, codecName)
+      return .commit((table, codecName))
     }
   }
 
@@ -66,6 +66,7 @@ extension DatabaseWriter {
         name, on: transaction.connection)
       transaction.hasChangedCatalog = true
       transaction.changes.append(.range(.all), in: table.identifier, hasWritten: true)
+      return .commit(())
     }
   }
 

@@ -64,7 +64,7 @@ actor DatabaseWriter {
 
   // MARK: Transactions
 
-  /// Runs a closure in a transaction that writes, and commits it.
+  /// Runs a closure in a transaction that writes, and commits the transaction if the closure decides so.
   ///
   /// - Parameters:
   ///   - handle: The handle that writes.
@@ -77,25 +77,21 @@ actor DatabaseWriter {
   ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
     for handle: DatabaseHandle, during operation: StoreOperation, until deadline: ContinuousClock.Instant,
-    isRepeatable: Bool = true, _ body: @Sendable (inout Transaction) throws -> Result
+    isRepeatable: Bool = true, _ body: @Sendable (inout Transaction) throws -> UpdateDecision<Result>
   ) async throws -> Result {
     try handle.information.checkWritable(for: operation)
-    do {
-      if waitingCount == 0 {
-        do {
-          return try commit(for: handle, during: operation, isRepeatable: isRepeatable, body)
-        } catch is LockIsTaken {}
+    if waitingCount == 0 {
+      do {
+        return try commit(for: handle, during: operation, isRepeatable: isRepeatable, body)
+      } catch is LockIsTaken {}
+    }
+    // In the order of their arrival, without holding up the other calls of this actor.
+    waitingCount += 1
+    defer { waitingCount -= 1 }
+    return try await turns.withAccess(.exclusive) {
+      try await LockIsTaken.retrying(until: deadline) {
+        try commit(for: handle, during: operation, isRepeatable: isRepeatable, body)
       }
-      // In the order of their arrival, without holding up the other calls of this actor.
-      waitingCount += 1
-      defer { waitingCount -= 1 }
-      return try await turns.withAccess(.exclusive) {
-        try await LockIsTaken.retrying(until: deadline) {
-          try commit(for: handle, during: operation, isRepeatable: isRepeatable, body)
-        }
-      }
-    } catch let error as BodyError {
-      throw error.error
     }
   }
 
@@ -104,10 +100,10 @@ actor DatabaseWriter {
   /// If the disk is full, the log is moved into the database file, which needs no space unless the file grows. The next
   /// transaction then uses the space of the log again, so that entries can be removed.
   ///
-  /// - Throws: `LockIsTaken` before `body` runs; `BodyError`; the errors of ``write(for:during:until:isRepeatable:_:)``.
+  /// - Throws: `LockIsTaken` before `body` runs; the errors of ``write(for:during:until:isRepeatable:_:)``.
   private func commit<Result: Sendable>(
     for handle: DatabaseHandle, during operation: StoreOperation, isRepeatable: Bool,
-    _ body: (inout Transaction) throws -> Result
+    _ body: (inout Transaction) throws -> UpdateDecision<Result>
   ) throws -> Result {
     do {
       return try commitOnce(for: handle, during: operation, body)
@@ -119,7 +115,7 @@ actor DatabaseWriter {
 
   /// Runs a closure in a transaction, if no other connection has the lock.
   private func commitOnce<Result: Sendable>(
-    for handle: DatabaseHandle, during operation: StoreOperation, _ body: (inout Transaction) throws -> Result
+    for handle: DatabaseHandle, during operation: StoreOperation, _ body: (inout Transaction) throws -> UpdateDecision<Result>
   ) throws -> Result {
     try Task.checkCancellation()
     let connection = try connection(for: handle, operation)
@@ -135,7 +131,7 @@ actor DatabaseWriter {
     var transaction: Transaction
     // Whether more than the recorded changes must be reported.
     let hasSideEffects: Bool
-    let result: Result
+    let decision: UpdateDecision<Result>
     let commitCount = connection.logCommitCount
     do {
       followsOthers = try noteOthers(on: connection)
@@ -143,13 +139,17 @@ actor DatabaseWriter {
         connection: connection, generation: generation, changes: CommitRecord(isRecording: observers.areObserving))
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
-      result = try body(&transaction)
+      decision = try body(&transaction)
       hasSideEffects = try haveSideEffects(transaction)
       try checkFiles(of: handle, for: operation)
     } catch {
       rollBack(connection)
       guard let error = error as? SQLiteError else { throw error }
       throw failed(error, for: handle, operation, "the changes could not be written")
+    }
+    guard decision.isCommit else {
+      rollBack(connection)
+      return decision.result
     }
     do {
       try connection.withStatement("COMMIT") { _ = try $0.step() }
@@ -167,7 +167,7 @@ actor DatabaseWriter {
     try confirm(hasWritten: connection.logCommitCount != commitCount, for: handle, during: operation)
     // After the caller has its answer.
     if connection.logFrameCount >= DatabaseWriter.checkpointFrameCount { Task { moveLog() } }
-    return result
+    return decision.result
   }
 
   /// Notes that a commit made everything durable, or does so if it changed nothing.

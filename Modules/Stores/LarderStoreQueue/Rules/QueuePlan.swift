@@ -265,7 +265,7 @@ struct QueueCommit: Sendable {
   ///   - slots: The slots of the update.
   ///   - keys: The keys of the slots.
   /// - Returns: The indices of the plans that were performed.
-  func perform(on slots: inout [[UInt8]?], keys: [StoreKey]) -> [Int] {
+  func perform(on slots: inout UpdateSlots<[UInt8]>, keys: [StoreKey]) -> [Int] {
     let indices = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
     var performed: [Int] = []
     for (number, plan) in plans.enumerated() {

@@ -62,7 +62,7 @@ extension CaseList {
       try await expectDamage(in: "the update") {
         try await store.update(["a", "damaged"]) { slots in
           runs.add()
-          slots = [nil, nil]
+          slots.assign([nil, nil])
         }
       }
       try expect("the number of runs of the body", runs.count, equals: 0)

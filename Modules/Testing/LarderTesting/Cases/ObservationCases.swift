@@ -47,7 +47,7 @@ extension CaseList {
         (StoreCall("removeValue", .apply) { try await $0.removeValue(forKey: "b") }, ["b"], [:]),
         (StoreCall("removeAll", .apply) { try await $0.removeAll(in: "c"..<"e") }, ["c", "d"], [:]),
         (
-          StoreCall("update", .update) { try await $0.update(["a", "x"]) { $0 = [nil, .some(nil)] } }, ["a", "x"],
+          StoreCall("update", .update) { try await $0.update(["a", "x"]) { $0.assign([nil, .some(nil)]) } }, ["a", "x"],
           ["x": nil]
         ),
         (
@@ -67,6 +67,16 @@ extension CaseList {
           try await expect("the value of \(key)", store.value(forKey: key), equals: entries[key])
         }
       }
+    }
+    add("260a", "an update reports neither what it did not assign nor what it discards", keys: ["a", "b"]) { observed, _ in
+      let reports = Reports(of: .only("a"), in: observed.observation)
+      try await observed.store.update(["a", "b"]) { slots in slots[1] = slots[0] }
+      try await observed.store.update(deciding: ["a"]) { slots in
+        slots[0] = nil
+        return .discard(())
+      }
+      try await observed.settle()
+      try expect("the reported changes", reports.take(), equals: [])
     }
     add("261", "a write is not reported before its commit", keys: ["a"]) { observed, _ in
       let reports = Reports(of: .only("a"), in: observed.observation)

@@ -65,7 +65,7 @@ extension CaseList {
         try await expect(
           "slots, \(moment)", store.values(forKeys: ["a", "b", "c"]), equals: [.some(nil), nil, .some(nil)])
         try await expect(store, holds: ["a": nil, "c": nil], moment)
-        let slots = try await store.update(["a", "b"]) { $0 }
+        let slots = try await store.update(["a", "b"]) { Array($0) }
         try expect("the slots of an update, \(moment)", slots, equals: [.some(nil), nil])
         try await expect(store, holds: ["a": nil, "c": nil], "after that update, \(moment)")
         store = try await trial.settled(store)

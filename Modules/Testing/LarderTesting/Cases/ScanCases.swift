@@ -71,7 +71,9 @@ extension CaseList {
         "the keys, descending", store.keys(in: .all, limit: .max, order: .descending), equals: many.reversed())
       try await expect("the keys of all entries", store.entries(in: .all, limit: .max).map(\.key), equals: many)
       try await expect("the slots", store.values(forKeys: many), equals: many.map { _ in .some(nil) })
-      try await store.update(many) { slots in slots = [.some(nil)] + Array(repeating: nil, count: slots.count - 1) }
+      try await store.update(many) { slots in
+        slots.assign([.some(nil)] + Array(repeating: nil, count: slots.count - 1))
+      }
       try await expect(
         "the keys after an update that removes all but the first", store.keys(in: .all, limit: .max),
         equals: Array(many.prefix(1)))

@@ -6,15 +6,15 @@ extension CaseList {
     add("206", "an update receives the current values in order, and writes the values in its slots") { trial in
       let store = try await trial.open(with: ["a": "1", "b": nil, "z": "z"])
       let seen = try await store.update(["b", "missing", "a"]) { slots in
-        defer { slots = ["b", "m", .some(nil)] }
-        return slots
+        defer { slots.assign(["b", "m", .some(nil)]) }
+        return Array(slots)
       }
       try expect("the slots", seen, equals: [.some(nil), nil, "1"])
       try await expect(store, keeps: ["a": nil, "b": "b", "missing": "m", "z": "z"], in: trial)
     }
     add("207", "a slot set to nil removes its key", keys: ["a", "b", "c"]) { store, trial in
       try await store.update("a") { $0 = nil }
-      try await store.update(["b", "missing"]) { $0 = [nil, nil] }
+      try await store.update(["b", "missing"]) { $0.assign([nil, nil]) }
       try await expect(store, keeps: Entries(keys: ["c"]), in: trial)
     }
     add("208", "an error of the body passes through unchanged, and nothing changes", keys: ["a", "b"]) { store, trial in
@@ -22,7 +22,7 @@ extension CaseList {
         "the update", throws: "the error of the body", where: { ($0 as? SampleValue.Refusal) == .decoding ? $0 : nil }
       ) {
         try await store.update(["a", "b", "c"]) { slots in
-          slots = ["new", nil, "new"]
+          slots.assign(["new", nil, "new"])
           throw SampleValue.Refusal.decoding
         }
       }
@@ -45,11 +45,38 @@ extension CaseList {
       try await expect(store, holds: Entries(keys: ["a"]))
     }
     addRefusal("210a", "a duplicate key", .invalidArgument, keys: ["a", "b", "a"], mayRun: false) { _ in }
-    addRefusal("210b", "an invalid key", .invalidKey, keys: ["a", ""], mayRun: false) { $0 = [nil, nil] }
-    addRefusal("211a", "an additional slot", .invalidArgument, keys: ["a", "b"]) { $0 = [nil, nil, nil] }
-    addRefusal("211b", "a missing slot", .invalidArgument, keys: ["a", "b"]) { $0 = [nil] }
+    addRefusal("210b", "an invalid key", .invalidKey, keys: ["a", ""], mayRun: false) { $0.assign([nil, nil]) }
+    add("211a", "a decision to discard changes nothing, and its result is returned", keys: ["a", "b"]) { store, trial in
+      let result = try await store.update(deciding: ["a", "b", "c"]) { slots in
+        slots.assign(["new", nil, "new"])
+        return .discard(slots.count)
+      }
+      try expect("the result", result, equals: 3)
+      let single = try await store.update(deciding: "a") { slot in
+        slot = nil
+        return .discard("discarded")
+      }
+      try expect("the result of one key", single, equals: "discarded")
+      try await expect(store, holds: Entries(keys: ["a", "b"]))
+      try await expect(trial.settled(store), holds: Entries(keys: ["a", "b"]), "reopened if persistent")
+    }
+    add("211b", "a decision to commit writes what was assigned, and nothing else", keys: ["a", "b", "c"]) { store, trial in
+      let assigned = try await store.update(deciding: ["a", "missing", "b", "c"]) { slots in
+        slots[2] = "new"
+        slots[3] = nil
+        return .commit(slots.assignedIndices)
+      }
+      try expect("the assigned slots", assigned, equals: [2, 3])
+      let expected: Entries = Entries(keys: ["a"]).merging(["b": "new"]) { $1 }
+      try await expect(store, keeps: expected, in: trial)
+    }
+    add("211c", "an update that assigns nothing changes nothing", keys: ["a", "b"]) { store, trial in
+      let seen = try await store.update(["a", "missing"]) { slots in slots.map { $0 != nil } }
+      try expect("the keys that exist", seen, equals: [true, false])
+      try await expect(store, keeps: Entries(keys: ["a", "b"]), in: trial)
+    }
     addRefusal("212", "a value that cannot be encoded", .encodingFailed, keys: ["a", "b", "c"]) { slots in
-      slots = ["new", nil, .some(.unencodable())]
+      slots.assign(["new", nil, .some(.unencodable())])
     }
     add("213", "an update of no keys runs its body and changes nothing", keys: ["a"]) { store, _ in
       let count = try await store.update([StoreKey]()) { $0.count + 1 }
@@ -73,7 +100,8 @@ extension CaseList {
         try await concurrently(4) { start in
           for step in 1...12 {
             try await store.update([keys[start], keys[(start + step % 3 + 1) % 4]]) { slots in
-              slots = [SampleValue(integer: slots[0].integer - 1), SampleValue(integer: slots[1].integer + 1)]
+              slots[0] = SampleValue(integer: slots[0].integer - 1)
+              slots[1] = SampleValue(integer: slots[1].integer + 1)
             }
             try await store.setValue(SampleValue(integer: 0), forKey: StoreKey("other:\(start)"))
           }
@@ -96,8 +124,9 @@ extension CaseList {
             continue
           }
           let found = try await store.update(["a", "b"]) { slots in
-            defer { slots = [SampleValue(integer: slots[0].integer + 1), SampleValue(integer: slots[0].integer + 1)] }
-            return slots
+            let next = SampleValue(integer: slots[0].integer + 1)
+            defer { slots.assign([.some(next), .some(next)]) }
+            return Array(slots)
           }
           try expect("the values of the two keys that every write keeps equal", found[0], equals: found[1])
           let now = try await store.values(forKeys: ["a", "b"])
@@ -131,7 +160,7 @@ extension CaseList {
   /// Adds a case in which an update of the keys "a" and "b", and other keys, is refused.
   private mutating func addRefusal(
     _ id: String, _ what: String, _ code: StoreError.Code, keys: [StoreKey], mayRun: Bool = true,
-    body: @escaping @Sendable (inout [SampleValue??]) -> Void
+    body: @escaping @Sendable (inout UpdateSlots<SampleValue?>) -> Void
   ) {
     add(
       id, "an update with \(what) changes nothing", keys: ["a", "b"],

@@ -135,10 +135,10 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Reads, changes and writes the values of keys as one atomic step; see `DataStore`.
   public func update<Result: Sendable>(
-    _ keys: [StoreKey],
-    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await withFaults(of: .update) { try await base.update(keys, body) }
+    try await withFaults(of: .update) { try await base.update(deciding: keys, body) }
   }
 
   /// Synchronizes all earlier writes; see `DataStore`.

@@ -128,7 +128,7 @@ extension HistoryStep {
     case .add(let number, let keys):
       let sums = try await store.update(keys) { slots in
         let sums = try slots.map { HistoryStep.sum(try $0?.number(), number) }
-        slots = sums.map { $0.map { .standing(for: $0) } }
+        slots.assign(sums.map { $0.map { .standing(for: $0) } })
         return sums
       }
       return .slots(sums)

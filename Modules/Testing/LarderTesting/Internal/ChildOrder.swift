@@ -116,7 +116,7 @@ struct ChildBatch: Sendable {
         if case .set(let key, let value) = change { values[key] = .some(.some(value)) }
         if case .remove(let key) = change { values[key] = .some(nil) }
       }
-      slots = keys.map { values[$0] ?? nil }
+      slots.assign(keys.map { values[$0] ?? nil })
     }
   }
 

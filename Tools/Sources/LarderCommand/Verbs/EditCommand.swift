@@ -66,7 +66,7 @@ struct EditCommand: AsyncParsableCommand {
   private static func replace(
     _ old: JSONText?, with new: JSONText, forKey key: StoreKey, in store: OpenedStore
   ) async throws {
-    let change: @Sendable (inout [JSONText?]) throws -> Void = { slots in
+    let change: @Sendable (inout UpdateSlots<JSONText>) throws -> Void = { slots in
       guard slots[0] == old else {
         throw CommandFailure(.tryAgain, "another program has changed the value since it was read")
       }

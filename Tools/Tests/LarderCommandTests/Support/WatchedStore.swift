@@ -36,8 +36,8 @@ final class WatchedStore: DataStore {
     try base.apply(changes)
   }
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [JSONText?]) throws -> Result
-  ) throws -> Result { try base.update(keys, body) }
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<JSONText>) -> UpdateDecision<Result>
+  ) throws -> Result { try base.update(deciding: keys, body) }
   func synchronize() throws { try base.synchronize() }
   func close() { base.close() }
 

@@ -1,0 +1,76 @@
+/// What the body of an update decided: to commit what it assigned, or to discard it.
+///
+/// ```swift
+/// let isReserved = try await store.update(deciding: "seat/7A") { owner in
+///   guard owner == nil else { return .discard(false) }
+///   owner = name
+///   return .commit(true)
+/// }
+/// ```
+///
+/// A decision is not `Sendable`, so that it cannot become the result of the form of `update` whose body returns a plain
+/// result and always commits. The compiler refuses that.
+public enum UpdateDecision<Result> {
+  /// The assigned slots are written, and the update returns the result.
+  case commit(Result)
+  /// Nothing is written, reported or kept, and the update returns the result.
+  case discard(Result)
+
+  /// The result, which the update returns in both cases.
+  @inlinable public var result: Result {
+    switch self {
+    case .commit(let result), .discard(let result): result
+    }
+  }
+
+  /// A Boolean value that indicates whether the assigned slots are written.
+  @inlinable public var isCommit: Bool {
+    switch self {
+    case .commit: true
+    case .discard: false
+    }
+  }
+}
+
+extension UpdateDecision {
+  /// Returns the same decision with another result.
+  ///
+  /// - Parameter transform: A closure that returns the result of the new decision.
+  @inlinable
+  public func map<NewResult>(_ transform: (Result) -> NewResult) -> UpdateDecision<NewResult> {
+    switch self {
+    case .commit(let result): .commit(transform(result))
+    case .discard(let result): .discard(transform(result))
+    }
+  }
+}
+
+@available(*, unavailable, message: "use update(deciding:_:) for a body that returns a decision")
+extension UpdateDecision: Sendable {}
+
+extension UpdateDecision {
+  /// Runs a body that can throw, and carries its error out as the result of a discarded update.
+  ///
+  /// A decorator uses it if it must throw in an update of its base, such as for a value that cannot be encoded:
+  ///
+  /// ```swift
+  /// try await base.update(deciding: keys) { slots in
+  ///   UpdateDecision(catching: { try change(&slots) })
+  /// }.get()
+  /// ```
+  ///
+  /// - Parameter body: The body.
+  @inlinable
+  public init<Success>(
+    catching body: () throws -> UpdateDecision<Success>
+  ) where Result == Swift.Result<Success, any Error> {
+    do {
+      switch try body() {
+      case .commit(let result): self = .commit(.success(result))
+      case .discard(let result): self = .discard(.success(result))
+      }
+    } catch {
+      self = .discard(.failure(error))
+    }
+  }
+}
