@@ -289,7 +289,8 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
           for index in slots.indices where !slots.isAssigned(index) { slots[index] = nil }
           return decision
         }
-      case .ignoresCancellation: return try await outsideCancellation { try await self.base.update(deciding: keys, body) }
+      case .ignoresCancellation:
+        return try await outsideCancellation { try await self.base.update(deciding: keys, body) }
       case .checksCancellationAfterwards:
         let result = try await base.update(deciding: keys, body)
         try Task.checkCancellation()

@@ -63,6 +63,23 @@ import Testing
     #expect(try entries == ["a": 1, "b": 2])
   }
 
+  @Test func theFormOfTheGuide() async throws {
+    let seats = MemoryStore<String>()
+    try seats.apply([.set("7A", "Ada")])
+    func move() async throws -> Bool {
+      let isMoved = try await seats.update(deciding: ["7A", "7B"]) { owners in
+        guard owners[1] == nil else { return .discard(false) }
+        owners[1] = owners[0]
+        owners[0] = nil
+        return .commit(true)
+      }
+      return isMoved
+    }
+    #expect(try await move())
+    #expect(try seats.values(forKeys: ["7A", "7B"]) == [nil, "Ada"])
+    #expect(try await !move())
+  }
+
   @Test func errorsOfABodyPassUnchangedAndChangeNothing() async throws {
     await #expect(throws: Refusal(number: 1)) {
       try await store.update(["a"]) { slots in

@@ -288,7 +288,8 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     func copy() async throws {
       guard !keys.isEmpty else { return }
       let values = try await current.values(forKeys: keys)
-      try await other.apply(ChangeBatch(zip(keys, values).map { key, value in value.map { .set(key, $0) } ?? .remove(key) }))
+      try await other.apply(
+        ChangeBatch(zip(keys, values).map { key, value in value.map { .set(key, $0) } ?? .remove(key) }))
       count += keys.count
       keys = []
     }

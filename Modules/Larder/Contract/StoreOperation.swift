@@ -26,7 +26,7 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let count = StoreOperation(rawValue: "count")
   /// ``DataStore/apply(_:)``.
   public static let apply = StoreOperation(rawValue: "apply")
-  /// ``DataStore/update(_:_:)``.
+  /// ``DataStore/update(deciding:_:)``.
   public static let update = StoreOperation(rawValue: "update")
   /// ``DataStore/synchronize()``.
   public static let synchronize = StoreOperation(rawValue: "synchronize")

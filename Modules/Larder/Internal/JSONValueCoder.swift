@@ -71,7 +71,8 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
   /// - Returns: The changes, which are empty if nothing is committed or every value stays the same, and the result.
   /// - Throws: ``StoreError`` with `corrupted`; `undecodable`; `encodingFailed`.
   package func update<Result>(
-    _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?], deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?],
+    deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result) {
     let stored = try zip(keys, texts).map { key, text in
       try text.map { try bytes(of: $0, forKey: key, during: .update) }

@@ -12,7 +12,7 @@ import LarderCBOR
 /// try await database.close()
 /// ```
 ///
-/// A read takes one round trip to the server, ``apply(_:)`` one, and ``update(_:_:)`` two, whatever the number of keys.
+/// A read takes one round trip to the server, ``apply(_:)`` one, and ``update(deciding:_:)`` two, whatever the number of keys.
 /// Many or large values are encoded and decoded on the cooperative pool (see "Threads and actors" in the documentation of
 /// `Larder`).
 ///
@@ -304,7 +304,9 @@ extension PostgresStore {
     let decision = body(&slots)
     var (set, values, removed): ([StoreKey], [ArraySlice<UInt8>], [StoreKey]) = ([], [], [])
     // The rows of missing keys, which were made to lock them, must not stay.
-    if decision.isCommit { removed = keys.indices.filter { stored[$0] == nil && !slots.isAssigned($0) }.map { keys[$0] } }
+    if decision.isCommit {
+      removed = keys.indices.filter { stored[$0] == nil && !slots.isAssigned($0) }.map { keys[$0] }
+    }
     var isChanged = false
     for index in decision.isCommit ? slots.assignedIndices : [] {
       guard let value = slots[index] else {

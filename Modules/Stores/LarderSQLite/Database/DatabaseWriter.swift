@@ -115,7 +115,8 @@ actor DatabaseWriter {
 
   /// Runs a closure in a transaction, if no other connection has the lock.
   private func commitOnce<Result: Sendable>(
-    for handle: DatabaseHandle, during operation: StoreOperation, _ body: (inout Transaction) throws -> UpdateDecision<Result>
+    for handle: DatabaseHandle, during operation: StoreOperation,
+    _ body: (inout Transaction) throws -> UpdateDecision<Result>
   ) throws -> Result {
     try Task.checkCancellation()
     let connection = try connection(for: handle, operation)

@@ -47,7 +47,8 @@ extension CaseList {
         (StoreCall("removeValue", .apply) { try await $0.removeValue(forKey: "b") }, ["b"], [:]),
         (StoreCall("removeAll", .apply) { try await $0.removeAll(in: "c"..<"e") }, ["c", "d"], [:]),
         (
-          StoreCall("update", .update) { try await $0.update(["a", "x"]) { $0.assign([nil, .some(nil)]) } }, ["a", "x"],
+          StoreCall("update", .update) { try await $0.update(["a", "x"]) { $0.assign([nil, .some(nil)]) } },
+          ["a", "x"],
           ["x": nil]
         ),
         (
@@ -68,7 +69,8 @@ extension CaseList {
         }
       }
     }
-    add("260a", "an update reports neither what it did not assign nor what it discards", keys: ["a", "b"]) { observed, _ in
+    add("260a", "an update reports neither what it did not assign nor what it discards", keys: ["a", "b"]) {
+      observed, _ in
       let reports = Reports(of: .only("a"), in: observed.observation)
       try await observed.store.update(["a", "b"]) { slots in slots[1] = slots[0] }
       try await observed.store.update(deciding: ["a"]) { slots in

@@ -60,7 +60,8 @@ extension CaseList {
       try await expect(store, holds: Entries(keys: ["a", "b"]))
       try await expect(trial.settled(store), holds: Entries(keys: ["a", "b"]), "reopened if persistent")
     }
-    add("211b", "a decision to commit writes what was assigned, and nothing else", keys: ["a", "b", "c"]) { store, trial in
+    add("211b", "a decision to commit writes what was assigned, and nothing else", keys: ["a", "b", "c"]) {
+      store, trial in
       let assigned = try await store.update(deciding: ["a", "missing", "b", "c"]) { slots in
         slots[2] = "new"
         slots[3] = nil

@@ -148,7 +148,9 @@ extension CaseList {
       var single: [SampleValue??] = []
       for key in keys { single.append(try await store.value(forKey: key)) }
       let scanned: [SampleValue??] = try await store.entries(in: .all, limit: .max).map(\.value)
-      let returned = [single, scanned, try await store.values(forKeys: keys), try await store.update(keys) { Array($0) }]
+      let returned = [
+        single, scanned, try await store.values(forKeys: keys), try await store.update(keys) { Array($0) },
+      ]
       try await store.setValue(SampleValue("other", bytes: Data(repeating: 0, count: 20_000)), forKey: "a")
       try await store.removeValue(forKey: "b")
       try await store.apply(ChangeBatch((0..<500).map { .set(StoreKey("n\($0)"), SampleValue(integer: Int64($0))) }))
