@@ -369,7 +369,7 @@ import Testing
     try await bench.store.setValueKeepingDeadline("b", forKey: "k")
     #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.milliseconds(9500)))
     bench.clock.advance(by: .seconds(5))
-    try await bench.store.updateKeepingDeadlines(["k"]) { _ in }
+    try await bench.store.updateKeepingDeadlines(["k"]) { slots in slots[0] = slots[0] }
     #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(10)))
     #expect(try await bench.store["k"] == "b")
   }

@@ -86,6 +86,7 @@ enum Fault: String, CaseIterable, Sendable {
   case reportsBeforeTheCommit
   case reportsNoRangeRemovals
   case reportsNoUpdates
+  case reportsUnassigned
 
   /// The identity of a case that must find the fault.
   var detector: String {
@@ -173,6 +174,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .reportsBeforeTheCommit: "261"
     case .reportsNoRangeRemovals: "260"
     case .reportsNoUpdates: "262"
+    case .reportsUnassigned: "260a"
     }
   }
 }

@@ -221,8 +221,22 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    let reported = fault == .reportsNoUpdates ? [] : keys.map(StoreChange.key)
-    return try await reporting(reported) { try await write(keys, body) }
+    let assigned = Locked<[StoreKey]>([])
+    var reported: [StoreKey] {
+      switch fault {
+      case .reportsNoUpdates: []
+      case .reportsUnassigned, .reportsBeforeTheCommit: keys
+      default: assigned.withLock { $0 }
+      }
+    }
+    return try await reporting(reported.map(StoreChange.key)) {
+      try await write(keys) { slots in
+        let decision = body(&slots)
+        let changed = decision.isCommit ? slots.assignedIndices.map { keys[$0] } : []
+        assigned.withLock { $0 = changed }
+        return decision
+      }
+    }
   }
 
   private func write<Result: Sendable>(
@@ -306,9 +320,11 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   }
 
   /// Performs a write, and reports it even if it fails.
-  private func reporting<Result>(_ changes: [StoreChange], _ write: () async throws -> Result) async throws -> Result {
-    if fault == .reportsBeforeTheCommit { observers.report(changes) }
-    defer { if fault != .reportsBeforeTheCommit { observers.report(changes) } }
+  private func reporting<Result>(
+    _ changes: @autoclosure () -> [StoreChange], _ write: () async throws -> Result
+  ) async throws -> Result {
+    if fault == .reportsBeforeTheCommit { observers.report(changes()) }
+    defer { if fault != .reportsBeforeTheCommit { observers.report(changes()) } }
     return try await write()
   }
 
