@@ -181,12 +181,17 @@ import Testing
 
   @Test func aTimelineIsThatOfTheRunningServer() async throws {
     try await PostgresServer.withOwn { primary in
-      let standby = try await primary.addStandby()
+      let standby = try await primary.addStandby(isSynchronous: true)
       let before = try await standby.run(psql: Session.identityQuery.sql)
+      // The checkpoint that writes the timeline to the control file takes minutes for so many pages.
+      try await primary.run(
+        psql: """
+          SET synchronous_commit = remote_apply;
+          CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 10000);
+          """)
       try await primary.stop(.immediate)
       try await standby.promote()
       let after = try await standby.run(psql: Session.identityQuery.sql)
-      // The checkpoint that writes the timeline to the control file may come minutes later.
       #expect(after.split(separator: "/").contains("00000002") && before != after)
       try await standby.close()
     }
