@@ -46,7 +46,7 @@ import Testing
         case .cutBeforeCommitInNetwork: proxy.cut(.beforeCommitInNetwork, times: 2)
         case .cutAfterCommit: proxy.cut(.afterCommit, times: 2)
         }
-        while proxy.pendingCuts > 0 { try await Task.sleep(for: .milliseconds(1)) }
+        try await waitUntil { proxy.pendingCuts == 0 }
         try await workload.makeProgress()
       }
     }
@@ -96,7 +96,8 @@ import Testing
         for _ in 0..<20 { try await workload.makeProgress() }
         // Commits of the primary wait for the standby, which never gets them.
         try await standby.set(["primary_conninfo": ""])
-        while try await primary.run(psql: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
+        try await waitUntil {
+          try await primary.run(psql: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") != "0"
         }
         try await primary.stop(.immediate)
         try await standby.promote()
@@ -186,7 +187,7 @@ import Testing
       await workload.close()
     }
     // This one also begins when the other does.
-    while !FileManager.default.fileExists(atPath: logs[1]) { try await Task.sleep(for: .milliseconds(5)) }
+    try await waitUntil { FileManager.default.fileExists(atPath: logs[1]) }
     try await workload.run(limit: PostgresFaultTests.writes) {}
     await workload.close()
     _ = await other

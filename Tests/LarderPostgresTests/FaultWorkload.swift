@@ -67,8 +67,8 @@ struct FaultWorkload: Sendable {
   /// Waits until 8 more writes and 2 more acknowledgements have succeeded.
   func makeProgress() async throws {
     let (writes, acknowledgements) = (log.count(of: "done"), log.count(of: "acknowledged"))
-    while log.count(of: "done") < writes + 8 || log.count(of: "acknowledged") < acknowledgements + 2 {
-      try await Task.sleep(for: .milliseconds(2))
+    try await waitUntil(atMost: .seconds(300)) {
+      log.count(of: "done") >= writes + 8 && log.count(of: "acknowledged") >= acknowledgements + 2
     }
   }
 

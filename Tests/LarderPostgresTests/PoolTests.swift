@@ -92,7 +92,7 @@ import Testing
         let transaction = Task { try await setting.database.read { try await $0.execute("SELECT pg_sleep(3600)") } }
         let sleeping =
           "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = '\(setting.schema)'"
-        while try await setting.psql(sleeping) == "0" {}
+        try await waitUntil { try await setting.psql(sleeping) != "0" }
         transaction.cancel()
         await #expect(throws: CancellationError.self) { try await transaction.value }
         #expect(try await setting.psql(sleeping) == "0")
@@ -196,7 +196,7 @@ import Testing
       try await setting.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(name)'")
       // It is noticed without a call.
-      while events.words.count < 2 { try await setting.psql("SELECT 1") }
+      try await waitUntil { events.words.count >= 2 }
       #expect(database.connectionStatistics.connected == 0)
       #expect(try await store.value(forKey: "k") == 1)
       await database.close()
@@ -220,7 +220,7 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       try await pool.withSession(for: owner, until: deadline) { _ in
         group.addTask { try await pool.withSession(for: owner, until: deadline) { _ in } }
-        while pool.statistics.waiting == 0 { await Task.yield() }
+        try await waitUntil { pool.statistics.waiting > 0 }
         #expect(events.words == ["connected to"])
       }
       try await group.waitForAll()

@@ -391,19 +391,10 @@ import Testing
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
-      let isDone = Atomic(false)
-      async let waiting = {
-        defer { isDone.store(true, ordering: .relaxed) }
-        return try await queue.nextDelivery(lease: .seconds(60)).get().value
-      }()
+      let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get().value }
       try await clock.waitForSleepers(1)
       try await setting.psql("INSERT INTO q(key, payload, arrival, state) VALUES('a', '\\x01', now(), 0)")
-      // Again and again, because the consumer may just be looking.
-      while !isDone.load(ordering: .relaxed) {
-        clock.advance(by: .seconds(1))
-        await Task.yield()
-      }
-      #expect(try await waiting == 1)
+      #expect(try await clock.advance(by: .seconds(1), until: waiting) == 1)
     }
   }
 }

@@ -1,6 +1,7 @@
 #if Postgres
 import Larder
 import LarderPostgres
+import LarderTesting
 import TestSupport
 import Testing
 
@@ -59,15 +60,12 @@ struct Setting: Sendable {
     }
   }
 
-  /// Waits until a number of sessions of this schema wait for a lock, and records an issue if they don't.
+  /// Waits until a number of sessions of this schema wait for a lock.
   func waitForBlocked(_ count: Int) async throws {
     let query = """
       SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '\(schema)'
       """
-    for _ in 0..<200 {
-      if try await Int(server.run(psql: query)) ?? 0 >= count { return }
-    }
-    Issue.record("no session waits for a lock")
+    try await waitUntil { try await Int(server.run(psql: query)) ?? 0 >= count }
   }
 
   /// Runs SQL of another program in the schema.
@@ -92,6 +90,47 @@ extension PostgresServer {
       throw error
     }
     try await server.close()
+  }
+}
+
+/// Waits until a condition is true, with a limit, so that a test that fails ends.
+///
+/// - Parameters:
+///   - limit: The longest time to wait. Defaults to a minute.
+///   - condition: A closure that returns whether the wait is over.
+/// - Throws: ``NeverHappened``; the error that `condition` throws.
+func waitUntil(
+  atMost limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
+  _ condition: () async throws -> Bool
+) async throws {
+  let end = ContinuousClock.now + limit
+  while try await !condition() {
+    guard ContinuousClock.now < end else { throw NeverHappened(sourceLocation: sourceLocation) }
+    try await Task.sleep(for: .milliseconds(1))
+  }
+}
+
+/// A test waited in vain.
+struct NeverHappened: Error {
+  let sourceLocation: SourceLocation
+}
+
+extension ManualClock {
+  /// Advances the time again and again until a task ends, and returns its value.
+  ///
+  /// A consumer looks when it begins to wait and when its connection listens to notifications. If it is just looking, it sees
+  /// the time before an advance, plans its next look from the time after that, and would wait forever for another advance.
+  func advance<Value>(by duration: Duration, until task: Task<Value, any Error>) async throws -> Value {
+    let isDone = Flag()
+    Task {
+      _ = await task.result
+      isDone.raise()
+    }
+    try await waitUntil {
+      advance(by: duration)
+      return isDone.isRaised
+    }
+    return try await task.value
   }
 }
 
