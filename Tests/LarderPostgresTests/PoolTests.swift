@@ -169,6 +169,46 @@ import Testing
     }
   }
 
+  /// The thread that receives is held while a deadline passes and another connection is added.
+  @Test func aDeadlineOfAConnectionThatWasJustAddedIsKept() async throws {
+    let server = try await PostgresServer.local
+    let configuration = SessionConfiguration(
+      connection: server.connectionString, schema: "public", durability: .synced, isolation: .readCommitted,
+      access: .readOnly, timeout: .seconds(30))
+    let poller = try Poller()
+    let (isHeld, mayContinue) = (Flag(), Flag())
+    let channel = "c\(UInt32.random(in: 0 ... .max))"
+    let first = try await Session.connect(
+      configuration, poller, until: .now + .seconds(30),
+      onNotification: { _ in
+        isHeld.raise()
+        while !mayContinue.isRaised { usleep(1000) }
+      }, onLoss: { _, _ in })
+    _ = await first.run(Request(statements: [.command("LISTEN \(channel)")]))
+    // Its answer comes, and the look at its deadline is planned all the same.
+    let deadline = ContinuousClock.now + .seconds(3)
+    _ = await first.run(Request(statements: [.command("SELECT 1")], deadline: deadline))
+    try await server.run(psql: "NOTIFY \(channel)")
+    try await waitUntil { isHeld.isRaised }
+    let second = Session(
+      try Connection.connect(configuration, until: .now + .seconds(30)), configuration, poller,
+      onNotification: { _ in },
+      onLoss: { _, _ in })
+    let request = Request(
+      statements: [.command("SELECT pg_sleep(30)")], deadline: deadline + .milliseconds(100), isCancellable: true)
+    let start = ContinuousClock.now
+    async let response = second.run(request)
+    try await Task.sleep(until: deadline + .milliseconds(50))
+    mayContinue.raise()
+    guard case .refused(let error) = await response.failure else {
+      Issue.record("the statement was not cancelled")
+      return
+    }
+    #expect(error.sqlState == "57014")
+    #expect(start.duration(to: .now) < .seconds(20))
+    for session in [first, second] { session.close() }
+  }
+
   // MARK: Events
 
   /// The events of connections, in order.
