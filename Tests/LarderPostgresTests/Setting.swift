@@ -1,7 +1,6 @@
 #if Postgres
 import Larder
 import LarderPostgres
-import LarderTesting
 import TestSupport
 import Testing
 
@@ -115,22 +114,26 @@ struct NeverHappened: Error {
   let sourceLocation: SourceLocation
 }
 
-extension ManualClock {
-  /// Advances the time again and again until a task ends, and returns its value.
+extension Task where Failure == any Error {
+  /// Returns the value, or cancels the task and throws ``NeverHappened`` if it has none within a minute.
   ///
-  /// A consumer looks when it begins to wait and when its connection listens to notifications. If it is just looking, it sees
-  /// the time before an advance, plans its next look from the time after that, and would wait forever for another advance.
-  func advance<Value>(by duration: Duration, until task: Task<Value, any Error>) async throws -> Value {
+  /// The time limit of a test cancels the test, and not a task that it waits for.
+  ///
+  /// - Parameter action: A closure that is called again and again until the task ends. Defaults to one that does nothing.
+  func valueInTime(
+    sourceLocation: SourceLocation = #_sourceLocation, repeating action: () -> Void = {}
+  ) async throws -> Success {
     let isDone = Flag()
-    Task {
-      _ = await task.result
+    Task<Void, Never> {
+      _ = await result
       isDone.raise()
     }
-    try await waitUntil {
-      advance(by: duration)
+    defer { cancel() }
+    try await waitUntil(sourceLocation: sourceLocation) {
+      action()
       return isDone.isRaised
     }
-    return try await task.value
+    return try await value
   }
 }
 
