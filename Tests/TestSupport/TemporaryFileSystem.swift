@@ -48,7 +48,7 @@ package final class TemporaryFileSystem: Sendable {
 
   /// Fills the file system to the last byte, with a file named `ballast`.
   package func fill() throws {
-    let descriptor = open(ballast, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+    let descriptor = open(ballast, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
     defer { close(descriptor) }
     let block = [UInt8](repeating: 1, count: 4096)
     while write(descriptor, block, block.count) > 0 {}
