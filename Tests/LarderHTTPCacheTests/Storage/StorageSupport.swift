@@ -129,6 +129,7 @@ private struct StorageCheck {
   var uses: [StoreKey: UseRecord] = [:]
   var owners: [BodyIdentifier: [(name: String, footprint: Int)]] = [:]
   var chunks: [BodyIdentifier: Int] = [:]
+  var transient = 0
   var found: [String] = []
   var transientCount = 0
   var reserved = 0
@@ -136,6 +137,7 @@ private struct StorageCheck {
   mutating func add(_ entry: StoreEntry<[UInt8]>) {
     let rest = entry.key.bytes.dropFirst(layout.prefix.count)
     if entry.key != layout.totalsKey { bytes += entry.key.count + entry.value.count }
+    if layout.isTransient(entry.key) { transient += entry.key.count + entry.value.count }
     switch rest.first.map({ Character(UnicodeScalar($0)) }) {
     case "t", "i": break
     case "r":
@@ -172,6 +174,9 @@ private struct StorageCheck {
       found.append("\(totals.responses) responses counted, \(responses.count) there")
     }
     if totals.unfinished != reserved { found.append("\(totals.unfinished) bytes reserved, \(reserved) by marks") }
+    let unfinished = chunks.filter { body, _ in owners[body]?.contains { $0.name != "response" } == true }
+    let transient = unfinished.reduce(transient) { $0 + $1.value }
+    if totals.transient != transient { found.append("\(totals.transient) transient bytes, \(transient) there") }
     if isSwept, transientCount > 0 { found.append("\(transientCount) marks and retired bodies") }
     for (key, stored) in responses {
       let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)

@@ -26,24 +26,29 @@ extension ResponseStorage {
   /// Bodies that are retired long enough go first, then other retired ones, then the responses that were not used for
   /// longest. Nothing goes that a reader or a writer of this object uses.
   ///
+  /// - Parameters:
+  ///   - bytes: The number of bytes.
+  ///   - lasting: The number of bytes among them that are not transient, or `nil` to evict nothing.
   /// - Returns: Whether there was room for a moment.
-  func makeRoom(for bytes: Int) async throws -> Bool {
-    guard bytes <= options.capacity else { return false }
+  func makeRoom(for bytes: Int, lasting: Int?) async throws -> Bool {
+    guard bytes <= options.capacity, lasting ?? 0 <= lastingCapacity else { return false }
     return try await roomGate.withAccess(.exclusive) {
-      for early in [false, true] {
-        while true {
-          let excess = try await totals(for: .update).bytes + bytes - options.capacity
-          if excess <= 0 { return true }
-          if early {
-            if try await removeRetired(atLeast: excess, early: true) > 0 { continue }
-            guard try await evict(atLeast: excess) > 0 else { break }
-          } else {
-            guard try await removeRetired(atLeast: excess, early: false) > 0 else { break }
+      var hasSwept = false
+      while true {
+        let totals = try await totals(for: .update)
+        let excess = totals.bytes + bytes - options.capacity
+        let lastingExcess = lasting.map { totals.lasting + $0 - lastingCapacity } ?? 0
+        if excess <= 0, lastingExcess <= 0 { return true }
+        if excess > 0 {
+          if try await removeRetired(atLeast: excess, early: hasSwept) > 0 { continue }
+          if !hasSwept {
+            hasSwept = true
+            _ = try await sweepMarks()
+            continue
           }
         }
-        if !early { _ = try await sweepMarks() }
+        guard lasting != nil, try await evict(atLeast: max(excess, lastingExcess)) > 0 else { return false }
       }
-      return false
     }
   }
 
@@ -176,7 +181,7 @@ extension ResponseStorage {
         footprint = try await measuredFootprint(of: body)
         commit.setReserved(try await reservedBytes(except: key))
       }
-      commit.setMark(key, replacing: stored, by: nil)
+      commit.setMark(key, replacing: stored, counting: footprint, by: nil)
       commit.retire(body, footprint: footprint, at: time ?? now)
     }
   }

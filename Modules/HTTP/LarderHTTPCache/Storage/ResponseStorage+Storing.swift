@@ -63,7 +63,7 @@ extension ResponseStorage {
         let record = try commit.insert(key, response, parts, bodies, at: now)
         for (key, stored) in removed { commit.remove(key, stored, keeping: bodies, at: now) }
         try await writer?.addRest(to: &commit)
-        commit.limit = options.capacity
+        (commit.limit, commit.lastingLimit) = (options.capacity, lastingCapacity)
         return StoredEntry(key, record)
       }
     }
@@ -110,7 +110,7 @@ extension ResponseStorage {
       record.response = response
       record.response.ranges = old.record.response.ranges
       try commit.replace(entry.key, old, by: record)
-      commit.limit = options.capacity
+      (commit.limit, commit.lastingLimit) = (options.capacity, lastingCapacity)
       return StoredEntry(entry.key, record)
     }
   }
@@ -125,6 +125,8 @@ extension ResponseStorage {
   func removeRecords(
     _ keys: [StoreKey], where isIncluded: (ResponseRecord) -> Bool
   ) async throws {
+    // A response that is named twice is counted once.
+    let keys = Array(Set(keys))
     try await committing { commit in
       for (key, old) in zip(keys, try await records(forKeys: keys)) {
         guard let old, isIncluded(old.record) else { continue }

@@ -33,10 +33,11 @@ struct StorageOptions: Sendable {
   var now: @Sendable () -> Date = { Date.now }
 
   /// The number of bytes that the bodies which are being stored may have together: a fifth of the capacity, or the
-  /// largest body if that is more.
+  /// largest body if that is more, but at most half of the capacity.
   ///
-  /// Without this limit, the unfinished bodies of a program that is killed again and again would evict everything.
-  var unfinishedShare: Int { max(capacity / 5, largestBody) }
+  /// Responses leave this share free, so that the unfinished bodies of a program that is killed again and again evict
+  /// nothing. A larger share would leave no room for a response with a body of this size.
+  var unfinishedShare: Int { max(capacity / 5, min(largestBody, capacity / 2)) }
 
   /// Creates settings.
   ///
@@ -54,8 +55,8 @@ enum StorageRefusal: Error, Equatable {
   /// The body is larger than ``StorageOptions/largestBody``, or the head than the limit of a record.
   case tooLarge
 
-  /// There is no room, because all other bytes are in use, or because the bodies that are being stored have used up
-  /// their share.
+  /// There is no room, because all other bytes are in use, or because the bodies that are being stored and the retired
+  /// ones that are still being read have used up their share.
   case noRoom
 
   /// The URL was invalidated after the request was forwarded.
@@ -122,6 +123,10 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   let options: StorageOptions
   let layout: StorageLayout
 
+  /// The number of bytes that all entries but the transient ones may have: the capacity without the share of the bodies
+  /// that are being stored.
+  let lastingCapacity: Int
+
   /// The random identifier of this object, the owner of its marks.
   let owner = UInt64.random(in: 0 ... .max)
 
@@ -174,6 +179,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     self.base = base
     self.options = options
     self.layout = layout
+    lastingCapacity = max(0, options.capacity - layout.footprint(ofUnfinished: options.unfinishedShare))
     uses = Locked(PendingUses(interval: options.useInterval))
   }
 
@@ -192,7 +198,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
           + "prefix, or choose another one")
     }
     try await sweep()
-    _ = try await makeRoom(for: 0)
+    _ = try await makeRoom(for: 0, lasting: 0)
   }
 
   /// The current time in microseconds since 1970.
@@ -316,7 +322,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
       } catch is StorageCommit.IsStale {
         await Task.yield()
       } catch let error as StorageCommit.NeedsRoom {
-        guard try await makeRoom(for: error.bytes) else { throw StorageRefusal.noRoom }
+        guard try await makeRoom(for: error.bytes, lasting: error.lasting) else { throw StorageRefusal.noRoom }
       } catch is StorageCommit.ShareIsFull {
         guard try await retireAbandoned() > 0 else { throw StorageRefusal.noRoom }
       }

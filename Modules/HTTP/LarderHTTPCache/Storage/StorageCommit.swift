@@ -29,12 +29,18 @@ struct StorageCommit: Sendable {
   struct NeedsRoom: Error {
     /// The number of bytes that the commit adds.
     let bytes: Int
+
+    /// The number of bytes that it adds to those that are not transient, or `nil` if it must evict nothing.
+    let lasting: Int?
   }
 
   private(set) var slots: [StoreKey: Slot] = [:]
 
   /// The number of bytes that the commit adds to the totals, besides the differences of its slots.
   private(set) var adjustment = 0
+
+  /// The number of bytes by which the commit changes those of the chunks of bodies that have a mark or are retired.
+  private var transientDelta = 0
 
   /// The number of responses that the commit adds.
   private(set) var responseDelta = 0
@@ -44,6 +50,11 @@ struct StorageCommit: Sendable {
 
   /// The number of bytes that the totals must not exceed if the commit adds bytes.
   var limit: Int?
+
+  /// The number of bytes that ``StorageTotals/lasting`` must not exceed if the commit adds such bytes.
+  ///
+  /// `nil` means that the commit adds none, and that nothing is evicted to make room for it.
+  var lastingLimit: Int?
 
   /// The error of a commit with which bodies that are being stored would exceed their share, with nothing changed.
   struct ShareIsFull: Error {}
@@ -95,10 +106,15 @@ struct StorageCommit: Sendable {
   /// - Parameters:
   ///   - key: The key of the mark.
   ///   - stored: The stored mark, or `nil` if there must be none.
+  ///   - footprint: The number of bytes of the chunks that the stored mark counts; defaults to `nil`, for what it says.
   ///   - mark: The new mark, or `nil` to remove it.
-  mutating func setMark(_ key: StoreKey, replacing stored: [UInt8]?, by mark: BodyMark?) {
+  mutating func setMark(
+    _ key: StoreKey, replacing stored: [UInt8]?, counting footprint: Int? = nil, by mark: BodyMark?
+  ) {
     let old = stored.flatMap { BodyMark($0) }
     reservedDelta += Int((mark?.reserved ?? 0) - (old?.reserved ?? 0))
+    transientDelta += layout.footprint(ofBody: mark?.count ?? 0)
+    transientDelta -= footprint ?? layout.footprint(ofBody: old?.count ?? 0)
     set(key, .equals(stored), mark?.bytes)
   }
 
@@ -160,6 +176,7 @@ struct StorageCommit: Sendable {
 
   /// Adds the retirement of a body whose chunks have some number of bytes.
   mutating func retire(_ body: BodyIdentifier, footprint: Int, at now: Int64) {
+    transientDelta += footprint
     set(layout.retiredKey(of: body, at: now), .any, UInt64(footprint).bigEndianBytes)
   }
 
@@ -178,6 +195,7 @@ struct StorageCommit: Sendable {
     // All that the body counts ends with its last chunk, also if a chunk is missing.
     let bytes = isRest ? footprint : min(footprint, chunks.count * layout.fullChunkFootprint)
     remove(chunks, counted: bytes)
+    transientDelta -= bytes
     set(retiredKey, .equals(stored), isRest ? nil : UInt64(footprint - bytes).bigEndianBytes)
     return isRest ? bytes + retiredKey.count + stored.count : bytes
   }
@@ -209,20 +227,27 @@ struct StorageCommit: Sendable {
     if let invalidations, totals.invalidations != invalidations { throw IsStale() }
     if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
     if reserved != nil, totals.unfinished != self.totals.unfinished { throw IsStale() }
-    var delta = adjustment
+    var (delta, transient) = (adjustment, transientDelta)
     for (number, key) in keys.enumerated() {
       guard let slot = slots[key] else { continue }
       let old = stored[number + 1]
       if case .equals(let expected) = slot.condition, old != expected { throw IsStale() }
-      if slot.countsOld, let old { delta -= key.count + old.count }
-      if let new = slot.new { delta += key.count + new.count }
+      var difference = 0
+      if slot.countsOld, let old { difference -= key.count + old.count }
+      if let new = slot.new { difference += key.count + new.count }
+      delta += difference
+      if layout.isTransient(key) { transient += difference }
       stored[number + 1] = slot.new
     }
     let unfinished = reserved ?? max(0, totals.unfinished + reservedDelta)
     if let share, reservedDelta > 0, unfinished > share { throw ShareIsFull() }
-    if let limit, delta > 0, totals.bytes + delta > limit { throw NeedsRoom(bytes: delta) }
+    let lasting = delta - transient
+    if exceeds(limit, totals.bytes, by: delta) || exceeds(lastingLimit, totals.lasting, by: lasting) {
+      throw NeedsRoom(bytes: delta, lasting: lastingLimit == nil ? nil : lasting)
+    }
     // Sums below zero mean that another program has removed entries.
     totals.bytes = max(0, totals.bytes + delta)
+    totals.transient = max(0, totals.transient + transient)
     totals.responses = max(0, totals.responses + responseDelta)
     // If another process has counted further in the meantime, two responses have the same place, and the next one has
     // a greater one.
@@ -230,6 +255,11 @@ struct StorageCommit: Sendable {
     if isInvalidation { totals.invalidations += 1 }
     totals.unfinished = unfinished
     stored[0] = totals.record
+  }
+
+  private func exceeds(_ limit: Int?, _ sum: Int, by delta: Int) -> Bool {
+    guard let limit, delta > 0 else { return false }
+    return sum + delta > limit
   }
 }
 
