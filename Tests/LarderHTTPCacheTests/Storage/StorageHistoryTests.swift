@@ -86,10 +86,10 @@ import Testing
       let storage = try await ResponseStorage(memory, options: options)
       #expect(try await storage.usage().bytes <= 4_200_000)
       let floor = invalidated.value
-      for page in try await storage.records(in: storage.layout.responses, limit: .max).records {
-        let response = page.stored.record.response
+      for entry in try await storage.entries(in: storage.layout.responses, limit: .max).entries {
+        let response = entry.response
         #expect(response.version >= floor, "seed \(seed), round \(round)")
-        let body = try #require(try await storage.body(of: StoredEntry(page.key, page.stored.record)))
+        let body = try #require(try await storage.body(of: entry))
         #expect(TestBody.isWhole(body, response.version, length: try #require(response.length)))
       }
       try await storage.expectRecovered([], "seed \(seed), round \(round)") { clock.advance(by: .seconds(61)) }

@@ -125,7 +125,7 @@ extension BodyReader {
 private struct StorageCheck {
   let layout: StorageLayout
   var bytes = 0
-  var responses: [StoreKey: StoredRecord] = [:]
+  var responses: [StoreKey: StoredEntry] = [:]
   var uses: [StoreKey: UseRecord] = [:]
   var owners: [BodyIdentifier: [(name: String, footprint: Int)]] = [:]
   var chunks: [BodyIdentifier: Int] = [:]
@@ -141,9 +141,11 @@ private struct StorageCheck {
     switch rest.first.map({ Character(UnicodeScalar($0)) }) {
     case "t", "i": break
     case "r":
-      guard let record = StoredRecord(entry.value) else { return found.append("damaged response \(entry.key)") }
-      responses[entry.key] = record
-      for body in record.record.bodies { own(body.identifier, "response", layout.footprint(ofBody: body.length)) }
+      guard let stored = StoredEntry(entry.key, entry.value) else {
+        return found.append("damaged response \(entry.key)")
+      }
+      responses[entry.key] = stored
+      for body in stored.bodies { own(body.identifier, "response", layout.footprint(ofBody: body.length)) }
     case "o": uses[entry.key] = UseRecord(entry.value, layout: layout)
     case "m":
       transientCount += 1
@@ -179,9 +181,8 @@ private struct StorageCheck {
     if totals.transient != transient { found.append("\(totals.transient) transient bytes, \(transient) there") }
     if isSwept, transientCount > 0 { found.append("\(transientCount) marks and retired bodies") }
     for (key, stored) in responses {
-      let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)
-      if uses[layout.useKey(of: key, at: stored.record.place)] != use { found.append("a response has a wrong place") }
-      if stored.record.place > totals.place { found.append("a place is greater than the last one") }
+      if uses[layout.useKey(of: key, at: stored.place)] != stored.use { found.append("a response has a wrong place") }
+      if stored.place > totals.place { found.append("a place is greater than the last one") }
     }
     if uses.count != responses.count { found.append("\(uses.count) places for \(responses.count) responses") }
     for (body, size) in chunks where owners[body]?.first?.footprint != size || owners[body]?.count != 1 {

@@ -171,23 +171,22 @@ private struct VerificationWalk {
   private mutating func readResponse(_ entry: StoreEntry<[UInt8]>) async throws {
     count(entry)
     responses.insert(entry.key)
-    guard let stored = StoredRecord(entry.value) else {
+    guard let stored = StoredEntry(entry.key, entry.value) else {
       // Its place still says which bodies it has.
       return find(entry.key, "the record of the response cannot be read")
     }
-    let (record, response) = (stored.record, stored.record.response)
-    place = max(place, record.place)
+    let response = stored.response
+    place = max(place, stored.place)
     if !layout.variants(url: response.url, partition: response.partition).contains(entry.key) {
       find(entry.key, "the record has the URL or the partition of another key")
     }
-    for body in record.bodies {
+    for body in stored.bodies {
       own(body.identifier, Owner(key: entry.key, size: .length(body.length)))
     }
     let use = try await storage.readableValue(
-      forKey: layout.useKey(of: entry.key, at: record.place), unreadable: [])
-    let expected = UseRecord(responseKey: entry.key, recordLength: stored.bytes.count, bodies: record.bodies)
+      forKey: layout.useKey(of: entry.key, at: stored.place), unreadable: [])
     // The response may have been used or freshened since it was read.
-    if use.flatMap({ UseRecord($0, layout: layout) }) != expected,
+    if use.flatMap({ UseRecord($0, layout: layout) }) != stored.use,
       try await storage.base.value(forKey: entry.key) == entry.value
     {
       find(entry.key, "the place of the response in the order of use is missing or differs from the record")

@@ -237,11 +237,8 @@ extension ResponseStorage {
       // If there are no others, used ones go as well.
       var kept = spared[...]
       while !isEnough(), let first = kept.popFirst() { evict(first.key, first.stored, first.use) }
-      let records = try await records(forKeys: kept.map(\.use.responseKey))
-      for (spared, old) in zip(kept, records) {
-        // A damaged one keeps its place and goes the next time.
-        if let old { try commit.use(spared.use.responseKey, old, at: now) }
-      }
+      // A damaged one keeps its place and goes the next time.
+      for case let old? in try await entries(forKeys: kept.map(\.use.responseKey)) { try commit.use(old, at: now) }
       return (evicted, kept.map(\.use.responseKey))
     }
     uses.withLock { uses in

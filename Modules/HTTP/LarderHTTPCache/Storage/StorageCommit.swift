@@ -131,34 +131,32 @@ struct StorageCommit: Sendable {
   /// - Throws: ``StorageRefusal/tooLarge``.
   mutating func insert(
     _ key: StoreKey, _ response: StoredResponse, _ parts: [StoredPart], _ bodies: [StoredBody], at now: Int64
-  ) throws -> ResponseRecord {
-    let record = ResponseRecord(place: nextPlace(), used: now, response: response, parts: parts, bodies: bodies)
-    try put(key, record, replacing: nil)
+  ) throws -> StoredEntry {
+    let entry = try StoredEntry(
+      key: key, place: nextPlace(), used: now, response: response, parts: parts, bodies: bodies)
+    put(entry, replacing: nil)
     responseDelta += 1
-    return record
+    return entry
   }
 
   /// Adds a change of a response's head, which leaves its place in the order of use.
-  ///
-  /// - Throws: ``StorageRefusal/tooLarge``.
-  mutating func replace(_ key: StoreKey, _ old: StoredRecord, by record: ResponseRecord) throws {
-    try put(key, record, replacing: old)
+  mutating func replace(_ old: StoredEntry, by entry: StoredEntry) {
+    put(entry, replacing: old)
   }
 
   /// Adds the use of a response, which gets the last place in the order.
-  mutating func use(_ key: StoreKey, _ old: StoredRecord, at now: Int64) throws {
-    var record = old.record
-    (record.place, record.used) = (nextPlace(), now)
-    set(layout.useKey(of: key, at: old.record.place), .any, nil)
-    try put(key, record, replacing: old)
+  mutating func use(_ old: StoredEntry, at now: Int64) throws {
+    let entry = try old.moved(to: nextPlace(), at: now)
+    set(layout.useKey(of: old.key, at: old.place), .any, nil)
+    put(entry, replacing: old)
   }
 
   /// Adds the removal of a response, and the retirement of its bodies except for some.
-  mutating func remove(_ key: StoreKey, _ old: StoredRecord, keeping kept: [StoredBody] = [], at now: Int64) {
-    set(key, .equals(old.bytes), nil)
-    set(layout.useKey(of: key, at: old.record.place), .any, nil)
+  mutating func remove(_ old: StoredEntry, keeping kept: [StoredBody] = [], at now: Int64) {
+    set(old.key, .equals(old.bytes), nil)
+    set(layout.useKey(of: old.key, at: old.place), .any, nil)
     responseDelta -= 1
-    for body in old.record.bodies where !kept.contains(body) { retire(body, at: now) }
+    for body in old.bodies where !kept.contains(body) { retire(body, at: now) }
   }
 
   /// Adds the eviction of a response by its entry in the order of use.
@@ -206,11 +204,9 @@ struct StorageCommit: Sendable {
     return place
   }
 
-  private mutating func put(_ key: StoreKey, _ record: ResponseRecord, replacing old: StoredRecord?) throws {
-    let bytes = try record.encoded()
-    let use = UseRecord(responseKey: key, recordLength: bytes.count, bodies: record.bodies)
-    set(key, .equals(old?.bytes), bytes)
-    set(layout.useKey(of: key, at: record.place), .any, use.bytes(layout: layout))
+  private mutating func put(_ entry: StoredEntry, replacing old: StoredEntry?) {
+    set(entry.key, .equals(old?.bytes), entry.bytes)
+    set(layout.useKey(of: entry.key, at: entry.place), .any, entry.use.bytes(layout: layout))
   }
 
   // MARK: Committing
@@ -260,18 +256,6 @@ struct StorageCommit: Sendable {
   private func exceeds(_ limit: Int?, _ sum: Int, by delta: Int) -> Bool {
     guard let limit, delta > 0 else { return false }
     return sum + delta > limit
-  }
-}
-
-/// A record of a response with the bytes that are stored, to which a commit compares.
-struct StoredRecord: Sendable {
-  let bytes: [UInt8]
-  let record: ResponseRecord
-
-  /// Reads a record, or returns `nil` if there is none or it is damaged.
-  init?(_ bytes: [UInt8]?) {
-    guard let bytes, let record = ResponseRecord(bytes) else { return nil }
-    (self.bytes, self.record) = (bytes, record)
   }
 }
 #endif

@@ -144,7 +144,7 @@ struct UseRecord: Sendable, Equatable {
     var reader = ByteReader(bytes)
     guard let recordLength = reader.uint32(), let bodies = reader.bodies() else { return nil }
     let responseKey = StoreKey(bytes: layout.prefix.bytes + reader.remaining)
-    guard recordLength <= ResponseRecord.maximumLength, layout.responses.contains(responseKey) else { return nil }
+    guard recordLength <= StoredEntry.maximumLength, layout.responses.contains(responseKey) else { return nil }
     self.init(responseKey: responseKey, recordLength: Int(recordLength), bodies: bodies)
   }
 
@@ -202,7 +202,7 @@ struct ByteReader {
 
   /// Reads the bodies of a response, which are distinct and not empty.
   mutating func bodies() -> [StoredBody]? {
-    guard let count = uint16(), count <= ResponseRecord.maximumPartCount else { return nil }
+    guard let count = uint16(), count <= StoredEntry.maximumPartCount else { return nil }
     var bodies: [StoredBody] = []
     for _ in 0..<count {
       guard let identifier = bytes(BodyIdentifier.length).flatMap({ BodyIdentifier($0) }), let length = int64(),
