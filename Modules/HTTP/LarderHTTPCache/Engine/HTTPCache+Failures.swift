@@ -21,20 +21,9 @@ extension HTTPCache {
   }
 
   /// Returns the stored response that may answer a request after a failure, or `nil` if none may.
-  private func staleAnswer(_ exchange: Exchange, after kind: OriginFailures.Kind) -> Reuse? {
-    switch kind {
-    case .disconnected:
-      guard case .answer(let reuse) = rules.decide(failureOf: exchange, now: now) else { return nil }
-      return reuse
-    case .errorResponse:
-      let method = exchange.request.method
-      guard method == .get || method == .head else { return nil }
-      let now = now
-      let decision = rules.decide(
-        response: HTTPResponse(status: .serviceUnavailable), to: exchange, requestTime: now, responseTime: now)
-      guard case .stored(let reuse) = decision.delivery else { return nil }
-      return reuse
-    }
+  private func staleAnswer(_ exchange: Exchange, after failure: OriginFailure) -> Reuse? {
+    guard case .answer(let reuse) = rules.decide(failureOf: exchange, by: failure, now: now) else { return nil }
+    return reuse
   }
 
   /// Returns the stale response for a caller that has waited for the origin for too long, or `nil` if it must wait.
@@ -147,7 +136,7 @@ extension HTTPCache {
     }
   }
 
-  private func noteFailure(_ kind: OriginFailures.Kind, of fetch: Fetch, _ exchange: Exchange) {
+  private func noteFailure(_ kind: OriginFailure, of fetch: Fetch, _ exchange: Exchange) {
     let wasProbe = fetch.isProbe
     state.withLock { $0.failures.noteFailure(kind, of: exchange.url, wasProbe: wasProbe, at: elapsed) }
   }
