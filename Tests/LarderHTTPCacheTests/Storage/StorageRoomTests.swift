@@ -219,6 +219,22 @@ import Testing
     writer = nil
   }
 
+  @Test func aMarkThatCannotBeRetiredDoesNotKeepOthersFromIt() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let options = smallOptions(clock, capacity: 100_000_000, largestBody: 3_000_000)
+    var storage = try await ResponseStorage(base, options: options)
+    for _ in 0..<3 { try await storage.makeWriter().append(TestBody.bytes(1, length: 1_500_000)) }
+    clock.advance(by: .seconds(61))
+    storage = try await ResponseStorage(unopened: base, options: options)
+    base.schedule(.error(.ioFailed), on: .update)
+    await expectStoreError(.ioFailed) { [storage] in try await storage.sweep() }
+    #expect(try await base.count(in: storage.layout.marks) == 1)
+    #expect(try await base.count(in: storage.layout.retired) == 2)
+    try await storage.sweep()
+    #expect(try await base.count(in: storage.layout.marks) == 0)
+    try await storage.expectConsistent()
+  }
+
   @Test func anAbandonedBodyIsRetiredAtOnce() async throws {
     let storage = try await open(10_000_000, largestBody: 3_000_000)
     var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
