@@ -157,7 +157,7 @@ import Testing
     try await fill(150, first)
     let before = try await first.usage().responses
     #expect(before > 80 && before < 150)
-    // The share is 2.4 MB. A process that nobody knows keeps it until its time ends.
+    // The share is 2.4 MB. An unknown process keeps it until its time ends.
     var begun = 0
     for round in 2..<14 {
       if isKnown { processes.end(UInt32(round - 1)) }

@@ -145,7 +145,8 @@ final class HTTPCacheInstruments: Sendable {
 
   /// Adds to the counters what the statistics have more than before.
   ///
-  /// Two tasks may report their statistics in another order than they have read them. What is unchanged costs a comparison.
+  /// Two tasks may report their statistics in another order than they have read them. A count that is unchanged costs a
+  /// comparison.
   func report(_ statistics: HTTPCacheStatistics) {
     guard let factory else { return }
     let increments = state.withLock { state -> [(counter: Counter, count: Int)] in
