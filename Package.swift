@@ -205,7 +205,8 @@ let package = Package(
     .target(
       name: "LarderHTTPClient",
       dependencies: [
-        "Larder", "LarderHTTPCache", .target(name: "CZlib", condition: .when(traits: ["HTTPClient"])),
+        "Larder", "LarderHTTPCache", "HTTPCachingRules",
+        .target(name: "CZlib", condition: .when(traits: ["HTTPClient"])),
         .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["HTTPClient"])),
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HTTPClient"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPClient"])),
@@ -218,7 +219,7 @@ let package = Package(
     .target(
       name: "LarderURLSession",
       dependencies: [
-        "Larder", "LarderHTTPCache",
+        "Larder", "LarderHTTPCache", "HTTPCachingRules",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ],
       path: "Modules/HTTP/LarderURLSession"),

@@ -173,16 +173,20 @@ let package = Package(
         "HTTPTestSupport",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ]),
-    // The server and the messages that the tests of HTTP share.
+    // The server, the messages and the cache that the tests of HTTP share.
     .target(
       name: "HTTPTestSupport",
       dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

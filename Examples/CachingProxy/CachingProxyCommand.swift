@@ -66,12 +66,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
 
   func run() async throws {
     let store = try await openStore()
-    var configuration = HTTPCacheConfiguration(mode: try cacheMode())
-    configuration.capacity = capacity
-    configuration.targetedFields = try targetedFields()
-    configuration.setCookieStoring = try cookieStoring()
-    configuration.name = "CachingProxy"
-    let cache = try await HTTPCache(store, configuration: configuration)
+    let cache = try await HTTPCache(store, configuration: try cacheConfiguration())
     let upstream = upstream(cache, try makeOrigin())
     do {
       try await serve(cache, upstream)
@@ -141,6 +136,16 @@ struct CachingProxyCommand: AsyncParsableCommand {
     }
     let host = colon.map { listen[..<$0].trimmingCharacters(in: CharacterSet(charactersIn: "[]")) }
     return (host ?? "127.0.0.1", Int(port))
+  }
+
+  /// Returns the configuration of the cache that the options describe.
+  func cacheConfiguration() throws -> HTTPCacheConfiguration {
+    var configuration = HTTPCacheConfiguration(mode: try cacheMode())
+    configuration.capacity = capacity
+    configuration.targetedFields = try targetedFields()
+    configuration.setCookieStoring = try cookieStoring()
+    configuration.name = "CachingProxy"
+    return configuration
   }
 
   private func cacheMode() throws -> HTTPCacheMode {

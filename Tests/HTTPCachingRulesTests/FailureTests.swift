@@ -1,4 +1,5 @@
 #if HTTPCache
+import Foundation
 import HTTPTypes
 import Testing
 
@@ -51,6 +52,38 @@ struct FailureTests {
     var session = Session()
     #expect(try session.request { _ in nil }.status == 0)
     #expect(try session.request(.post) { _ in nil }.status == 0)
+  }
+
+  @Test("An expected error is decided on like one that was received, but refuses nothing")
+  func expectedError() throws {
+    for (directives, isDisconnectedAnswered, isErrorAnswered) in [
+      ("max-age=1", true, false), ("max-age=1, stale-if-error=99", true, true),
+      ("max-age=1, stale-if-error=98", true, false), ("max-age=1, stale-if-error=99, must-revalidate", false, false),
+    ] {
+      let rules = HTTPCacheRules(mode: .shared)
+      let stored = StoredResponse(
+        url: "https://a.example/", status: 200, fields: [.cacheControl: directives],
+        selecting: SelectingFields(sets: [[]]),
+        requestTime: Date(timeIntervalSince1970: 0), responseTime: Date(timeIntervalSince1970: 0), length: 0)
+      let request = HTTPRequest(method: .get, scheme: "https", authority: "a.example", path: "/")
+      let now = Date(timeIntervalSince1970: 100)
+      guard case .forward(let exchange) = rules.decide(request: request, url: stored.url, stored: [stored], now: now)
+      else {
+        Issue.record("\(directives) is answered")
+        continue
+      }
+      switch rules.decide(failureOf: exchange, now: now) {
+      case .answer(let reuse): #expect(isDisconnectedAnswered && reuse.status.detail == "disconnected", "\(directives)")
+      case .refuse: #expect(!isDisconnectedAnswered, "\(directives)")
+      case .fail: Issue.record("\(directives) fails")
+      }
+      switch rules.decide(failureOf: exchange, by: .errorResponse, now: now) {
+      case .answer(let reuse):
+        #expect(isErrorAnswered && reuse.status.detail == nil && reuse.status.isStale, "\(directives)")
+      case .refuse: Issue.record("\(directives) refuses")
+      case .fail: #expect(!isErrorAnswered, "\(directives)")
+      }
+    }
   }
 
   @Test("RFC 5861, 4: stale-if-error, on either side", arguments: [500, 502, 503, 504])

@@ -179,14 +179,44 @@ import Testing
     }
   }
 
+  @Test func aRestoredDumpContinues() async throws {
+    try await Setting.run(on: PostgresServer.local) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
+      let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
+      try await store.setValue(7, forKey: "k")
+      try await queue.enqueue([QueueInput(1), QueueInput(2, delay: .seconds(3600)), QueueInput(3)])
+      let leased = try #require(try await queue.receive(lease: .seconds(600)).first)
+      let dump = try CommandRun(["pg_dump", "-n", setting.schema, "-d", setting.server.connectionString])
+      try #require(dump.status == 0, "\(dump.errors)")
+      let name = "copy_\(setting.schema)"
+      let connection = "\(setting.server.connectionString) dbname=\(name)"
+      try await setting.psql("CREATE DATABASE \(name)")
+      try await setting.server.run(psql: dump.output, connectionString: connection)
+      let database = try await PostgresDatabase(connection, schema: setting.schema)
+      let copy = try await PostgresQueue<Int>(in: database, name: "jobs")
+      #expect(try await PostgresStore<Int>(in: database, name: "numbers").value(forKey: "k") == 7)
+      #expect(try await copy.counts() == QueueCounts(waiting: 1, delayed: 1, leased: 1))
+      #expect(try await copy.receive(max: 9, lease: .seconds(600)).map(\.value) == [3], "the lease continues")
+      #expect(try await copy.enqueue([QueueInput(4)]).map(\.sequence) == [4])
+      try await copy.acknowledge(leased.receipt)
+      await database.close()
+      try await setting.psql("DROP DATABASE \(name) WITH (FORCE)")
+    }
+  }
+
   @Test func aTimelineIsThatOfTheRunningServer() async throws {
     try await PostgresServer.withOwn { primary in
-      let standby = try await primary.addStandby()
+      let standby = try await primary.addStandby(isSynchronous: true)
       let before = try await standby.run(psql: Session.identityQuery.sql)
+      // The checkpoint that writes the timeline to the control file takes minutes for so many pages.
+      try await primary.run(
+        psql: """
+          SET synchronous_commit = remote_apply;
+          CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 10000);
+          """)
       try await primary.stop(.immediate)
       try await standby.promote()
       let after = try await standby.run(psql: Session.identityQuery.sql)
-      // The checkpoint that writes the timeline to the control file may come minutes later.
       #expect(after.split(separator: "/").contains("00000002") && before != after)
       try await standby.close()
     }

@@ -178,11 +178,9 @@ import Testing
           runs.withLock { $0 += 1 }
           try await transaction.setValue(1, forKey: "k", in: store)
           // The server ends a transaction that is idle for as long as the limit.
-          while try await setting.psql(
+          let idle =
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = '\(setting.schema)' AND state LIKE 'idle in %'"
-          )
-            != "0"
-          {}
+          try await waitUntil { try await setting.psql(idle) == "0" }
           try await transaction.setValue(2, forKey: "k", in: store)
         }
       }

@@ -46,7 +46,7 @@ import Testing
         case .cutBeforeCommitInNetwork: proxy.cut(.beforeCommitInNetwork, times: 2)
         case .cutAfterCommit: proxy.cut(.afterCommit, times: 2)
         }
-        while proxy.pendingCuts > 0 { try await Task.sleep(for: .milliseconds(1)) }
+        try await waitUntil { proxy.pendingCuts == 0 }
         try await workload.makeProgress()
       }
     }
@@ -82,6 +82,42 @@ import Testing
     }
   }
 
+  /// The server stands still for longer than a call may take, as when its machine is suspended.
+  @Test func aServerThatStandsStillLosesNothing() async throws {
+    try await PostgresServer.withOwn { server in
+      let folder = try TemporaryFolder()
+      let schema = try await server.newSchema()
+      let workload = try await FaultWorkload(
+        server.connectionString, schema: schema, log: folder.path("log"), timeout: .seconds(2))
+      let file = try String(contentsOfFile: "\(server.folder)/data/postmaster.pid", encoding: .utf8)
+      let main = try #require(file.split(separator: "\n").first.flatMap { Int32($0) })
+      @Sendable func standStill() async throws {
+        // First the one that starts others.
+        kill(main, SIGSTOP)
+        defer { kill(main, SIGCONT) }
+        let processes = try CommandRun(["ps", "-A", "-o", "pid=,ppid="]).lines.compactMap { line -> Int32? in
+          let numbers = line.split(separator: " ").compactMap { Int32($0) }
+          return numbers.last == main ? numbers.first : nil
+        }
+        for process in processes { kill(process, SIGSTOP) }
+        defer { for process in processes { kill(process, SIGCONT) } }
+        try await Task.sleep(for: .seconds(8))
+      }
+      let rounds = max(2, ConformanceSuite.killsOfProcess / 10)
+      try await workload.run {
+        for _ in 0..<rounds {
+          try await workload.makeProgress()
+          try await standStill()
+          try await workload.makeProgress()
+        }
+      }
+      await workload.close()
+      let report = try FaultReport(logs: [folder.path("log")])
+      try await report.expectNothingLost(on: server, schema: schema)
+      note(report, "standstills of the server", rounds: rounds)
+    }
+  }
+
   /// A cold copy has the identity of the server, which a base backup does not have.
   @Test(arguments: 0..<max(1, ConformanceSuite.killsOfProcess / 4), [false, true])
   func aStandbyTakesOverWithAllThatWasAcknowledged(round: Int, isColdCopy: Bool) async throws {
@@ -96,7 +132,8 @@ import Testing
         for _ in 0..<20 { try await workload.makeProgress() }
         // Commits of the primary wait for the standby, which never gets them.
         try await standby.set(["primary_conninfo": ""])
-        while try await primary.run(psql: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
+        try await waitUntil {
+          try await primary.run(psql: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") != "0"
         }
         try await primary.stop(.immediate)
         try await standby.promote()
@@ -186,7 +223,7 @@ import Testing
       await workload.close()
     }
     // This one also begins when the other does.
-    while !FileManager.default.fileExists(atPath: logs[1]) { try await Task.sleep(for: .milliseconds(5)) }
+    try await waitUntil { FileManager.default.fileExists(atPath: logs[1]) }
     try await workload.run(limit: PostgresFaultTests.writes) {}
     await workload.close()
     _ = await other

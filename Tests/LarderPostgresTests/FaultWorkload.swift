@@ -43,11 +43,11 @@ struct FaultWorkload: Sendable {
   ///   - path: The path of the file for the events.
   ///   - isolation: The isolation. Defaults to `readCommitted`.
   ///   - lease: The duration of leases. Defaults to half a second.
+  ///   - timeout: The time limit of each call. Defaults to 10 seconds.
   init(
     _ connection: String, schema: String, log path: String, isolation: PostgresIsolation = .readCommitted,
-    lease: Duration = .milliseconds(500)
+    lease: Duration = .milliseconds(500), timeout: Duration = .seconds(10)
   ) async throws {
-    let timeout = Duration.seconds(10)
     // A call takes about twice as long at most, and longer only to find out its outcome.
     timeLimit = timeout * 3
     self.lease = lease
@@ -67,8 +67,8 @@ struct FaultWorkload: Sendable {
   /// Waits until 8 more writes and 2 more acknowledgements have succeeded.
   func makeProgress() async throws {
     let (writes, acknowledgements) = (log.count(of: "done"), log.count(of: "acknowledged"))
-    while log.count(of: "done") < writes + 8 || log.count(of: "acknowledged") < acknowledgements + 2 {
-      try await Task.sleep(for: .milliseconds(2))
+    try await waitUntil(atMost: .seconds(300)) {
+      log.count(of: "done") >= writes + 8 && log.count(of: "acknowledged") >= acknowledgements + 2
     }
   }
 

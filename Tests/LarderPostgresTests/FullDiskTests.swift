@@ -111,10 +111,14 @@ struct PostgresFullDiskTests {
           while (try? file.write(contentsOf: Data(count: 1 << 20))) != nil {}
           try file.close()
           // Until the server has used up its last file.
-          while (try? await server.run(psql: "SELECT pg_switch_wal()")) != nil {}
+          try await waitUntil { (try? await server.run(psql: "SELECT pg_switch_wal()")) == nil }
           try discard(ballast)
           // The server recovers by itself, unless it gave up before there was room.
-          while (try? await server.run(psql: "SELECT 1")) == nil { try? await server.start() }
+          try await waitUntil {
+            if (try? await server.run(psql: "SELECT 1")) != nil { return true }
+            try? await server.start()
+            return false
+          }
           try await workload.makeProgress()
         }
       }

@@ -21,6 +21,15 @@ import Testing
     return try #require(Int(text))
   }
 
+  /// Runs a closure with a database on a server of its own.
+  ///
+  /// A server discards all plans when any session creates a schema, as other tests do.
+  private static func run(_ body: (Setting) async throws -> Void) async throws {
+    try await PostgresServer.withOwn { server in
+      try await Setting.run(on: server, connections: 1, body)
+    }
+  }
+
   /// Calls closures on a small table, makes the table large, calls them again, and expects that each reads few rows.
   private static func expectFewReads(
     of table: String, _ setting: Setting, growth: String, _ calls: [(String, () async throws -> Void)]
@@ -42,7 +51,7 @@ import Testing
   }
 
   @Test func callsOfAStoreStayFastWhenItsTableHasGrown() async throws {
-    try await Setting.run(connections: 1) { setting in
+    try await PlanTests.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let keys = (0..<5).map { StoreKey(integer: $0) }
       try await store.apply(ChangeBatch(keys.map { .set($0, 1) }))
@@ -74,7 +83,7 @@ import Testing
   }
 
   @Test func callsOfAQueueStayFastWhenItsTableHasGrown() async throws {
-    try await Setting.run(connections: 1) { setting in
+    try await PlanTests.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
       func receive() async throws -> [Delivery<Int>] { try await queue.receive(max: 2, lease: .seconds(3600)) }
       try await PlanTests.expectFewReads(

@@ -92,7 +92,7 @@ import Testing
         let transaction = Task { try await setting.database.read { try await $0.execute("SELECT pg_sleep(3600)") } }
         let sleeping =
           "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = '\(setting.schema)'"
-        while try await setting.psql(sleeping) == "0" {}
+        try await waitUntil { try await setting.psql(sleeping) != "0" }
         transaction.cancel()
         await #expect(throws: CancellationError.self) { try await transaction.value }
         #expect(try await setting.psql(sleeping) == "0")
@@ -169,6 +169,46 @@ import Testing
     }
   }
 
+  /// The thread that receives is held while a deadline passes and another connection is added.
+  @Test func aDeadlineOfAConnectionThatWasJustAddedIsKept() async throws {
+    let server = try await PostgresServer.local
+    let configuration = SessionConfiguration(
+      connection: server.connectionString, schema: "public", durability: .synced, isolation: .readCommitted,
+      access: .readOnly, timeout: .seconds(30))
+    let poller = try Poller()
+    let (isHeld, mayContinue) = (Flag(), Flag())
+    let channel = "c\(UInt32.random(in: 0 ... .max))"
+    let first = try await Session.connect(
+      configuration, poller, until: .now + .seconds(30),
+      onNotification: { _ in
+        isHeld.raise()
+        while !mayContinue.isRaised { usleep(1000) }
+      }, onLoss: { _, _ in })
+    _ = await first.run(Request(statements: [.command("LISTEN \(channel)")]))
+    // Its answer comes, and the look at its deadline is planned all the same.
+    let deadline = ContinuousClock.now + .seconds(3)
+    _ = await first.run(Request(statements: [.command("SELECT 1")], deadline: deadline))
+    try await server.run(psql: "NOTIFY \(channel)")
+    try await waitUntil { isHeld.isRaised }
+    let second = Session(
+      try Connection.connect(configuration, until: .now + .seconds(30)), configuration, poller,
+      onNotification: { _ in },
+      onLoss: { _, _ in })
+    let request = Request(
+      statements: [.command("SELECT pg_sleep(30)")], deadline: deadline + .milliseconds(100), isCancellable: true)
+    let start = ContinuousClock.now
+    async let response = second.run(request)
+    try await Task.sleep(until: deadline + .milliseconds(50))
+    mayContinue.raise()
+    guard case .refused(let error) = await response.failure else {
+      Issue.record("the statement was not cancelled")
+      return
+    }
+    #expect(error.sqlState == "57014")
+    #expect(start.duration(to: .now) < .seconds(20))
+    for session in [first, second] { session.close() }
+  }
+
   // MARK: Events
 
   /// The events of connections, in order.
@@ -196,7 +236,7 @@ import Testing
       try await setting.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(name)'")
       // It is noticed without a call.
-      while events.words.count < 2 { try await setting.psql("SELECT 1") }
+      try await waitUntil { events.words.count >= 2 }
       #expect(database.connectionStatistics.connected == 0)
       #expect(try await store.value(forKey: "k") == 1)
       await database.close()
@@ -220,7 +260,7 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       try await pool.withSession(for: owner, until: deadline) { _ in
         group.addTask { try await pool.withSession(for: owner, until: deadline) { _ in } }
-        while pool.statistics.waiting == 0 { await Task.yield() }
+        try await waitUntil { pool.statistics.waiting > 0 }
         #expect(events.words == ["connected to"])
       }
       try await group.waitForAll()

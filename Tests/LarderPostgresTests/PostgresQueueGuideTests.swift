@@ -84,7 +84,7 @@ import Testing
           }
         }
       }
-      while try await outbox.count() > 0 {}
+      try await waitUntil { try await outbox.count() == 0 }
       #expect(try await setting.psql("SELECT string_agg(order_id::text, ',') FROM shipments") == "1,2,3")
       worker.cancel()
       await #expect(throws: CancellationError.self) { try await worker.value }

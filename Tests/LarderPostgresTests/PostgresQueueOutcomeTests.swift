@@ -30,7 +30,7 @@ import Testing
         SELECT count(*) FROM pg_stat_activity
         WHERE application_name = '\(setting.schema)' AND (query LIKE 'LISTEN%' OR query LIKE '%pg_notify(%')
         """
-      while try await setting.psql(listening) == "0" {}
+      try await waitUntil { try await setting.psql(listening) != "0" }
       // So that the parts of a long flight arrive together, also on a machine with more to do.
       proxy.delay(toServer: .milliseconds(100), toClient: .zero)
       func expect<Result>(

@@ -39,8 +39,10 @@ private final class Account: Sendable {
   ///   - end: A time at which its lease has not ended yet for sure.
   func noteDelivered<Element>(_ delivery: Delivery<Element>, leasedUntil end: ContinuousClock.Instant) {
     state.withLock { state in
-      let others = state.entries[delivery.key]?.leases.values.filter { $0 > .now } ?? []
-      if !others.isEmpty { state.problems.append("\(delivery.key) is leased to two consumers") }
+      let now = ContinuousClock.now
+      let others = state.entries[delivery.key]?.leases.values.filter { $0 > now } ?? []
+      // On a busy machine, a delivery may be noted after the end of its own lease, and after the next delivery.
+      if end > now, !others.isEmpty { state.problems.append("\(delivery.key) is leased to two consumers") }
       state.entries[delivery.key, default: Entry()].leases[delivery.receipt] = end
     }
   }

@@ -4,7 +4,6 @@ import Larder
 import LarderCBOR
 import LarderPostgres
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -321,7 +320,7 @@ import Testing
         _ = try await transaction.enqueue([QueueInput(3)], in: other)
       }
       var values: [Int] = []
-      for task in waiting { values.append(try await task.value) }
+      for task in waiting { values.append(try await task.valueInTime()) }
       #expect(values.sorted() == [1, 2, 3])
       await database.close()
     }
@@ -378,7 +377,7 @@ import Testing
         await database.close()
         let connections = proxy.connections
         // The clock stands still, so the consumer does not look by itself.
-        let deliveries = [try await waiting.value, try await queue.nextDelivery(lease: .seconds(60)).get()]
+        let deliveries = [try await waiting.valueInTime(), try await queue.nextDelivery(lease: .seconds(60)).get()]
         #expect(Set(deliveries.map(\.value)) == [1, 2])
         #expect(proxy.connections == connections, "nothing is sent after closing")
         for delivery in deliveries { try await queue.acknowledge(delivery.receipt) }
@@ -391,19 +390,11 @@ import Testing
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
-      let isDone = Atomic(false)
-      async let waiting = {
-        defer { isDone.store(true, ordering: .relaxed) }
-        return try await queue.nextDelivery(lease: .seconds(60)).get().value
-      }()
+      let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get().value }
       try await clock.waitForSleepers(1)
       try await setting.psql("INSERT INTO q(key, payload, arrival, state) VALUES('a', '\\x01', now(), 0)")
       // Again and again, because the consumer may just be looking.
-      while !isDone.load(ordering: .relaxed) {
-        clock.advance(by: .seconds(1))
-        await Task.yield()
-      }
-      #expect(try await waiting == 1)
+      #expect(try await waiting.valueInTime { clock.advance(by: .seconds(1)) } == 1)
     }
   }
 }

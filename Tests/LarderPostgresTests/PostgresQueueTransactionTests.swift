@@ -153,7 +153,7 @@ import Testing
         try await transaction.acknowledge(delivery.receipt, in: bench.queue)
         #expect(try await bench.receive().isEmpty)
       }
-      #expect(try await waiting.value == 2)
+      #expect(try await waiting.valueInTime() == 2)
     }
   }
 

@@ -59,7 +59,7 @@ import Testing
       #expect(plain.contains("SSL"), "the server has no certificate")
       try await server.set(["ssl": "on", "ssl_cert_file": "\(folder)/own.crt", "ssl_key_file": "\(folder)/own.key"])
       // The server reads its settings some time after it was told to.
-      while try await server.run(psql: "SHOW ssl") != "on" {}
+      try await waitUntil { try await server.run(psql: "SHOW ssl") == "on" }
       let database = try await PostgresDatabase("\(connection) sslrootcert=\(folder)/own.crt")
       let store = try await PostgresStore<Int>(in: database)
       try await store.setValue(1, forKey: "k")
@@ -89,7 +89,9 @@ import Testing
       try server.write("local all guarded scram-sha-256\nlocal all all trust\n", to: "data/pg_hba.conf")
       try await server.set([:])
       let connection = "\(server.connectionString) user=guarded"
-      while try await server.run(psql: "SELECT count(*) FROM pg_hba_file_rules WHERE user_name = '{guarded}'") == "0" {}
+      try await waitUntil {
+        try await server.run(psql: "SELECT count(*) FROM pg_hba_file_rules WHERE user_name = '{guarded}'") != "0"
+      }
       let folder = try TemporaryFolder()
       func connect(_ more: String) async throws {
         let database = try await PostgresDatabase("\(connection) \(more)", schema: "s")
@@ -99,7 +101,7 @@ import Testing
         await database.close()
       }
       // The server may still answer by its old rules.
-      while (try? await connect("password=wrong")) != nil {}
+      try await waitUntil { (try? await connect("password=wrong")) == nil }
       try await connect("password='open sesame'")
       for (name, password) in [("right", "open sesame"), ("wrong", "close sesame")] {
         try "*:*:*:guarded:\(password)\n".write(toFile: folder.path(name), atomically: true, encoding: .utf8)
@@ -137,7 +139,7 @@ import Testing
       for access in [StoreAccess.readWrite, .readOnly] {
         let copy = try await PostgresDatabase(standby.connectionString, schema: schema, access: access)
         let numbers = try await PostgresStore<Int>(in: copy, name: "numbers")
-        while try await numbers.value(forKey: "other") != 2 {}
+        try await waitUntil { try await numbers.value(forKey: "other") == 2 }
         #expect(try await numbers.value(forKey: "k") == 1)
         await expectError(.notPermitted) { try await numbers.setValue(3, forKey: "k") }
         await expectError(.notPermitted) { try await numbers.update(["k"]) { $0[0] = 3 } }

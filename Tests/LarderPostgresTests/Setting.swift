@@ -59,15 +59,12 @@ struct Setting: Sendable {
     }
   }
 
-  /// Waits until a number of sessions of this schema wait for a lock, and records an issue if they don't.
+  /// Waits until a number of sessions of this schema wait for a lock.
   func waitForBlocked(_ count: Int) async throws {
     let query = """
       SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '\(schema)'
       """
-    for _ in 0..<200 {
-      if try await Int(server.run(psql: query)) ?? 0 >= count { return }
-    }
-    Issue.record("no session waits for a lock")
+    try await waitUntil { try await Int(server.run(psql: query)) ?? 0 >= count }
   }
 
   /// Runs SQL of another program in the schema.
@@ -92,6 +89,51 @@ extension PostgresServer {
       throw error
     }
     try await server.close()
+  }
+}
+
+/// Waits until a condition is true, with a limit, so that a test that fails ends.
+///
+/// - Parameters:
+///   - limit: The longest time to wait. Defaults to a minute.
+///   - condition: A closure that returns whether the wait is over.
+/// - Throws: ``NeverHappened``; the error that `condition` throws.
+func waitUntil(
+  atMost limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
+  _ condition: () async throws -> Bool
+) async throws {
+  let end = ContinuousClock.now + limit
+  while try await !condition() {
+    guard ContinuousClock.now < end else { throw NeverHappened(sourceLocation: sourceLocation) }
+    try await Task.sleep(for: .milliseconds(1))
+  }
+}
+
+/// A test waited in vain.
+struct NeverHappened: Error {
+  let sourceLocation: SourceLocation
+}
+
+extension Task where Failure == any Error {
+  /// Returns the value, or cancels the task and throws ``NeverHappened`` if it has none within a minute.
+  ///
+  /// The time limit of a test cancels the test, and not a task that it waits for.
+  ///
+  /// - Parameter action: A closure that is called again and again until the task ends. Defaults to one that does nothing.
+  func valueInTime(
+    sourceLocation: SourceLocation = #_sourceLocation, repeating action: () -> Void = {}
+  ) async throws -> Success {
+    let isDone = Flag()
+    Task<Void, Never> {
+      _ = await result
+      isDone.raise()
+    }
+    defer { cancel() }
+    try await waitUntil(sourceLocation: sourceLocation) {
+      action()
+      return isDone.isRaised
+    }
+    return try await value
   }
 }
 

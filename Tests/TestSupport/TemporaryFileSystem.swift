@@ -30,7 +30,8 @@ package final class TemporaryFileSystem: Sendable {
 
   deinit {
     do {
-      try TemporaryFileSystem.run("umount", path)
+      // Also if a server that another test started while a file was written here has inherited that file.
+      try TemporaryFileSystem.run("umount", "--lazy", path)
       try FileManager.default.removeItem(atPath: path)
     } catch {
       print("could not unmount \(path): \(error)")
@@ -47,7 +48,7 @@ package final class TemporaryFileSystem: Sendable {
 
   /// Fills the file system to the last byte, with a file named `ballast`.
   package func fill() throws {
-    let descriptor = open(ballast, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+    let descriptor = open(ballast, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
     defer { close(descriptor) }
     let block = [UInt8](repeating: 1, count: 4096)
     while write(descriptor, block, block.count) > 0 {}

@@ -12,27 +12,24 @@ enum PostgresStores {
   private static let valueText = String(repeating: "v", count: 200)
 
   static let comparisons = [
-    gets(tasks: 5), gets(tasks: 64), puts(tasks: 1), puts(tasks: 4), updates(tasks: 16, connections: 4),
-    updates(tasks: 16, connections: 16), batches, delayedGets,
+    gets(tasks: 1), gets(tasks: 4), gets(tasks: 16), puts(tasks: 1), puts(tasks: 4), puts(tasks: 16),
+    updates(tasks: 16, connections: 4), updates(tasks: 16, connections: 16), batches, delayedGets,
   ]
 
   // MARK: Reading
 
-  /// Gets over five connections: the four of the default, and the one that only reads.
-  ///
-  /// Each connection of `pgbench` waits for an answer before it sends the next request, as five tasks do. More tasks share
-  /// the connections.
+  /// Gets of random keys by as many tasks as there are connections.
   private static func gets(tasks: Int) -> PostgresComparison {
     PostgresComparison(
-      "get from a PostgresStore of 100,000 entries, \(tasks) tasks over 5 connections",
-      beside: "SELECT by pgbench, 5 connections", limit: 1 / 0.7
+      "get from a PostgresStore of 100,000 entries, \(description(tasks: tasks))",
+      beside: "SELECT by pgbench, \(description(connections: tasks))", limit: 1 / 0.8
     ) { server, folder in
-      let (store, table) = try await filledStore(on: server)
+      let (store, table) = try await filledStore(on: server, connections: tasks)
       let numbers = SampleRecords.shuffledNumbers(keys.count).map { StoreKey("\(keys.lowerBound + $0)") }
       let pgbench = try Pgbench(
         "\\set key random(\(keys.lowerBound), \(keys.upperBound - 1))\nSELECT value FROM \(table) WHERE key = :key;",
-        clients: 5, on: server, in: folder)
-      let count = 64 * 5 * 25
+        clients: tasks, on: server, in: folder)
+      let count = 8000
       let turn = Turn(count: numbers.count)
       return PostgresComparison.Rounds {
         try await secondsForEach(of: count, tasks: tasks) { _ in
@@ -46,14 +43,13 @@ enum PostgresStores {
 
   /// Gets that begin at the same time, through a proxy that delays every message by 1 ms.
   private static let delayedGets = PostgresComparison(
-    "1,000 concurrent gets from a PostgresStore over 4 connections, 1 ms of delay each way",
-    beside: "20 gets one after another", limit: 1
+    "1,000 concurrent gets from a PostgresStore over 16 connections, 1 ms of delay each way",
+    beside: "63 gets one after another", limit: 1.5
   ) { server, folder in
     let (_, table) = try await filledStore(on: server)
     let schema = String(table.prefix { $0 != "." })
     let proxy = try PostgresProxy(server)
-    // One more only reads.
-    let database = try await PostgresDatabase(proxy.connectionString, schema: schema, connections: 3)
+    let database = try await PostgresDatabase(proxy.connectionString, schema: schema, connections: 16)
     let store = try await PostgresStore(in: database, name: "users", codec: .raw)
     proxy.delay(toServer: .milliseconds(1), toClient: .milliseconds(1))
     @Sendable func get(_ number: Int) async throws {
@@ -62,7 +58,7 @@ enum PostgresStores {
     return PostgresComparison.Rounds {
       try await secondsForEach(of: 1000, tasks: 1000, get) * 1000
     } yardstick: {
-      let time = try await secondsForEach(of: 20, tasks: 1, get) * 20
+      let time = try await secondsForEach(of: 63, tasks: 1, get) * 63
       // Without a reference, the proxy would end.
       withExtendedLifetime(proxy) {}
       return time
@@ -73,10 +69,9 @@ enum PostgresStores {
 
   /// Durable puts of random keys, each a transaction.
   private static func puts(tasks: Int) -> PostgresComparison {
-    let who = tasks == 1 ? "one task, one connection" : "\(tasks) tasks over as many connections"
-    return PostgresComparison(
-      "durable put into a PostgresStore of 100,000 entries, \(who)",
-      beside: "INSERT … ON CONFLICT DO UPDATE by pgbench, \(tasks == 1 ? "one connection" : "\(tasks) connections")",
+    PostgresComparison(
+      "durable put into a PostgresStore of 100,000 entries, \(description(tasks: tasks))",
+      beside: "INSERT … ON CONFLICT DO UPDATE by pgbench, \(description(connections: tasks))",
       limit: 1 / 0.8
     ) { server, folder in
       let (store, table) = try await filledStore(on: server, connections: tasks)
@@ -171,6 +166,14 @@ enum PostgresStores {
     } yardstick: {
       try await pgbench.secondsForEach(of: 4) / Double(size)
     }
+  }
+
+  private static func description(tasks: Int) -> String {
+    tasks == 1 ? "one task, one connection" : "\(tasks) tasks over as many connections"
+  }
+
+  private static func description(connections: Int) -> String {
+    connections == 1 ? "one connection" : "\(connections) connections"
   }
 
   /// Returns a new store with all entries, and the name of its table for SQL.

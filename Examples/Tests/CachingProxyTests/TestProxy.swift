@@ -20,13 +20,15 @@ struct TestProxy: Sendable {
   ///   - originPort: The port of the origin.
   ///   - timeout: How long the proxy waits for the origin.
   ///   - store: The store of the cache.
+  ///   - configuration: The configuration of the cache; defaults to that of a shared one.
   ///   - now: The clock of the cache.
   ///   - body: A closure that sends requests.
   static func run(
     originPort: Int, timeout: Duration = .seconds(30), store: some DataStore<[UInt8]> = MemoryStore<[UInt8]>(),
-    now: @escaping @Sendable () -> Date = { Date.now }, _ body: (TestProxy) async throws -> Void
+    configuration: HTTPCacheConfiguration = .shared, now: @escaping @Sendable () -> Date = { Date.now },
+    _ body: (TestProxy) async throws -> Void
   ) async throws {
-    var configuration = HTTPCacheConfiguration.shared
+    var configuration = configuration
     configuration.now = now
     let cache = try await HTTPCache(store, configuration: configuration)
     let origin = Origin(host: "127.0.0.1", port: originPort, timeout: timeout)

@@ -13,16 +13,12 @@ import Testing
 struct RedirectTests {
   private static let fresh = "Cache-Control: max-age=60"
 
-  private static func redirect(_ status: String, to location: String) -> String {
-    response(status: "\(status) Redirect", "Location: \(location)", fresh, body: "moved")
-  }
-
   @Test("Each response to a redirect is stored under its own URL")
   func hops() async throws {
     try await Setting.run { request, wire in
       switch request.target {
-      case "/a": try await wire.send(Self.redirect("301", to: "/b"))
-      case "/b": try await wire.send(Self.redirect("302", to: "c"))
+      case "/a": try await wire.send(redirect("301", to: "/b"))
+      case "/b": try await wire.send(redirect("302", to: "c"))
       default: try await wire.send(response(Self.fresh, body: request.target))
       }
       return .keep
@@ -68,7 +64,7 @@ struct RedirectTests {
   func limits() async throws {
     let targets = ["/x": "/y", "/y": "/x", "/1": "/2", "/2": "/3", "/3": "/4", "/4": "/5", "/5": "/6", "/6": "/7"]
     try await Setting.run { request, wire in
-      try await wire.send(Self.redirect("308", to: targets[request.target] ?? "/"))
+      try await wire.send(redirect("308", to: targets[request.target] ?? "/"))
       return .keep
     } _: { setting async throws in
       for _ in 1...2 {
@@ -89,19 +85,19 @@ struct RedirectTests {
     "POST becomes GET as in the client, each request is sent once, and no response is stored under the first URL",
     arguments: [("301", "GET"), ("302", "GET"), ("303", "GET"), ("307", "POST"), ("308", "POST")],
     [true, false])
-  func methods(_ redirect: (status: String, method: String), resendsBodies: Bool) async throws {
+  func methods(_ change: (status: String, method: String), resendsBodies: Bool) async throws {
     // The redirects of the client inside are turned off, whatever its configuration says.
     let client = HTTPClient.Configuration(redirectConfiguration: .follow(max: 5, allowCycles: false))
     let redirects = CachedHTTPClient.Redirects.follow(resendsBodies: resendsBodies)
     try await Setting.run(client: client, redirects: redirects) { request, wire in
       try await wire.send(
         request.target == "/a" && request.method != "GET"
-          ? Self.redirect(redirect.status, to: "/b") : response(Self.fresh, body: request.method + request.body))
+          ? redirect(change.status, to: "/b") : response(Self.fresh, body: request.method + request.body))
       return .keep
     } _: { setting async throws in
       let request = setting.request("/a", .post, body: .bytes(ByteBuffer(string: "x")))
       let received = try await setting.send(request)
-      if redirect.method == "GET" {
+      if change.method == "GET" {
         #expect(received.body == "GET" && received.response.status == .ok)
         #expect(setting.origin.requests.map(\.startLine) == ["POST /a HTTP/1.1", "GET /b HTTP/1.1"])
         #expect(setting.origin.requests.last?["Content-Length"] == [])
@@ -119,7 +115,7 @@ struct RedirectTests {
   @Test("A body that can be sent once is not sent again; the redirect is the response")
   func stream() async throws {
     try await Setting.run { _, wire in
-      try await wire.send(Self.redirect("307", to: "/b"))
+      try await wire.send(redirect("307", to: "/b"))
       return .keep
     } _: { setting async throws in
       let body = AsyncStream {
@@ -132,6 +128,44 @@ struct RedirectTests {
     }
   }
 
+  @Test("The body of a redirect is read under the deadline, and a redirect is not followed after it")
+  func deadline() async throws {
+    try await Setting.run { request, wire in
+      guard request.target == "/a" else {
+        try await wire.send(response(Self.fresh))
+        return .keep
+      }
+      try await wire.send("HTTP/1.1 302 Found\r\nLocation: /b\r\n\(Self.fresh)\r\nContent-Length: 10\r\n\r\n12345")
+      try await Task.sleep(for: .seconds(3_600))
+      return .close
+    } _: { setting async throws in
+      _ = try await setting.send(setting.request("/b"))
+      let start = ContinuousClock.now
+      await #expect(throws: HTTPClientError.deadlineExceeded) {
+        try await setting.http.execute(setting.request("/a"), timeout: .milliseconds(300))
+      }
+      #expect(ContinuousClock.now - start < .seconds(20))
+      #expect(setting.origin.requests.map(\.target) == ["/b", "/a"])
+    }
+  }
+
+  @Test("A target may have a fragment and characters that are encoded, and hosts have no case")
+  func targets() async throws {
+    try await Setting.run { request, wire in
+      let port = request["Host"].joined().split(separator: ":").last ?? ""
+      try await wire.send(
+        request.target == "/a" ? redirect("302", to: "HTTP://LOCALHOST:\(port)/b c?d|e#f") : response(Self.fresh))
+      return .keep
+    } _: { setting async throws in
+      var request = setting.request("/a", fields: [("Authorization", "secret")])
+      request.url = request.url.replacing("127.0.0.1", with: "localhost")
+      let received = try await setting.send(request)
+      #expect(setting.origin.requests.map(\.target) == ["/a", "/b%20c?d%7Ce"])
+      #expect(setting.origin.requests.allSatisfy { $0["Authorization"] == ["secret"] })
+      #expect(received.response.url?.fragment == "f")
+    }
+  }
+
   @Test("Credentials and Host are for one origin")
   func origins() async throws {
     let other = try await TestOrigin { request, wire in
@@ -140,7 +174,7 @@ struct RedirectTests {
     }
     let port = other.port
     try await Setting.run { request, wire in
-      try await wire.send(Self.redirect("302", to: request.target == "/a" ? "/b" : "http://127.0.0.1:\(port)/c"))
+      try await wire.send(redirect("302", to: request.target == "/a" ? "/b" : "http://127.0.0.1:\(port)/c"))
       return .keep
     } _: { setting async throws in
       let secrets = ["Authorization", "Cookie", "Host", "Origin", "Proxy-Authorization"]

@@ -10,12 +10,12 @@ import NIOHTTP1
 
 /// A client with a cache in front of a server on loopback.
 struct Setting: Sendable {
-  let origin: TestOrigin
-  let cache: HTTPCache
+  let base: CachedOrigin
   let http: CachedHTTPClient
 
-  /// The clock of the cache: for freshness, and for the deadlines of callers.
-  let clock: ManualClock
+  var origin: TestOrigin { base.origin }
+  var cache: HTTPCache { base.cache }
+  var clock: ManualClock { base.clock }
 
   /// Runs a closure with a new cache.
   ///
@@ -32,24 +32,11 @@ struct Setting: Sendable {
     answer: @escaping @Sendable (Message, Wire) async throws -> TestOrigin.Ending,
     _ body: (Setting) async throws -> Void
   ) async throws {
-    let clock = ManualClock()
-    var settings = HTTPCacheConfiguration(mode: mode)
-    settings.now = { clock.date }
-    settings.clock = clock
-    let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: settings)
-    let origin = try await TestOrigin(answer: answer)
-    let http = CachedHTTPClient(
-      cache: cache, configuration: configuration, redirects: redirects, decodesBodies: decodesBodies)
-    let setting = Setting(origin: origin, cache: cache, http: http, clock: clock)
-    let result: Result<Void, any Error>
-    do {
-      result = .success(try await body(setting))
-    } catch {
-      result = .failure(error)
+    try await CachedOrigin.run(mode: mode, answer: answer) { base async throws in
+      let http = CachedHTTPClient(
+        cache: base.cache, configuration: configuration, redirects: redirects, decodesBodies: decodesBodies)
+      try await with(http) { try await body(Setting(base: base, http: $0)) }
     }
-    try await http.shutdown()
-    await origin.stop()
-    try result.get()
   }
 
   /// Runs a closure with another client, and shuts that down.
@@ -78,7 +65,7 @@ struct Setting: Sendable {
     _ path: String, _ method: HTTPMethodName = .get, fields: [(String, String)] = [],
     body: HTTPClientRequest.Body? = nil
   ) -> HTTPClientRequest {
-    var request = HTTPClientRequest(url: "http://127.0.0.1:\(origin.port)\(path)")
+    var request = HTTPClientRequest(url: base.url(path))
     request.method = .init(rawValue: method.rawValue)
     for (name, value) in fields { request.headers.add(name: name, value: value) }
     request.body = body
@@ -108,10 +95,4 @@ struct Setting: Sendable {
     subscript(name: String) -> [String] { response.headers[name] }
     var isHit: Bool { response.cacheStatus?.isHit == true }
   }
-}
-
-/// Returns a response in the form in which it is sent.
-func response(status: String = "200 OK", _ fields: String..., body: String = "text") -> String {
-  let lines = fields.map { "\($0)\r\n" }.joined()
-  return "HTTP/1.1 \(status)\r\n\(lines)Content-Length: \(body.unicodeScalars.count)\r\n\r\n\(body)"
 }

@@ -13,16 +13,12 @@ import FoundationNetworking
 struct SessionRedirectTests {
   private static let fresh = "Cache-Control: max-age=60"
 
-  private static func redirect(_ status: String, to location: String) -> String {
-    response(status: "\(status) Redirect", "Location: \(location)", fresh, body: "moved")
-  }
-
   @Test("Each response to a redirect is stored under its own URL")
   func hops() async throws {
     try await SessionSetting.run { request, wire in
       switch request.target {
-      case "/a": try await wire.send(Self.redirect("301", to: "/b"))
-      case "/b": try await wire.send(Self.redirect("302", to: "c"))
+      case "/a": try await wire.send(redirect("301", to: "/b"))
+      case "/b": try await wire.send(redirect("302", to: "c"))
       default: try await wire.send(response(Self.fresh, body: request.target))
       }
       return .keep
@@ -38,7 +34,7 @@ struct SessionRedirectTests {
   @Test("Redirects have a limit, and are responses if it is 0", arguments: [0, 2])
   func limits(limit: Int) async throws {
     try await SessionSetting.run(redirectLimit: limit) { request, wire in
-      try await wire.send(Self.redirect("308", to: request.target + "x"))
+      try await wire.send(redirect("308", to: request.target + "x"))
       return .keep
     } _: { setting async throws in
       if limit == 0 {
@@ -59,7 +55,7 @@ struct SessionRedirectTests {
     try await SessionSetting.run { request, wire in
       try await wire.send(
         request.target == "/a" && request.method != "GET"
-          ? Self.redirect(status, to: "/b") : response(Self.fresh, body: request.method + request.body))
+          ? redirect(status, to: "/b") : response(Self.fresh, body: request.method + request.body))
       return .keep
     } _: { setting async throws in
       #expect(try await setting.send(setting.request("/a", "POST", body: "x")).body == body)
@@ -78,7 +74,7 @@ struct SessionRedirectTests {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpAdditionalHeaders = ["Proxy-Authorization": "secret", "X-Added": "1"]
     try await SessionSetting.run(configuration: configuration) { request, wire in
-      try await wire.send(Self.redirect("302", to: request.target == "/a" ? "/b" : "http://127.0.0.1:\(port)/c"))
+      try await wire.send(redirect("302", to: request.target == "/a" ? "/b" : "http://127.0.0.1:\(port)/c"))
       return .keep
     } _: { setting async throws in
       let fields = ["Authorization": "secret", "Cookie": "a=secret", "X-Other": "1"]

@@ -11,12 +11,12 @@ import FoundationNetworking
 
 /// A session with a cache in front of a server on loopback.
 struct SessionSetting: Sendable {
-  let origin: TestOrigin
-  let cache: HTTPCache
+  let base: CachedOrigin
   let session: CachedURLSession
 
-  /// The clock of the cache.
-  let clock: ManualClock
+  var origin: TestOrigin { base.origin }
+  var cache: HTTPCache { base.cache }
+  var clock: ManualClock { base.clock }
 
   /// Runs a closure with a new cache.
   ///
@@ -31,31 +31,19 @@ struct SessionSetting: Sendable {
     answer: @escaping @Sendable (Message, Wire) async throws -> TestOrigin.Ending,
     _ body: (SessionSetting) async throws -> Void
   ) async throws {
-    let clock = ManualClock()
-    var settings = HTTPCacheConfiguration.private
-    settings.now = { clock.date }
-    settings.clock = clock
-    let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: settings)
-    let origin = try await TestOrigin(answer: answer)
-    let session = CachedURLSession(
-      configuration: configuration, cache: cache, redirectLimit: redirectLimit, unreadLimit: unreadLimit)
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await body(SessionSetting(origin: origin, cache: cache, session: session, clock: clock)))
-    } catch {
-      result = .failure(error)
+    try await CachedOrigin.run(answer: answer) { base async throws in
+      let session = CachedURLSession(
+        configuration: configuration, cache: base.cache, redirectLimit: redirectLimit, unreadLimit: unreadLimit)
+      defer { session.invalidateAndCancel() }
+      try await body(SessionSetting(base: base, session: session))
     }
-    session.invalidateAndCancel()
-    await origin.stop()
-    try result.get()
   }
 
   /// Returns a request to the server.
   func request(
     _ path: String, _ method: String = "GET", fields: [String: String] = [:], body: String? = nil
   ) throws -> URLRequest {
-    guard let url = URL(string: "http://127.0.0.1:\(origin.port)\(path)") else { throw URLError(.badURL) }
+    guard let url = URL(string: base.url(path)) else { throw URLError(.badURL) }
     var request = URLRequest(url: url)
     request.httpMethod = method
     for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
@@ -77,10 +65,4 @@ struct SessionSetting: Sendable {
     subscript(name: String) -> String? { response.value(forHTTPHeaderField: name) }
     var isHit: Bool { response.cacheStatus?.isHit == true }
   }
-}
-
-/// Returns a response in the form in which it is sent.
-func response(status: String = "200 OK", _ fields: String..., body: String = "text") -> String {
-  let lines = fields.map { "\($0)\r\n" }.joined()
-  return "HTTP/1.1 \(status)\r\n\(lines)Content-Length: \(body.unicodeScalars.count)\r\n\r\n\(body)"
 }

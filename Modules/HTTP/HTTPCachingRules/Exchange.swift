@@ -5,7 +5,7 @@ public import HTTPTypes
 ///
 /// Send ``forwarded`` to the origin, then pass the exchange with the response to
 /// ``HTTPCacheRules/decide(response:to:requestTime:responseTime:)``, or without one to
-/// ``HTTPCacheRules/decide(failureOf:now:)``.
+/// ``HTTPCacheRules/decide(failureOf:by:now:)``.
 public struct Exchange: Sendable {
   /// A use that the cache makes of the response.
   public enum Purpose: Sendable, Equatable {

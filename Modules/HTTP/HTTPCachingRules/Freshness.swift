@@ -114,15 +114,6 @@ extension HTTPCacheRules {
     request.cacheControl.maxAge == nil || request.cacheControl.maxStale != nil
   }
 
-  /// The cause for serving a stale response.
-  enum OriginFailure {
-    /// The origin couldn't be reached.
-    case disconnected
-
-    /// The origin answered 500, 502, 503 or 504.
-    case errorResponse
-  }
-
   /// Returns whether a stored response may answer because the origin failed (RFC 9111, section 4.2.4; RFC 5861,
   /// section 4).
   func mayServe(
@@ -145,7 +136,18 @@ extension HTTPCacheRules {
   }
 }
 
-/// The decision on a request to which the origin gave no response, by ``HTTPCacheRules/decide(failureOf:now:)``.
+/// The ways in which an origin fails.
+///
+/// The rules for stale responses differ.
+public enum OriginFailure: Sendable, Hashable {
+  /// The origin gave no response.
+  case disconnected
+
+  /// The origin answered 500, 502, 503 or 504, or is expected to.
+  case errorResponse
+}
+
+/// The decision on a request whose origin fails, by ``HTTPCacheRules/decide(failureOf:by:now:)``.
 public enum FailureDecision: Sendable {
   /// A stored response answers the request.
   case answer(Reuse)
@@ -153,18 +155,25 @@ public enum FailureDecision: Sendable {
   /// The request is answered by 504, because the stored response forbids its reuse without the origin.
   case refuse(head: HTTPResponse, status: CacheStatus)
 
-  /// The client gets the error.
+  /// The client gets the error, or the response of the origin.
   case fail
 }
 
 extension HTTPCacheRules {
-  /// Decides on a request to which the origin gave no response (RFC 9111, section 4.2.4).
+  /// Decides on a request whose origin fails (RFC 9111, section 4.2.4; RFC 5861, section 4).
+  ///
+  /// To decide on an error response that you have received, use ``decide(response:to:requestTime:responseTime:)``. This method
+  /// also decides on a request that need not be forwarded, because the origin has failed a moment ago.
   ///
   /// - Parameters:
   ///   - exchange: The request that was forwarded.
+  ///   - failure: The way in which the origin fails; defaults to `disconnected`. After an `errorResponse`, a stale response
+  ///     answers only with `stale-if-error`, and the decision is never to refuse.
   ///   - now: The present time.
   /// - Returns: The decision.
-  public func decide(failureOf exchange: Exchange, now: Date) -> FailureDecision {
+  public func decide(
+    failureOf exchange: Exchange, by failure: OriginFailure = .disconnected, now: Date
+  ) -> FailureDecision {
     let request = exchange.request
     guard request.method == .get || request.method == .head else { return .fail }
     let facts = RequestFacts(request.headerFields, now: now.timeIntervalSince1970)
@@ -174,11 +183,11 @@ extension HTTPCacheRules {
     let stored = exchange.stored[position]
     let state = Freshness(stored, at: now, self)
     var status = CacheStatus(forward: exchange.reason)
-    status.detail = "disconnected"
-    if mayServe(state, after: .disconnected, request: facts, policy: exchange.policy) {
+    if failure == .disconnected { status.detail = "disconnected" }
+    if mayServe(state, after: failure, request: facts, policy: exchange.policy) {
       return .answer(reuse(stored, at: position, as: answer, state, status))
     }
-    guard forbidsStale(state.directives.control) else { return .fail }
+    guard failure == .disconnected, forbidsStale(state.directives.control) else { return .fail }
     var head = HTTPResponse(status: .gatewayTimeout, headerFields: [.contentLength: "0"])
     head.add(status, name: name)
     return .refuse(head: head, status: status)

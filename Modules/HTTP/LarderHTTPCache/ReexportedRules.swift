@@ -3,5 +3,6 @@
 @_exported public import struct HTTPCachingRules.CacheStatus
 @_exported public import enum HTTPCachingRules.HTTPCacheMode
 @_exported public import enum HTTPCachingRules.HTTPCachePolicy
+@_exported public import struct HTTPCachingRules.SelectingFields
 @_exported public import enum HTTPCachingRules.SetCookieStoring
 #endif

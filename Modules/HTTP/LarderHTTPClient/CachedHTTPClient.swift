@@ -1,6 +1,7 @@
 #if HTTPClient
 public import AsyncHTTPClient
 internal import Crypto
+internal import HTTPCachingRules
 internal import HTTPTypes
 public import LarderHTTPCache
 public import Logging
@@ -85,8 +86,8 @@ public struct CachedHTTPClient: Sendable {
   ///   - eventLoopGroup: The event loops of the `HTTPClient`; defaults to those of `HTTPClient.shared`.
   ///   - redirects: The handling of redirects; defaults to at most 5 without cycles.
   ///   - decodesBodies: Whether bodies in `gzip` and `deflate` are decoded while you read them, and asked for with
-  ///     `Accept-Encoding` if a request does not have this field and no range; defaults to `true`. With `false`, each body is
-  ///     the one that the origin sent.
+  ///     `Accept-Encoding` if a request does not have this field and no range; defaults to `true`. A body in more than five
+  ///     codings, or in another one, is passed on as it is. With `false`, each body is the one that the origin sent.
   ///   - credentialsKey: The secret key of the hash that separates users, at least 32 random bytes; defaults to `nil`, for a
   ///     new one. With a new one, the responses to requests with `Authorization` are not reused by other programs or
   ///     after a restart. Keep the key outside the store, because anyone who has both can test guesses of passwords.
@@ -185,18 +186,22 @@ public struct CachedHTTPClient: Sendable {
         // The client says what is wrong with the request, or uses the socket that the URL names.
         return try await client.execute(request, deadline: call.deadline, logger: call.logger)
       }
-      let answer = try await response(to: request, target, call)
+      let head = HTTPRequest(
+        method: target.method, scheme: target.scheme, authority: target.authority, path: target.path,
+        headerFields: try HTTPFields(of: request))
+      let answer = try await response(to: request, head, call)
       let status = HTTPResponseStatus(
         statusCode: answer.head.status.code, reasonPhrase: answer.head.status.reasonPhrase)
       let headers = HTTPHeaders(answer.head.headerFields)
       history.append(
         HTTPClientRequestResponse(
           request: request, responseHead: HTTPResponseHead(version: .http1_1, status: status, headers: headers)))
-      guard let next = redirection.next(after: request, status: status, headers: headers) else {
+      guard let next = redirection.next(after: request, HTTPRedirect(from: head, by: answer.head)) else {
         return response(to: request, status, headers, answer.body, history)
       }
       try redirection.follow(to: next.url)
-      if answer.cacheStatus.isStored { try await discard(answer.body) }
+      if answer.cacheStatus.isStored { try await answer.body.discard(within: call.remaining) }
+      guard NIODeadline.now() < call.deadline else { throw HTTPClientError.deadlineExceeded }
       request = next
     }
   }
@@ -207,38 +212,21 @@ public struct CachedHTTPClient: Sendable {
     _ history: [HTTPClientRequestResponse]
   ) -> HTTPClientResponse {
     let hasBody = request.method != .HEAD && status != .noContent && status != .notModified
-    guard decodesBodies, hasBody, DecodedBody.canDecode(status: status, headers) else {
+    guard decodesBodies, hasBody, let count = DecodedBody.codingCount(status: status, headers), count > 0 else {
       return HTTPClientResponse(
         status: status, headers: headers, body: .stream(body.map { ByteBuffer(bytes: $0) }), history: history)
     }
     var decoded = headers
     for name in ["Content-Encoding", "Content-Length"] { decoded.remove(name: name) }
     return HTTPClientResponse(
-      status: status, headers: decoded, body: .stream(DecodedBody(body: body)), history: history)
-  }
-
-  /// Reads a small body of a redirect to its end, because only a whole body is stored.
-  private func discard(_ body: HTTPCacheBody) async throws {
-    var count = 0
-    do {
-      for try await bytes in body {
-        count += bytes.count
-        if count > 65_536 { break }
-      }
-    } catch {
-      // The redirect is followed all the same; it is only not stored.
-      try Task.checkCancellation()
-    }
+      status: status, headers: decoded, body: .stream(DecodedBody(body: body, codingCount: count)), history: history)
   }
 
   // MARK: Requests
 
   private func response(
-    to request: HTTPClientRequest, _ target: ForwardedTarget, _ call: Call
+    to request: HTTPClientRequest, _ head: HTTPRequest, _ call: Call
   ) async throws -> HTTPCacheResponse {
-    let head = HTTPRequest(
-      method: target.method, scheme: target.scheme, authority: target.authority, path: target.path,
-      headerFields: try HTTPFields(of: request))
     while true {
       do {
         return try await cache.response(

@@ -5,43 +5,61 @@ internal import NIOHTTP1
 
 /// The body of a response, decoded while it is read.
 struct DecodedBody: AsyncSequence, Sendable {
-  let body: HTTPCacheBody
+  /// The largest number of codings that are decoded, so that a small body cannot take much memory and time.
+  static let highestCodingCount = 5
 
-  /// Returns whether a body can be decoded, by the rules of AsyncHTTPClient.
+  let body: HTTPCacheBody
+  let codingCount: Int
+
+  /// Returns the number of codings of a body, or `nil` if it cannot be decoded.
   ///
-  /// The coding must be `gzip` or `deflate`, in letters of any case. A coding that is listed twice counts once, because servers
-  /// that list it twice have applied it once. A part of an encoded body cannot be decoded.
+  /// Each coding must be `gzip` or `deflate`, in letters of any case, or the earlier name `x-gzip`. A part of an encoded body
+  /// cannot be decoded.
   ///
   /// - Parameters:
   ///   - status: The status of the response.
   ///   - headers: The fields of the response.
-  static func canDecode(status: HTTPResponseStatus, _ headers: HTTPHeaders) -> Bool {
-    guard status != .partialContent else { return false }
-    let codings = Set(headers[canonicalForm: "Content-Encoding"].map { $0.lowercased() })
-    return codings == ["gzip"] || codings == ["deflate"]
+  static func codingCount(status: HTTPResponseStatus, _ headers: HTTPHeaders) -> Int? {
+    guard status != .partialContent else { return nil }
+    let codings = headers[canonicalForm: "Content-Encoding"].map { $0.lowercased() }.filter { $0 != "identity" }
+    guard codings.count <= highestCodingCount, codings.allSatisfy({ ["gzip", "x-gzip", "deflate"].contains($0) }) else {
+      return nil
+    }
+    return codings.count
   }
 
   struct AsyncIterator: AsyncIteratorProtocol {
     var encoded: HTTPCacheBody.AsyncIterator
-    var inflater: Inflater?
+
+    /// The decoders of the codings, of which the first one decodes the coding that was applied last.
+    ///
+    /// A decoder recognizes its format.
+    var decoders: [BodyDecoder] = []
+    let codingCount: Int
 
     @concurrent
     mutating func next() async throws -> ByteBuffer? {
-      let inflater = try inflater ?? Inflater()
-      self.inflater = inflater
+      while decoders.count < codingCount { decoders.append(try BodyDecoder()) }
+      return try await next(after: decoders.count)
+    }
+
+    /// Returns the next bytes that some number of decoders have decoded.
+    private mutating func next(after count: Int) async throws -> ByteBuffer? {
+      guard count > 0 else { return try await encoded.next().map { ByteBuffer(bytes: $0) } }
+      let decoder = decoders[count - 1]
       while true {
-        if let decoded = try inflater.next() { return decoded }
-        guard let bytes = try await encoded.next() else {
-          try inflater.finish()
+        if let decoded = try decoder.next() { return decoded }
+        guard let bytes = try await next(after: count - 1) else {
+          try decoder.finish()
           return nil
         }
-        inflater.append(bytes)
+        decoder.append(bytes)
       }
     }
   }
 
   func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(encoded: body.makeAsyncIterator())
+    AsyncIterator(encoded: body.makeAsyncIterator(), codingCount: codingCount)
   }
 }
 #endif

@@ -1,14 +1,10 @@
 #if HTTPClient
 internal import AsyncHTTPClient
+internal import HTTPCachingRules
+internal import HTTPTypes
 internal import NIOHTTP1
 
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
-
-/// The redirects of a request so far, by the rules of AsyncHTTPClient.
+/// The redirects of a request so far.
 struct Redirection {
   private let redirects: CachedHTTPClient.Redirects
   private var visited: [String]
@@ -18,38 +14,25 @@ struct Redirection {
     visited = [url]
   }
 
-  /// Returns the request to which a response redirects, or `nil` if the response is the final one.
+  /// Returns the next request, or `nil` if the response is the final one.
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - status: The status of the response.
-  ///   - headers: The fields of the response.
-  func next(
-    after request: HTTPClientRequest, status: HTTPResponseStatus, headers: HTTPHeaders
-  ) -> HTTPClientRequest? {
-    guard redirects.limit != nil, [301, 302, 303, 307, 308].contains(status.code),
-      let location = headers.first(name: "Location"), let url = URL(string: request.url),
-      let target = URL(string: location, relativeTo: url)?.absoluteURL,
-      let scheme = target.scheme?.lowercased(), scheme == "http" || scheme == "https"
-    else { return nil }
+  ///   - redirect: The redirect that the response is, or `nil` if it is none.
+  func next(after request: HTTPClientRequest, _ redirect: HTTPRedirect?) -> HTTPClientRequest? {
+    guard redirects.limit != nil, let redirect else { return nil }
     var next = request
-    next.url = target.absoluteString
-    let becomesGet =
-      (status.code == 303 && request.method != .HEAD)
-      || ((status.code == 301 || status.code == 302) && request.method == .POST)
-    if becomesGet {
-      next.method = .GET
+    next.url = redirect.url.text + (redirect.fragment.map { "#\($0)" } ?? "")
+    next.method = .init(rawValue: redirect.request.method.rawValue)
+    if !redirect.keepsBody {
       next.body = nil
-      for name in ["Content-Length", "Content-Type"] { next.headers.remove(name: name) }
     } else if request.body != nil, !redirects.resendsBodies {
       // It may be a stream, which can be sent once.
       return nil
     }
-    if url.host != target.host || url.scheme != target.scheme || url.port != target.port {
-      for name in ["Authorization", "Cookie", "Host", "Origin", "Proxy-Authorization"] {
-        next.headers.remove(name: name)
-      }
-    }
+    var fields = redirect.request.headerFields
+    fields[.transferEncoding] = nil
+    next.headers = HTTPHeaders(fields)
     return next
   }
 

@@ -1,5 +1,6 @@
 #if HTTPCache
 public import Foundation
+internal import HTTPCachingRules
 internal import HTTPTypes
 internal import Larder
 public import LarderHTTPCache
@@ -132,11 +133,12 @@ public final class CachedURLSession: Sendable {
   public func chunks(
     for request: URLRequest, policy: HTTPCachePolicy = .standard, partition: [UInt8]? = nil
   ) async throws -> (HTTPCacheBody, HTTPURLResponse) {
-    let first = request.url
     var request = request
+    var target = try HTTPRequest(request)
+    let origin = try? RequestURL(of: target).origin
     var redirectCount = 0
     while true {
-      let sent = defaults.added(to: request, isRedirected: !request.hasOrigin(of: first))
+      let sent = defaults.added(to: request, isRedirected: (try? RequestURL(of: target).origin) != origin)
       let head = try HTTPRequest(sent)
       let answer = try await cache.response(
         to: head, policy: policy, partition: partition, identity: identity(of: head),
@@ -149,25 +151,14 @@ public final class CachedURLSession: Sendable {
       guard let url = sent.url, let response = HTTPURLResponse(answer.head, url: url) else {
         throw CachedURLSessionError.notHTTP
       }
-      guard redirectLimit > 0, let next = request.redirected(by: response) else { return (answer.body, response) }
+      // The fields that were added to the request are for its URL only.
+      guard redirectLimit > 0, let redirect = HTTPRedirect(from: target, by: answer.head),
+        let next = request.following(redirect)
+      else { return (answer.body, response) }
       guard redirectCount < redirectLimit else { throw URLError(.httpTooManyRedirects) }
       redirectCount += 1
-      if answer.cacheStatus.isStored { try await discard(answer.body) }
-      request = next
-    }
-  }
-
-  /// Reads a small body of a redirect to its end, because only a whole body is stored.
-  private func discard(_ body: HTTPCacheBody) async throws {
-    var count = 0
-    do {
-      for try await bytes in body {
-        count += bytes.count
-        if count > 65_536 { break }
-      }
-    } catch {
-      // The redirect is followed all the same; it is only not stored.
-      try Task.checkCancellation()
+      if answer.cacheStatus.isStored { try await answer.body.discard(within: sent.waitLimit) }
+      (request, target) = (next, redirect.request)
     }
   }
 

@@ -1,5 +1,6 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
 internal import HTTPTypes
 internal import LarderHTTPCache
 
@@ -44,31 +45,21 @@ extension URLRequest {
     for field in fields { addValue(field.value, forHTTPHeaderField: field.name.rawName) }
   }
 
-  /// Returns the request to which a response redirects, or `nil` if the response is the final one.
-  ///
-  /// `GET` replaces the method after 303, and `POST` after 301 and 302. Credentials are not sent to another origin.
-  func redirected(by response: HTTPURLResponse) -> URLRequest? {
-    guard [301, 302, 303, 307, 308].contains(response.statusCode), let url,
-      let location = response.value(forHTTPHeaderField: "Location"),
-      let target = URL(string: location, relativeTo: url)?.absoluteURL,
-      ["http", "https"].contains(target.scheme?.lowercased())
-    else { return nil }
+  /// Returns the request to which a response redirects, or `nil` if it needs a body again that can be sent once.
+  func following(_ redirect: HTTPRedirect) -> URLRequest? {
+    guard let url = URL(string: redirect.url.text + (redirect.fragment.map { "#\($0)" } ?? "")) else { return nil }
     var next = self
-    next.url = target
-    let becomesGet =
-      (response.statusCode == 303 && httpMethod != "HEAD")
-      || ([301, 302].contains(response.statusCode) && httpMethod == "POST")
-    if becomesGet {
-      next.httpMethod = "GET"
+    next.url = url
+    next.httpMethod = redirect.request.method.rawValue
+    if !redirect.keepsBody {
       next.httpBody = nil
       next.httpBodyStream = nil
-      for name in ["Content-Length", "Content-Type"] { next.setValue(nil, forHTTPHeaderField: name) }
     } else if httpBodyStream != nil {
-      // It can be sent once.
       return nil
     }
-    if !next.hasOrigin(of: url) {
-      for name in RequestDefaults.credentials { next.setValue(nil, forHTTPHeaderField: name) }
+    for name in (allHTTPHeaderFields ?? [:]).keys {
+      let isKept = HTTPField.Name(name).map { redirect.request.headerFields.contains($0) } ?? false
+      if !isKept { next.setValue(nil, forHTTPHeaderField: name) }
     }
     return next
   }
@@ -78,12 +69,6 @@ extension URLRequest {
   /// The timeout is that of the caller, who may mean that there is none.
   var waitLimit: Duration? {
     timeoutInterval >= 0 && timeoutInterval <= 86_400 ? .seconds(timeoutInterval) : nil
-  }
-
-  /// Returns whether the request is for the origin of a URL.
-  func hasOrigin(of other: URL?) -> Bool {
-    url?.scheme?.lowercased() == other?.scheme?.lowercased() && url?.host?.lowercased() == other?.host?.lowercased()
-      && url?.port == other?.port
   }
 }
 

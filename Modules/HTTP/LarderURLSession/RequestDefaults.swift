@@ -1,5 +1,7 @@
 #if HTTPCache
 internal import Foundation
+internal import HTTPCachingRules
+internal import HTTPTypes
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking
@@ -36,9 +38,6 @@ struct RequestDefaults: Sendable {
     return copy
   }
 
-  /// The fields that are for one origin.
-  static let credentials: Set<String> = ["authorization", "cookie", "host", "origin", "proxy-authorization"]
-
   /// Returns a request with all fields that the session would add.
   ///
   /// - Parameters:
@@ -47,7 +46,7 @@ struct RequestDefaults: Sendable {
   func added(to request: URLRequest, isRedirected: Bool) -> URLRequest {
     var request = request
     for (name, value) in fields where request.value(forHTTPHeaderField: name) == nil {
-      if isRedirected, Self.credentials.contains(name.lowercased()) { continue }
+      if isRedirected, HTTPField.Name(name).map({ HTTPRedirect.originFields.contains($0) }) ?? true { continue }
       request.setValue(value, forHTTPHeaderField: name)
     }
     if request.httpShouldHandleCookies, request.value(forHTTPHeaderField: "Cookie") == nil, let url = request.url,

@@ -1,4 +1,5 @@
 #if HTTPCache
+import HTTPCachingRules
 import LarderTesting
 import Testing
 
@@ -205,6 +206,6 @@ import Testing
 
 extension OriginFailures {
   /// Returns the kind of failure at a time at which none is outdated.
-  fileprivate func kind(of url: String) -> Kind? { kind(of: url, at: .zero) }
+  fileprivate func kind(of url: String) -> OriginFailure? { kind(of: url, at: .zero) }
 }
 #endif

@@ -74,6 +74,42 @@ import Testing
     #expect(test.cache.state.withLock { $0.failures.isEmpty })
   }
 
+  /// Gets the stale response for a caller that waits for some time, after which the request to the origin fails.
+  private func fail(_ test: CacheUnderTest, _ origin: Origin, waiting limit: Duration, for time: Duration) async throws
+  {
+    let clock = test.clock
+    origin.set { _, _ in
+      clock.advance(by: time)
+      throw Unreachable()
+    }
+    let response = try await test.cache.response(to: request(), waitLimit: limit) { try await origin($0) }
+    #expect(try await response.body.bytes(upTo: 10) == Array("old".utf8))
+    try await settle(test)
+  }
+
+  @Test func theShortDeadlineOfOneCallerIsNoFailureOfTheOrigin() async throws {
+    let (test, origin) = try await test()
+    func isFailing() -> Bool { !test.cache.state.withLock { $0.failures.isEmpty } }
+    try await fail(test, origin, waiting: .milliseconds(100), for: .milliseconds(100))
+    #expect(!isFailing())
+    // An error that comes earlier is that of the origin, and so is a long silence.
+    try await fail(test, origin, waiting: .milliseconds(100), for: .milliseconds(50))
+    #expect(isFailing())
+    test.clock.advance(by: .seconds(1))
+    // A probe of a caller in a hurry says nothing, so that the next request probes again.
+    let count = origin.count
+    for _ in 0..<3 { try await fail(test, origin, waiting: .milliseconds(100), for: .milliseconds(100)) }
+    #expect(origin.count == count + 3)
+    for _ in 0..<3 { try await fail(test, origin, waiting: .milliseconds(100), for: .zero) }
+    #expect(origin.count == count + 4)
+  }
+
+  @Test func aLongSilenceIsAFailureWhateverTheCallerWanted() async throws {
+    let (test, origin) = try await test()
+    try await fail(test, origin, waiting: .seconds(1), for: .seconds(1))
+    #expect(!test.cache.state.withLock { $0.failures.isEmpty })
+  }
+
   @Test func anOriginThatHangsDelaysTheFirstRequestsOnly() async throws {
     let (test, origin) = try await test()
     let clock = test.clock
@@ -127,6 +163,72 @@ import Testing
     #expect(
       test.cache.state.withLock { $0.failures.kind(of: "https://example.com/", at: test.cache.elapsed) }
         == .disconnected)
+  }
+
+  @Test func aProbeWhoseBodyHangsIsCancelled() async throws {
+    let (test, origin) = try await test()
+    let cancelled = Gate()
+    let clock = test.clock
+    _ = try await test.get(from: origin)
+    origin.set { _, _ in
+      let body = ChunkedBody { index in
+        // A slow body is not a hanging one.
+        if index < 4 {
+          if index > 0 { try await clock.sleep(for: .seconds(50)) }
+          return [UInt8(index)]
+        }
+        do {
+          try await Task.sleep(for: .seconds(3_600))
+        } catch {
+          cancelled.open()
+          throw error
+        }
+        return nil
+      }
+      return HTTPForwardedResponse(head: head(.ok, Self.usable), body: body)
+    }
+    clock.advance(by: .seconds(1))
+    #expect(try await test.get(from: origin).body == "old")
+    try await waitUntil { origin.count == 2 }
+    for _ in 1..<4 {
+      // The body and the limit sleep.
+      try await clock.waitForSleepers(2)
+      clock.advance(by: .seconds(50))
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    #expect(test.cache.state.withLock { $0.flights.count } == 1)
+    try await advance(clock, by: .seconds(60)) { test.cache.state.withLock { $0.flights.count } == 0 }
+    try await cancelled.wait()
+    try await settle(test)
+  }
+
+  /// A request that waits for another one, whose caller leaves, does not begin again when its limits have passed.
+  @Test func theLastCallerKeepsItsRequest() async throws {
+    var configuration = HTTPCacheConfiguration.private
+    (configuration.originTimeLimit, configuration.waitLimit) = (.seconds(2), .seconds(4))
+    let test = try await CacheUnderTest(configuration)
+    _ = try await test.get(
+      from: Origin(head(.ok, [.cacheControl: "max-age=10, must-revalidate", .eTag: "\"a\""]), "old"))
+    try await settle(test)
+    test.clock.advance(by: .seconds(20))
+    let gate = Gate()
+    let origin = Origin { [self] _, _ in
+      try await gate.wait()
+      return working()
+    }
+    let leader = Task { try await test.get(from: origin).body }
+    try await test.clock.waitForSleepers(1)
+    let follower = Task { try await test.get(from: origin).body }
+    try await test.clock.waitForSleepers(2)
+    leader.cancel()
+    _ = await leader.result
+    for _ in 0..<3 {
+      test.clock.advance(by: .seconds(2))
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    gate.open()
+    #expect(try await follower.value == "new")
+    #expect(origin.count == 1)
   }
 
   @Test func anErrorWithoutStaleIfErrorReachesTheOriginEachTime() async throws {

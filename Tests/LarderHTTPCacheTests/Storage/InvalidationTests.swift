@@ -18,7 +18,7 @@ import Testing
   }
 
   private func urls(_ storage: ResponseStorage<MemoryStore<[UInt8]>>) async throws -> [String] {
-    try await storage.records(in: storage.layout.responses, limit: .max).records.map { $0.stored.record.response.url }
+    try await storage.entries(in: storage.layout.responses, limit: .max).entries.map(\.response.url)
       .sorted()
   }
 

@@ -58,6 +58,21 @@ extension ProcessIdentity {
     #expect(!ProcessTable(own: nil) { _ in .none }.hasEnded(.sample(9, at: 400)))
   }
 
+  @Test func aForkedProcessIsAnotherOne() {
+    let start = Locked<UInt64>(1)
+    let own = OwnIdentity { .sample(UInt32(start.withLock { $0 }), at: start.withLock { $0 }) }
+    let number = Locked<Int32>(1)
+    let table = ProcessTable(own: own.identity(ofNumber: number.withLock { $0 })) { _ in .unknown }
+    #expect(table.own == .sample(1, at: 1))
+    start.withLock { $0 = 2 }
+    #expect(table.own == .sample(1, at: 1), "it is read once")
+    number.withLock { $0 = 2 }
+    #expect(table.own == .sample(2, at: 2))
+    // A system that identifies no process is asked once.
+    start.withLock { $0 = 3 }
+    #expect(table.own == .sample(2, at: 2))
+  }
+
   @Test func aMarkIsReadAsItWasWritten() {
     for process in [nil, own, .sample(.max, at: .max, place: 255)] {
       let mark = BodyMark(owner: 1, process: process, renewed: -5, count: 7, reserved: 9)

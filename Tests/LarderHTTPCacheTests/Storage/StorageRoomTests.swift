@@ -13,12 +13,15 @@ import Testing
   private let clock = ManualClock()
   private let store = ProbedStore()
 
-  private func open(
-    _ capacity: Int, largestBody: Int? = nil, _ change: (inout StorageOptions) -> Void = { _ in }
-  ) async throws -> ResponseStorage<ProbedStore> {
-    var options = smallOptions(clock, capacity: capacity, largestBody: largestBody)
-    change(&options)
-    return try await ResponseStorage(store, options: options)
+  /// - Parameter lasting: The number of bytes of responses that there is room for.
+  private func open(_ lasting: Int, largestBody: Int = 12_000) async throws -> ResponseStorage<ProbedStore> {
+    let share = max(lasting / 4 + 1, largestBody)
+    let layout = try ResponseStorage(unopened: store, options: smallOptions(clock)).layout
+    let capacity = lasting + layout.footprint(ofUnfinished: share)
+    let storage = try await ResponseStorage(
+      store, options: smallOptions(clock, capacity: capacity, largestBody: largestBody))
+    #expect(abs(storage.lastingCapacity - lasting) < 200)
+    return storage
   }
 
   /// The URLs that are stored, of `a`, `b` and so on.
@@ -62,7 +65,7 @@ import Testing
     #expect(try await stored(other) == "acefg")
     try await fetch("h", other)
     #expect(try await stored(other) == "acfgh")
-    #expect(try await other.usage().bytes <= 53_000)
+    #expect(try await other.totals(for: .verify).lasting <= 53_000)
     try await other.expectConsistent()
   }
 
@@ -70,7 +73,7 @@ import Testing
     try await fetch("abcde", try await open(100_000))
     let storage = try await open(25_000)
     #expect(try await stored(storage) == "de")
-    #expect(try await storage.usage().bytes <= 25_000)
+    #expect(try await storage.totals(for: .verify).lasting <= 25_000)
     try await storage.expectConsistent()
   }
 
@@ -96,7 +99,8 @@ import Testing
     try await fetch("f", storage)
     #expect(try await stored(storage) == "abcdf")
     await #expect(throws: StorageRefusal.noRoom) { try await fetch("g", storage, length: 12_000) }
-    #expect(try await storage.usage().bytes <= 53_000)
+    #expect(try await storage.totals(for: .verify).lasting <= 53_000)
+    #expect(try await storage.usage().bytes <= storage.options.capacity)
     for reader in readers { #expect(try await reader.allBytes().count == 10_000) }
     readers = []
     try await fetch("g", storage, length: 12_000)
@@ -186,7 +190,7 @@ import Testing
   // MARK: Marks
 
   @Test func aBodyThatNobodyFinishesIsSwept() async throws {
-    let storage = try await open(10_000_000)
+    let storage = try await open(10_000_000, largestBody: 3_000_000)
     var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
     try await writer?.append(TestBody.bytes(1, length: 2_000_000))
     let written = try #require(writer?.storedCount)
@@ -194,7 +198,7 @@ import Testing
     #expect(try await writer?.bytes(from: 1_000_000, upTo: 1_000_001).count == 1)
     try await storage.expectConsistent()
     // A sweep of its own storage renews the mark, so that no other one takes the body for abandoned.
-    let other = try await open(10_000_000)
+    let other = try await open(10_000_000, largestBody: 3_000_000)
     for _ in 0..<10 {
       clock.advance(by: .seconds(30))
       try await storage.sweep()
@@ -205,7 +209,7 @@ import Testing
     #expect(try #require(writer?.storedCount) > written)
     clock.advance(by: .seconds(61))
     // Opening sweeps as well. The body stays for another minute, as a retired one.
-    let third = try await open(10_000_000)
+    let third = try await open(10_000_000, largestBody: 3_000_000)
     await #expect(throws: StorageRefusal.superseded) { try await writer?.append(TestBody.bytes(2, length: 70_000)) }
     try await third.expectConsistent()
     clock.advance(by: .seconds(61))
@@ -215,8 +219,24 @@ import Testing
     writer = nil
   }
 
+  @Test func aMarkThatCannotBeRetiredDoesNotKeepOthersFromIt() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let options = smallOptions(clock, capacity: 100_000_000, largestBody: 3_000_000)
+    var storage = try await ResponseStorage(base, options: options)
+    for _ in 0..<3 { try await storage.makeWriter().append(TestBody.bytes(1, length: 1_500_000)) }
+    clock.advance(by: .seconds(61))
+    storage = try await ResponseStorage(unopened: base, options: options)
+    base.schedule(.error(.ioFailed), on: .update)
+    await expectStoreError(.ioFailed) { [storage] in try await storage.sweep() }
+    #expect(try await base.count(in: storage.layout.marks) == 1)
+    #expect(try await base.count(in: storage.layout.retired) == 2)
+    try await storage.sweep()
+    #expect(try await base.count(in: storage.layout.marks) == 0)
+    try await storage.expectConsistent()
+  }
+
   @Test func anAbandonedBodyIsRetiredAtOnce() async throws {
-    let storage = try await open(10_000_000)
+    let storage = try await open(10_000_000, largestBody: 3_000_000)
     var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
     try await writer?.append(TestBody.bytes(1, length: 2_000_000))
     try await writer?.abandon()

@@ -125,10 +125,11 @@ extension BodyReader {
 private struct StorageCheck {
   let layout: StorageLayout
   var bytes = 0
-  var responses: [StoreKey: StoredRecord] = [:]
+  var responses: [StoreKey: StoredEntry] = [:]
   var uses: [StoreKey: UseRecord] = [:]
   var owners: [BodyIdentifier: [(name: String, footprint: Int)]] = [:]
   var chunks: [BodyIdentifier: Int] = [:]
+  var transient = 0
   var found: [String] = []
   var transientCount = 0
   var reserved = 0
@@ -136,12 +137,15 @@ private struct StorageCheck {
   mutating func add(_ entry: StoreEntry<[UInt8]>) {
     let rest = entry.key.bytes.dropFirst(layout.prefix.count)
     if entry.key != layout.totalsKey { bytes += entry.key.count + entry.value.count }
+    if layout.isTransient(entry.key) { transient += entry.key.count + entry.value.count }
     switch rest.first.map({ Character(UnicodeScalar($0)) }) {
     case "t", "i": break
     case "r":
-      guard let record = StoredRecord(entry.value) else { return found.append("damaged response \(entry.key)") }
-      responses[entry.key] = record
-      for body in record.record.bodies { own(body.identifier, "response", layout.footprint(ofBody: body.length)) }
+      guard let stored = StoredEntry(entry.key, entry.value) else {
+        return found.append("damaged response \(entry.key)")
+      }
+      responses[entry.key] = stored
+      for body in stored.bodies { own(body.identifier, "response", layout.footprint(ofBody: body.length)) }
     case "o": uses[entry.key] = UseRecord(entry.value, layout: layout)
     case "m":
       transientCount += 1
@@ -172,11 +176,13 @@ private struct StorageCheck {
       found.append("\(totals.responses) responses counted, \(responses.count) there")
     }
     if totals.unfinished != reserved { found.append("\(totals.unfinished) bytes reserved, \(reserved) by marks") }
+    let unfinished = chunks.filter { body, _ in owners[body]?.contains { $0.name != "response" } == true }
+    let transient = unfinished.reduce(transient) { $0 + $1.value }
+    if totals.transient != transient { found.append("\(totals.transient) transient bytes, \(transient) there") }
     if isSwept, transientCount > 0 { found.append("\(transientCount) marks and retired bodies") }
     for (key, stored) in responses {
-      let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)
-      if uses[layout.useKey(of: key, at: stored.record.place)] != use { found.append("a response has a wrong place") }
-      if stored.record.place > totals.place { found.append("a place is greater than the last one") }
+      if uses[layout.useKey(of: key, at: stored.place)] != stored.use { found.append("a response has a wrong place") }
+      if stored.place > totals.place { found.append("a place is greater than the last one") }
     }
     if uses.count != responses.count { found.append("\(uses.count) places for \(responses.count) responses") }
     for (body, size) in chunks where owners[body]?.first?.footprint != size || owners[body]?.count != 1 {

@@ -117,7 +117,7 @@ import Testing
   @Test func allConnectionsAreCut() async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
-    await withTaskGroup(of: Void.self) { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<3 {
         group.addTask {
           await #expect(throws: PostgresFailure.self) {
@@ -125,7 +125,7 @@ import Testing
           }
         }
       }
-      while proxy.connections < 3 { await Task.yield() }
+      try await waitUntil { proxy.connections >= 3 }
       await proxy.cutAll()
     }
     #expect(try await server.run(psql: "SELECT 1", connectionString: proxy.connectionString) == "1")

@@ -107,14 +107,20 @@ final class Fetch: Sendable {
   /// The time at which the fetch began.
   let start: Duration
 
+  /// The time from which on an error of the fetch is that of its caller, who has waited for long enough; `nil` for none.
+  let deadline: Duration?
+
   /// Creates a fetch with one caller.
   ///
   /// - Parameters:
   ///   - start: The current time.
+  ///   - deadline: The time until which the caller waits; `nil` for no limit.
   ///   - isBackground: Whether the fetch continues without callers; defaults to `false`.
   ///   - isProbe: Whether the fetch finds out if an origin that has failed works again; defaults to `false`.
-  init(at start: Duration, isBackground: Bool = false, isProbe: Bool = false) {
+  init(at start: Duration, until deadline: Duration? = nil, isBackground: Bool = false, isProbe: Bool = false) {
     self.start = start
+    // An origin that is silent for longer fails, whatever the caller wanted.
+    self.deadline = deadline.flatMap { $0 < start + OriginFailures.shortestOutage ? $0 : nil }
     self.isBackground = isBackground
     state = Locked(State(isProbe: isProbe, isDetached: isBackground))
   }
@@ -183,6 +189,9 @@ final class Fetch: Sendable {
       return true
     }
   }
+
+  /// Whether the fetch has one caller, and no reader.
+  var hasOneCaller: Bool { state.withLock { $0.interest == 1 && !$0.window.hasReaders } }
 
   /// Removes a caller that has its answer, is a reader now, or does not wait any longer.
   func leave() {

@@ -21,20 +21,9 @@ extension HTTPCache {
   }
 
   /// Returns the stored response that may answer a request after a failure, or `nil` if none may.
-  private func staleAnswer(_ exchange: Exchange, after kind: OriginFailures.Kind) -> Reuse? {
-    switch kind {
-    case .disconnected:
-      guard case .answer(let reuse) = rules.decide(failureOf: exchange, now: now) else { return nil }
-      return reuse
-    case .errorResponse:
-      let method = exchange.request.method
-      guard method == .get || method == .head else { return nil }
-      let now = now
-      let decision = rules.decide(
-        response: HTTPResponse(status: .serviceUnavailable), to: exchange, requestTime: now, responseTime: now)
-      guard case .stored(let reuse) = decision.delivery else { return nil }
-      return reuse
-    }
+  private func staleAnswer(_ exchange: Exchange, after failure: OriginFailure) -> Reuse? {
+    guard case .answer(let reuse) = rules.decide(failureOf: exchange, by: failure, now: now) else { return nil }
+    return reuse
   }
 
   /// Returns the stale response for a caller that has waited for the origin for too long, or `nil` if it must wait.
@@ -57,13 +46,13 @@ extension HTTPCache {
   /// Refreshes a stale response in the background, unless a fetch for it is under way.
   ///
   /// While the origin fails, only a probe does so.
-  func refresh(_ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) {
+  func refresh(_ exchange: Exchange, _ entries: [StoredEntry], _ limit: Duration?, _ forward: @escaping Forward) {
     let isFailing = state.withLock { $0.failures.kind(of: exchange.url, at: elapsed) } != nil
-    fetchInBackground(exchange, entries, isProbe: isFailing, forward)
+    fetchInBackground(exchange, entries, isProbe: isFailing, limit, forward)
   }
 
   /// Finds out in the background whether an origin works again, if a probe is due.
-  func probe(_ exchange: Exchange, _ entries: [StoredEntry], _ forward: @escaping Forward) {
+  func probe(_ exchange: Exchange, _ entries: [StoredEntry], _ limit: Duration?, _ forward: @escaping Forward) {
     var request = exchange.request
     // These are about the client's own copy.
     for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince, .range, .ifRange] {
@@ -71,19 +60,20 @@ extension HTTPCache {
     }
     let decision = rules.decide(
       request: request, url: exchange.url, scope: exchange.scope, policy: .standard, stored: exchange.stored, now: now)
-    if case .forward(let plain) = decision { fetchInBackground(plain, entries, isProbe: true, forward) }
+    if case .forward(let plain) = decision { fetchInBackground(plain, entries, isProbe: true, limit, forward) }
   }
 
   private func fetchInBackground(
-    _ exchange: Exchange, _ entries: [StoredEntry], isProbe: Bool, _ forward: @escaping Forward
+    _ exchange: Exchange, _ entries: [StoredEntry], isProbe: Bool, _ limit: Duration?, _ forward: @escaping Forward
   ) {
     let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
-    let now = elapsed
+    let (now, deadline) = (elapsed, deadline(limit))
+    func makeFetch() -> Fetch { Fetch(at: now, until: deadline, isBackground: true, isProbe: isProbe) }
     let fetch = state.withLock { state -> Fetch? in
       if isProbe, !state.failures.beginProbe(of: exchange.url, at: now) { return nil }
-      switch state.flights.admit(key, at: now, makeFetch: { Fetch(at: now, isBackground: true, isProbe: isProbe) }) {
+      switch state.flights.admit(key, at: now, makeFetch: makeFetch) {
       case .lead(let fetch): return fetch
-      case .alone where isProbe: return Fetch(at: now, isBackground: true, isProbe: true)
+      case .alone where isProbe: return makeFetch()
       case .alone, .join:
         // A request that is under way finds out as well.
         if isProbe { state.failures.cancelProbe(of: exchange.url) }
@@ -97,14 +87,22 @@ extension HTTPCache {
     limitTime(of: fetch)
   }
 
-  /// Cancels a fetch without callers if there is no response for a long time.
+  /// Cancels a fetch without callers if there is no response, or no more of its body, for a long time.
   private func limitTime(of fetch: Fetch) {
     let limit = waitLimit.with(OriginFailures.longestProbe)
     Task {
       do {
         _ = try await fetch.outcome.value(within: limit)
       } catch {
-        fetch.attach()
+        return fetch.attach()
+      }
+      while true {
+        let count = fetch.receivedCount
+        do {
+          return try await fetch.settlement.value(within: limit)
+        } catch {
+          if fetch.receivedCount == count { return fetch.attach() }
+        }
       }
     }
   }
@@ -117,6 +115,11 @@ extension HTTPCache {
     // clients throw an error of their own when they are cancelled.
     let isCancelled = error is CancellationError || Task.isCancelled
     guard fetch.isProbe || (exchange.isRetrieval && !isCancelled) else { return }
+    // Another caller may wait for longer.
+    if let deadline = fetch.deadline, elapsed >= deadline {
+      if fetch.isProbe { state.withLock { $0.failures.cancelProbe(of: exchange.url) } }
+      return
+    }
     noteFailure(.disconnected, of: fetch, exchange)
   }
 
@@ -147,7 +150,7 @@ extension HTTPCache {
     }
   }
 
-  private func noteFailure(_ kind: OriginFailures.Kind, of fetch: Fetch, _ exchange: Exchange) {
+  private func noteFailure(_ kind: OriginFailure, of fetch: Fetch, _ exchange: Exchange) {
     let wasProbe = fetch.isProbe
     state.withLock { $0.failures.noteFailure(kind, of: exchange.url, wasProbe: wasProbe, at: elapsed) }
   }

@@ -12,32 +12,33 @@ extension HTTPCache {
     to exchange: Exchange, _ entries: [StoredEntry], _ limit: Duration?, _ forward: @escaping Forward
   ) async throws -> Attempt {
     let key = Flights<Fetch>.Key(url: exchange.url, partition: exchange.scope.own)
-    guard rules.mayCollapse(exchange.request, policy: exchange.policy) else {
-      return try await lead(Fetch(at: elapsed), exchange, entries, forward)
+    let deadline = deadline(limit)
+    func leadAlone() async throws -> Attempt {
+      try await lead(Fetch(at: elapsed, until: deadline), exchange, entries, forward)
     }
-    var limits = WaitLimits(deadline: limit.map { elapsed + max(.zero, $0) }, mayBeStale: !entries.isEmpty)
+    guard rules.mayCollapse(exchange.request, policy: exchange.policy) else { return try await leadAlone() }
+    var limits = WaitLimits(deadline: deadline, mayBeStale: !entries.isEmpty)
     while true {
       let now = elapsed
-      switch state.withLock({ $0.flights.admit(key, at: now) { Fetch(at: now) } }) {
+      switch state.withLock({ $0.flights.admit(key, at: now) { Fetch(at: now, until: deadline) } }) {
       case .lead(let fetch): return try await lead(fetch, exchange, entries, forward, key)
-      case .alone: return try await lead(Fetch(at: now), exchange, entries, forward)
+      case .alone: return try await leadAlone()
       case .join(let fetch):
         guard fetch.join() else {
           // Its last caller has cancelled it.
           state.withLock { $0.flights.end(key, fetch) }
           continue
         }
-        switch try await share(fetch, exchange, entries, limits.next(for: fetch, configuration)) {
+        switch try await share(fetch, exchange, entries, &limits) {
         case .response(let response):
           count { $0.collapsedCount += 1 }
           return .response(response)
         case .stale(let response): return .response(response)
         case .unusable:
           state.withLock { $0.flights.refuse(key, fetch, at: elapsed) }
-          return try await lead(Fetch(at: elapsed), exchange, entries, forward)
-        case .late(.caller): return try await lead(Fetch(at: elapsed), exchange, entries, forward)
-        case .late(.origin): limits.mayBeStale = false
-        case .late(.others):
+          return try await leadAlone()
+        case .late(isCaller: true): return try await leadAlone()
+        case .late(isCaller: false):
           // One of those who have waited leads another flight, and the others join it, so that no herd forms.
           state.withLock { $0.flights.end(key, fetch) }
           limits.hasWaited = true
@@ -45,6 +46,9 @@ extension HTTPCache {
       }
     }
   }
+
+  /// Returns the time until which a caller waits, or `nil` for no limit.
+  func deadline(_ limit: Duration?) -> Duration? { limit.map { elapsed + max(.zero, $0) } }
 
   /// The limits for waiting for the fetches of other requests.
   private struct WaitLimits {
@@ -107,8 +111,8 @@ extension HTTPCache {
     case response(HTTPCacheResponse)
     /// A stale response, because the origin has not answered in time.
     case stale(HTTPCacheResponse)
-    /// There was no response in time.
-    case late(WaitLimits.Cause)
+    /// There was no response in the time for which the request waits for others, or for which its caller wants that.
+    case late(isCaller: Bool)
     /// The response of the fetch does not answer the request, which must be forwarded itself.
     case unusable
   }
@@ -119,21 +123,32 @@ extension HTTPCache {
   ///   - fetch: The fetch, which the caller has joined.
   ///   - exchange: The request.
   ///   - entries: The stored responses to which the positions of the request refer.
-  ///   - limit: The time until which it waits, and the reason; `nil` for no limit.
+  ///   - limits: The limits of waiting.
   private func share(
-    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limit: (time: Duration, cause: WaitLimits.Cause)?
+    _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limits: inout WaitLimits
   ) async throws -> Shared {
+    // Not before the end of waiting, because the fetch would be cancelled if it has no other caller.
     defer { fetch.leave() }
-    do {
-      switch try await fetch.outcome.value(within: limit.map { waitLimit.until($0.time) }) {
-      case .response(let received):
-        return try await sharedResponse(from: fetch, received, to: exchange, entries).map(Shared.response) ?? .unusable
-      case .failure(let error): return .response(try await response(afterFailure: error, of: exchange, entries))
+    while true {
+      let limit = limits.next(for: fetch, configuration)
+      do {
+        switch try await fetch.outcome.value(within: limit.map { waitLimit.until($0.time) }) {
+        case .response(let received):
+          return try await sharedResponse(from: fetch, received, to: exchange, entries).map(Shared.response)
+            ?? .unusable
+        case .failure(let error): return .response(try await response(afterFailure: error, of: exchange, entries))
+        }
+      } catch is SharedResult<Fetch.Outcome>.TimedOut {
+        switch limit?.cause {
+        case .origin?:
+          if let response = try await lateAnswer(fetch, exchange, entries) { return .stale(response) }
+          limits.mayBeStale = false
+        // The others are gone, and the fetch is this caller's own.
+        case .others? where fetch.hasOneCaller: limits.hasWaited = true
+        case .others?, nil: return .late(isCaller: false)
+        case .caller?: return .late(isCaller: true)
+        }
       }
-    } catch is SharedResult<Fetch.Outcome>.TimedOut {
-      let cause = limit?.cause ?? .others
-      guard cause == .origin else { return .late(cause) }
-      return try await lateAnswer(fetch, exchange, entries).map(Shared.stale) ?? .late(cause)
     }
   }
 

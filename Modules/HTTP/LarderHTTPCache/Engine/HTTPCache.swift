@@ -113,11 +113,13 @@ public final class HTTPCache: Sendable {
   ///   - identity: The identity of the user of the request; defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/identity``.
   ///   - waitLimit: The time for which the request waits for the responses to others before it is forwarded by itself;
-  ///     defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``.
+  ///     defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``. If it is less than one second,
+  ///     an error that `forward` throws after this time does not count as a failure of the origin.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of
   ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other
   ///     conditions or another range. The closure can be called after this method has returned, to refresh a stale response
-  ///     in the background or to probe an origin that fails. An error that it throws counts as a failure of the origin.
+  ///     in the background or to probe an origin that fails. An error that it throws counts as a failure of the origin, except
+  ///     for a `CancellationError`.
   /// - Returns: The response.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError`; the error of `forward` if no stored response may
   ///   be used in its place.
@@ -158,7 +160,7 @@ public final class HTTPCache: Sendable {
         if case .response = attempt {
           count(reuse)
           storage.noteUse(of: entries[reuse.position])
-          if let refresh = reuse.refresh { self.refresh(refresh, entries, forward) }
+          if let refresh = reuse.refresh { self.refresh(refresh, entries, waitLimit, forward) }
         }
       case .refuse(let head, let status):
         attempt = .response(refusal(head, status))
@@ -168,7 +170,7 @@ public final class HTTPCache: Sendable {
           if case .response = attempt {
             count(reuse)
             storage.noteUse(of: entries[reuse.position])
-            probe(exchange, entries, forward)
+            probe(exchange, entries, waitLimit, forward)
           }
         } else {
           attempt = try await response(to: exchange, entries, waitLimit, forward)

@@ -41,16 +41,19 @@ public struct HTTPCacheConfiguration: Sendable {
   ///
   /// Defaults to 100,000,000.
   ///
-  /// The responses that were not used for longest are evicted first. Bodies of 1 MiB and more that are being stored reserve
-  /// a fifth of the capacity at most, or the length of ``largestBody`` if that is more. One that would exceed this share is
-  /// passed on and not stored. All programs that share a store must have the same capacity.
+  /// A fifth of the capacity is a share for bodies that are being stored, or the length of ``largestBody`` if that is more.
+  /// Complete responses have the rest, 80 % by default, and those that were not used for longest are evicted first. A body of
+  /// 1 MiB or more reserves its length in the share until it is complete. One that would exceed the share is passed on and
+  /// not stored, so that bodies which are never completed evict nothing.
+  ///
+  /// All programs that share a store must have the same capacity.
   public var capacity = 100_000_000
 
   /// The number of bytes of the largest body that is stored.
   ///
   /// Defaults to `nil`, for a twentieth of the capacity.
   ///
-  /// A larger body is passed on, and evicts nothing.
+  /// A larger body is passed on, and evicts nothing. A body of more than half of the capacity is never stored.
   public var largestBody: Int?
 
   /// The fraction of the time since `Last-Modified` for which a response without explicit freshness stays fresh.

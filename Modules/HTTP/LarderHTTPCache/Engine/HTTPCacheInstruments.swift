@@ -27,7 +27,8 @@ final class HTTPCacheInstruments: Sendable {
     var timers: [Key: Timer] = [:]
     var counters: [Key: Counter] = [:]
     /// The counts that the counters have reached.
-    var counts: [Key: Int] = [:]
+    var counts = [Int](repeating: 0, count: HTTPCacheInstruments.events.count)
+    var notStoredCounts: [String: Int] = [:]
   }
 
   private let name: String
@@ -122,26 +123,58 @@ final class HTTPCacheInstruments: Sendable {
 
   // MARK: Events
 
+  /// The counts of the statistics that counters report, with their labels and dimensions.
+  private static let events: [(key: Key, count: @Sendable (HTTPCacheStatistics) -> Int)] = [
+    event("stored") { $0.storedCount }, event("refreshed") { $0.refreshCount }, event("evicted") { $0.evictionCount },
+    event("invalidated") { $0.invalidationCount }, event("storeFailure") { $0.storeFailureCount },
+    event("storeTimeout") { $0.storeTimeoutCount }, event("damage") { $0.damageCount },
+    bytes("store") { $0.storedBytesRead }, bytes("origin") { $0.originBytesRead },
+  ]
+
+  private static func event(
+    _ name: String, _ count: @escaping @Sendable (HTTPCacheStatistics) -> Int
+  ) -> (Key, @Sendable (HTTPCacheStatistics) -> Int) {
+    (Key(label: "larder_http_events", dimensions: [Dimension("event", name)]), count)
+  }
+
+  private static func bytes(
+    _ source: String, _ count: @escaping @Sendable (HTTPCacheStatistics) -> Int
+  ) -> (Key, @Sendable (HTTPCacheStatistics) -> Int) {
+    (Key(label: "larder_http_bytes", dimensions: [Dimension("source", source)]), count)
+  }
+
   /// Adds to the counters what the statistics have more than before.
   ///
-  /// Two tasks may report their statistics in another order than they have read them.
+  /// Two tasks may report their statistics in another order than they have read them. A count that is unchanged costs a
+  /// comparison.
   func report(_ statistics: HTTPCacheStatistics) {
     guard let factory else { return }
-    let counts = statistics.meteredCounts.map { count in
-      (key: Key(label: count.label, dimensions: [Dimension(count.dimension, count.value)]), count: count.count)
-    }
-    let increments = state.withLock { state in
-      counts.compactMap { key, count -> (counter: Counter, count: Int)? in
-        let added = count - state.counts[key, default: 0]
-        guard added > 0 else { return nil }
-        state.counts[key] = count
-        let counter =
-          state.counters[key] ?? Counter(label: key.label, dimensions: all(key.dimensions), factory: factory)
-        state.counters[key] = counter
-        return (counter, added)
+    let increments = state.withLock { state -> [(counter: Counter, count: Int)] in
+      var increments: [(counter: Counter, count: Int)] = []
+      for (position, event) in Self.events.enumerated() {
+        let added = event.count(statistics) - state.counts[position]
+        guard added > 0 else { continue }
+        state.counts[position] += added
+        increments.append((counter(event.key, factory, &state), added))
       }
+      guard statistics.notStoredCounts != state.notStoredCounts else { return increments }
+      for (reason, count) in statistics.notStoredCounts {
+        let added = count - state.notStoredCounts[reason, default: 0]
+        guard added > 0 else { continue }
+        state.notStoredCounts[reason] = count
+        let key = Key(label: "larder_http_not_stored", dimensions: [Dimension("reason", reason)])
+        increments.append((counter(key, factory, &state), added))
+      }
+      return increments
     }
     for (counter, count) in increments { counter.increment(by: count) }
+  }
+
+  private func counter(_ key: Key, _ factory: any MetricsFactory, _ state: inout State) -> Counter {
+    if let counter = state.counters[key] { return counter }
+    let counter = Counter(label: key.label, dimensions: all(key.dimensions), factory: factory)
+    state.counters[key] = counter
+    return counter
   }
 }
 
@@ -153,20 +186,6 @@ extension CacheStatus {
     if isValidated { return "validated" }
     if isCollapsed { return "collapsed" }
     return forward == nil ? "refused" : "forwarded"
-  }
-}
-
-extension HTTPCacheStatistics {
-  /// The counts that counters report.
-  fileprivate var meteredCounts: [(label: String, dimension: String, value: String, count: Int)] {
-    let events = [
-      ("stored", storedCount), ("refreshed", refreshCount), ("evicted", evictionCount),
-      ("invalidated", invalidationCount), ("storeFailure", storeFailureCount), ("storeTimeout", storeTimeoutCount),
-      ("damage", damageCount),
-    ]
-    return events.map { ("larder_http_events", "event", $0.0, $0.1) }
-      + [("store", storedBytesRead), ("origin", originBytesRead)].map { ("larder_http_bytes", "source", $0.0, $0.1) }
-      + notStoredCounts.map { ("larder_http_not_stored", "reason", $0.key, $0.value) }
   }
 }
 #endif

@@ -81,5 +81,30 @@ public struct HTTPCacheBody: AsyncSequence, Sendable {
     }
     return bytes
   }
+
+  /// Reads the body without keeping it, so that the response is stored.
+  ///
+  /// Only a whole body is stored. Call the method for a response whose body you don't need, such as a redirect that you
+  /// follow. It gives up without an error if the body is too large, takes too long or fails, because the response is then only
+  /// not stored.
+  ///
+  /// - Parameters:
+  ///   - limit: The number of bytes after which it gives up; defaults to 65,536.
+  ///   - time: The time after which it gives up; defaults to `nil`, for none.
+  /// - Throws: `CancellationError` if the task is cancelled.
+  public func discard(upTo limit: Int = 65_536, within time: Duration? = nil) async throws {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        var count = 0
+        // An error ends the reading, as the end of the body does.
+        var chunks = makeAsyncIterator()
+        while count <= limit, let chunk = try? await chunks.next() { count += chunk.count }
+      }
+      if let time { group.addTask { try? await Task.sleep(for: time) } }
+      await group.next()
+      group.cancelAll()
+    }
+    try Task.checkCancellation()
+  }
 }
 #endif

@@ -1,4 +1,6 @@
 #if HTTPCache
+internal import HTTPCachingRules
+
 /// The failures of origins that requests must know, so that a stale response is served immediately while an origin fails.
 ///
 /// Failures are remembered for URLs. If requests for two URLs of an origin have failed for some time and the origin has
@@ -8,16 +10,6 @@
 ///
 /// This is plain state without a clock and without I/O. It has at most ``highestCount`` URLs and as many origins.
 struct OriginFailures: Sendable {
-  /// A kind of failure.
-  ///
-  /// The rules for stale responses differ.
-  enum Kind: Sendable, Equatable {
-    /// There was no response.
-    case disconnected
-    /// The origin answered 500, 502, 503 or 504, or cut a body short.
-    case errorResponse
-  }
-
   /// The delay after the first failure.
   static let firstDelay: Duration = .seconds(1)
 
@@ -36,7 +28,7 @@ struct OriginFailures: Sendable {
   static let highestCount = 1_024
 
   private struct Failure: Sendable {
-    var kind: Kind
+    var kind: OriginFailure
     /// The number of failures of probes, and the first failure.
     var count = 0
     var last: Duration
@@ -80,7 +72,7 @@ struct OriginFailures: Sendable {
   var counts: (urls: Int, origins: Int) { (urls.count, origins.count) }
 
   /// Returns the kind of failure that a request for a URL must expect, or `nil` if none.
-  func kind(of url: String, at now: Duration) -> Kind? {
+  func kind(of url: String, at now: Duration) -> OriginFailure? {
     guard !isEmpty else { return nil }
     if let failure = origins[Self.origin(of: url)]?.failure, !failure.isOutdated(at: now) { return .disconnected }
     guard let failure = urls[url.hashValue], !failure.isOutdated(at: now) else { return nil }
@@ -121,7 +113,7 @@ struct OriginFailures: Sendable {
   ///   - url: The URL.
   ///   - wasProbe: Whether the request was a probe. Other requests don't change the time of the next probe.
   ///   - now: The current time.
-  mutating func noteFailure(_ kind: Kind, of url: String, wasProbe: Bool, at now: Duration) {
+  mutating func noteFailure(_ kind: OriginFailure, of url: String, wasProbe: Bool, at now: Duration) {
     let (key, originKey) = (url.hashValue, Self.origin(of: url))
     if wasProbe { urls[key]?.probeEnd = nil }
     switch kind {
@@ -156,7 +148,7 @@ struct OriginFailures: Sendable {
   }
 
   /// Returns a failure after one more.
-  private func next(_ failure: Failure?, _ kind: Kind, _ wasProbe: Bool, _ now: Duration) -> Failure {
+  private func next(_ failure: Failure?, _ kind: OriginFailure, _ wasProbe: Bool, _ now: Duration) -> Failure {
     var next = failure ?? Failure(kind: kind, last: now, nextProbe: now)
     (next.kind, next.last) = (kind, now)
     if wasProbe { next.probeEnd = nil }

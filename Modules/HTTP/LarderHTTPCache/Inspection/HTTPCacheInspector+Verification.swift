@@ -104,6 +104,7 @@ private struct VerificationWalk {
   private(set) var findings: [VerificationReport.Finding] = []
   private(set) var entryCount = 0
   private var bytes = 0
+  private var transient = 0
   private var reserved = 0
   private var responses: Set<StoreKey> = []
   private var place: UInt64 = 0
@@ -124,6 +125,7 @@ private struct VerificationWalk {
   private mutating func count(_ entry: StoreEntry<[UInt8]>) {
     entryCount += 1
     bytes += entry.key.count + entry.value.count
+    if layout.isTransient(entry.key) { transient += entry.key.count + entry.value.count }
   }
 
   /// Reads all entries: first the owners of bodies, in the order in which a body changes its owner, and then the
@@ -169,23 +171,22 @@ private struct VerificationWalk {
   private mutating func readResponse(_ entry: StoreEntry<[UInt8]>) async throws {
     count(entry)
     responses.insert(entry.key)
-    guard let stored = StoredRecord(entry.value) else {
+    guard let stored = StoredEntry(entry.key, entry.value) else {
       // Its place still says which bodies it has.
       return find(entry.key, "the record of the response cannot be read")
     }
-    let (record, response) = (stored.record, stored.record.response)
-    place = max(place, record.place)
+    let response = stored.response
+    place = max(place, stored.place)
     if !layout.variants(url: response.url, partition: response.partition).contains(entry.key) {
       find(entry.key, "the record has the URL or the partition of another key")
     }
-    for body in record.bodies {
+    for body in stored.bodies {
       own(body.identifier, Owner(key: entry.key, size: .length(body.length)))
     }
     let use = try await storage.readableValue(
-      forKey: layout.useKey(of: entry.key, at: record.place), unreadable: [])
-    let expected = UseRecord(responseKey: entry.key, recordLength: stored.bytes.count, bodies: record.bodies)
+      forKey: layout.useKey(of: entry.key, at: stored.place), unreadable: [])
     // The response may have been used or freshened since it was read.
-    if use.flatMap({ UseRecord($0, layout: layout) }) != expected,
+    if use.flatMap({ UseRecord($0, layout: layout) }) != stored.use,
       try await storage.base.value(forKey: entry.key) == entry.value
     {
       find(entry.key, "the place of the response in the order of use is missing or differs from the record")
@@ -229,12 +230,16 @@ private struct VerificationWalk {
     guard let owner = owners.removeValue(forKey: chunks.body) else {
       return find(chunks.firstKey, "the chunks of a body belong to no response")
     }
-    let isWhole =
-      switch owner.size {
-      case .length(let length): chunks.isFromBeginning && chunks.end == length
-      case .lengthSoFar(let length): chunks.isFromBeginning && chunks.end >= length
-      case .footprint(let footprint): chunks.footprint == footprint
-      }
+    let isWhole: Bool
+    switch owner.size {
+    case .length(let length): isWhole = chunks.isFromBeginning && chunks.end == length
+    case .lengthSoFar(let length):
+      isWhole = chunks.isFromBeginning && chunks.end >= length
+      transient += chunks.footprint
+    case .footprint(let footprint):
+      isWhole = chunks.footprint == footprint
+      transient += chunks.footprint
+    }
     if chunks.hasGap || !isWhole, try await isUnchanged(owner) {
       find(owner.key, "chunks of the body are missing or have other lengths")
     }
@@ -277,6 +282,11 @@ private struct VerificationWalk {
     if totals.unfinished != reserved {
       find(
         layout.totalsKey, "the totals have \(totals.unfinished) reserved bytes, but the marks reserve \(reserved)")
+    }
+    if totals.transient != transient {
+      find(
+        layout.totalsKey,
+        "the totals have \(totals.transient) bytes of unfinished and retired bodies, but the entries have \(transient)")
     }
     if totals.place < place { find(layout.totalsKey, "a response has a later place than the totals") }
   }

@@ -170,13 +170,14 @@ public struct HTTPCacheInspector: Sendable {
   public func readBody(
     of response: HTTPStoredResponse, _ receive: (ArraySlice<UInt8>) throws -> Void
   ) async throws {
-    let stored = try await storage.records(forKeys: [response.key])[0]
-    guard let stored, let reader = try await storage.reader(of: StoredEntry(response.key, stored.record)) else {
+    guard let entry = try await storage.entries(forKeys: [response.key])[0],
+      let reader = try await storage.reader(of: entry)
+    else {
       throw StoreError(
         .notFound, during: .read, store: storage.base.information.name, key: response.key,
         message: "the response was removed while it was read")
     }
-    let length = stored.record.response.length ?? 0
+    let length = entry.response.length ?? 0
     var position: Int64 = 0
     while position < length {
       let bytes = try await reader.bytes(from: position, upTo: length)
@@ -200,13 +201,12 @@ public struct HTTPCacheInspector: Sendable {
     var page = Page()
     let now = now()
     for entry in entries.entries {
-      guard let stored = StoredRecord(entry.value) else {
+      guard let stored = StoredEntry(entry.key, entry.value) else {
         page.damagedKeys.append(entry.key)
         continue
       }
-      guard isIncluded(stored.record.response.url) else { continue }
-      page.responses.append(
-        HTTPStoredResponse(entry.key, stored, layout: storage.layout, rules: rules, now: now))
+      guard isIncluded(stored.response.url) else { continue }
+      page.responses.append(HTTPStoredResponse(stored, layout: storage.layout, rules: rules, now: now))
     }
     if entries.rest != nil { page.next = entries.entries.last?.key }
     return page

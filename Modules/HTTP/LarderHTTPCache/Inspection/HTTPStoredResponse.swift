@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPCachingRules
+public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
 
@@ -19,15 +19,6 @@ public struct HTTPStoredResponse: Sendable {
     case stale
     /// The response has `no-cache`, and is validated at any age.
     case validated
-  }
-
-  /// A request field that the response was selected by.
-  public struct SelectingField: Sendable, Hashable {
-    /// The name in lower case.
-    public let name: String
-
-    /// The value in the form in which values are compared, or `nil` if the request did not have the field.
-    public let value: [UInt8]?
   }
 
   /// The key of the record in the store.
@@ -50,7 +41,7 @@ public struct HTTPStoredResponse: Sendable {
   /// The sets of request fields, of which a request must match one to get this response.
   ///
   /// A set without fields matches every request.
-  public let selectingFields: [[SelectingField]]
+  public let selectingFields: [[SelectingFields.Field]]
 
   /// The length in bytes of the whole representation, or `nil` if it is not known.
   public let length: Int64?
@@ -85,21 +76,20 @@ public struct HTTPStoredResponse: Sendable {
   /// The data that ``HTTPCacheConfiguration/willStore`` added.
   public let userData: [UInt8]
 
-  init(_ key: StoreKey, _ stored: StoredRecord, layout: StorageLayout, rules: HTTPCacheRules, now: Date) {
-    let response = stored.record.response
+  init(_ entry: StoredEntry, layout: StorageLayout, rules: HTTPCacheRules, now: Date) {
+    let response = entry.response
     let state = rules.freshness(of: response, at: now)
-    self.key = key
+    key = entry.key
     (url, partition, status) = (response.url, response.partition, response.status)
     (fields, userData) = (response.fields, response.userData)
-    selectingFields = response.selecting.sets.map { $0.map { SelectingField(name: $0.name, value: $0.value) } }
+    selectingFields = response.selecting.sets
     storedLength = response.ranges.reduce(0) { $0 + Int64($1.count) }
     (length, isComplete) = (response.length, response.isComplete)
-    let use = UseRecord(responseKey: key, recordLength: stored.bytes.count, bodies: stored.record.bodies)
     footprint =
-      key.count + stored.bytes.count + layout.useKey(of: key, at: stored.record.place).count
-      + use.bytes(layout: layout).count
-      + stored.record.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
-    (received, used) = (response.responseTime, Date(microseconds: stored.record.used))
+      key.count + entry.bytes.count + layout.useKey(of: key, at: entry.place).count
+      + entry.use.bytes(layout: layout).count
+      + entry.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
+    (received, used) = (response.responseTime, Date(microseconds: entry.used))
     (age, lifetime) = (state.age, state.lifetime)
     freshness = state.requiresValidation ? .validated : state.isFresh ? .fresh : .stale
     freshUntil = now.addingTimeInterval(state.lifetime - state.age)

@@ -5,13 +5,11 @@ internal import Larder
 /// A body that is being stored.
 ///
 /// The bytes are stored in batches of chunks, each in one update with the body's mark. The first batch is written when
-/// its 16 chunks are full. A body that ends before is stored in one update with its response, without a mark.
+/// its ``StorageLayout/batchLength`` chunks are full. A body that ends before is stored in one update with its response,
+/// without a mark.
 ///
 /// Only one task may write. Any number may read what is stored.
 final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
-  /// The maximum number of chunks in a batch.
-  static var batchLength: Int { 16 }
-
   /// The identifier of the body, for the parts of its response.
   let body = BodyIdentifier.random()
 
@@ -67,8 +65,8 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   private func nextBatch() -> Batch? {
     state.withLock { state in
       let chunkLength = StorageLayout.chunkLength
-      let chunkCount = min(state.pending.count / chunkLength, Self.batchLength)
-      guard chunkCount >= (state.isMarked ? 1 : Self.batchLength) else { return nil }
+      let chunkCount = min(state.pending.count / chunkLength, StorageLayout.batchLength)
+      guard chunkCount >= (state.isMarked ? 1 : StorageLayout.batchLength) else { return nil }
       return Batch(
         start: state.stored, bytes: state.pending[..<(chunkCount * chunkLength)], isMarked: state.isMarked)
     }
@@ -77,6 +75,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   private func write(_ batch: Batch) async throws {
     try await storage.committing { commit in
       try await add(batch, to: &commit, isLast: false)
+      // Without a limit of the lasting bytes, the commit evicts nothing.
       commit.limit = storage.options.capacity
       commit.share = storage.options.unfinishedShare
     }

@@ -78,7 +78,7 @@ extension ResponseStorage {
         return false
       }
     }
-    try await removeRecords(in: layout.responses(url: url)) { $0.response.url == url }
+    try await removeEntries(in: layout.responses(url: url)) { $0.response.url == url }
     return new
   }
 
@@ -86,7 +86,7 @@ extension ResponseStorage {
   func invalidate(prefix: String) async throws {
     try await log(Invalidation(prefix: prefix))
     let prefix = Array(prefix.utf8)
-    try await removeRecords(in: layout.responses(urlPrefix: prefix)) { $0.response.url.utf8.starts(with: prefix) }
+    try await removeEntries(in: layout.responses(urlPrefix: prefix)) { $0.response.url.utf8.starts(with: prefix) }
   }
 
   /// Invalidates all responses, and removes damaged ones as well.
@@ -107,15 +107,15 @@ extension ResponseStorage {
       }
     }
     // Responses that remain have no place in the order of use, because the store has lost it.
-    try await removeRecords(in: layout.responses) { _ in true }
+    try await removeEntries(in: layout.responses) { _ in true }
   }
 
-  private func removeRecords(in range: KeyRange, where isIncluded: (ResponseRecord) -> Bool) async throws {
+  private func removeEntries(in range: KeyRange, where isIncluded: (StoredEntry) -> Bool) async throws {
     var rest: KeyRange? = range
     while let range = rest {
-      let page = try await records(in: range, limit: Self.pageSize)
-      let keys = page.records.filter { isIncluded($0.stored.record) }.map(\.key)
-      if !keys.isEmpty { try await removeRecords(keys, where: isIncluded) }
+      let page = try await entries(in: range, limit: Self.pageSize)
+      let keys = page.entries.filter(isIncluded).map(\.key)
+      if !keys.isEmpty { try await removeEntries(keys, where: isIncluded) }
       rest = page.rest
     }
   }

@@ -78,11 +78,11 @@ extension ResponseStorage {
       let moved = try await committing { commit in
         let now = now
         var moved: [StoreKey] = []
-        for (key, old) in zip(keys, try await records(forKeys: keys)) {
+        for case let old? in try await entries(forKeys: keys) {
           // Another process may have persisted a use in the meantime.
-          guard let old, uses.withLock({ $0.recent.isDue(at: now, after: old.record.used) }) else { continue }
-          try commit.use(key, old, at: now)
-          moved.append(key)
+          guard uses.withLock({ $0.recent.isDue(at: now, after: old.used) }) else { continue }
+          try commit.use(old, at: now)
+          moved.append(old.key)
         }
         return moved
       }

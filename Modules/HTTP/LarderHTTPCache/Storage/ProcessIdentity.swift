@@ -1,4 +1,6 @@
 #if HTTPCache
+internal import Larder
+
 /// A process, identified so that other processes can tell whether it has ended.
 ///
 /// This is plain state without any I/O.
@@ -47,11 +49,25 @@ enum ProcessFinding: Sendable, Hashable {
 
 /// The processes of a host, as one of them sees them.
 struct ProcessTable: Sendable {
-  /// The process itself, or `nil` if the system does not identify it.
-  var own: ProcessIdentity?
-
   /// A closure that looks for a process in the place of ``own``.
-  var find: @Sendable (_ number: UInt32) -> ProcessFinding
+  let find: @Sendable (_ number: UInt32) -> ProcessFinding
+
+  private let identify: @Sendable () -> ProcessIdentity?
+
+  /// The process itself, or `nil` if the system does not identify it.
+  var own: ProcessIdentity? { identify() }
+
+  /// Creates the table of a process.
+  ///
+  /// - Parameters:
+  ///   - own: The process itself. It is called again each time, because a process that was forked is another one.
+  ///   - find: A closure that looks for a process in the place of `own`.
+  init(
+    own: @escaping @autoclosure @Sendable () -> ProcessIdentity?,
+    find: @escaping @Sendable (_ number: UInt32) -> ProcessFinding
+  ) {
+    (identify, self.find) = (own, find)
+  }
 
   /// Returns whether a process has certainly ended.
   ///
@@ -63,6 +79,31 @@ struct ProcessTable: Sendable {
     case .none: return true
     case .started(let start): return start != process.start
     case .unknown: return false
+    }
+  }
+}
+
+/// The identity of this process, which is read again after the process was forked.
+final class OwnIdentity: Sendable {
+  private let read: @Sendable () -> ProcessIdentity?
+  private let last = Locked<(number: Int32, identity: ProcessIdentity?)?>(nil)
+
+  /// Creates the identity.
+  ///
+  /// - Parameter read: A closure that reads it from the system.
+  init(_ read: @escaping @Sendable () -> ProcessIdentity?) {
+    self.read = read
+  }
+
+  /// Returns the identity.
+  ///
+  /// - Parameter number: The number of this process now.
+  func identity(ofNumber number: Int32) -> ProcessIdentity? {
+    last.withLock { last in
+      if let last, last.number == number { return last.identity }
+      let identity = read()
+      last = (number, identity)
+      return identity
     }
   }
 }

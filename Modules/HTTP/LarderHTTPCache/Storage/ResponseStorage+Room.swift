@@ -7,18 +7,27 @@ extension ResponseStorage {
   ///
   /// It reads only marks and retired bodies. It also renews the marks of this object's writers, so that other processes
   /// don't take a slow body for an abandoned one. Call it more often than ``StorageOptions/markTimeout``.
+  /// A mark that cannot be retired does not keep the others from it.
+  ///
+  /// - Throws: The first error of the store.
   func sweep() async throws {
     try await roomGate.withAccess(.exclusive) {
-      _ = try await sweepMarks()
+      let (_, failure) = try await sweepMarks()
       _ = try await removeRetired(atLeast: .max, early: false)
+      if let failure { throw failure }
     }
   }
 
   /// Retires the bodies that were abandoned by their writers.
   ///
   /// - Returns: The number of bodies.
+  /// - Throws: The first error of the store if none could be retired.
   func retireAbandoned() async throws -> Int {
-    try await roomGate.withAccess(.exclusive) { try await sweepMarks() }
+    try await roomGate.withAccess(.exclusive) {
+      let (count, failure) = try await sweepMarks()
+      if count == 0, let failure { throw failure }
+      return count
+    }
   }
 
   /// Removes entries until there is room for a number of bytes.
@@ -26,24 +35,29 @@ extension ResponseStorage {
   /// Bodies that are retired long enough go first, then other retired ones, then the responses that were not used for
   /// longest. Nothing goes that a reader or a writer of this object uses.
   ///
+  /// - Parameters:
+  ///   - bytes: The number of bytes.
+  ///   - lasting: The number of bytes among them that are not transient, or `nil` to evict nothing.
   /// - Returns: Whether there was room for a moment.
-  func makeRoom(for bytes: Int) async throws -> Bool {
-    guard bytes <= options.capacity else { return false }
+  func makeRoom(for bytes: Int, lasting: Int?) async throws -> Bool {
+    guard bytes <= options.capacity, lasting ?? 0 <= lastingCapacity else { return false }
     return try await roomGate.withAccess(.exclusive) {
-      for early in [false, true] {
-        while true {
-          let excess = try await totals(for: .update).bytes + bytes - options.capacity
-          if excess <= 0 { return true }
-          if early {
-            if try await removeRetired(atLeast: excess, early: true) > 0 { continue }
-            guard try await evict(atLeast: excess) > 0 else { break }
-          } else {
-            guard try await removeRetired(atLeast: excess, early: false) > 0 else { break }
+      var hasSwept = false
+      while true {
+        let totals = try await totals(for: .update)
+        let excess = totals.bytes + bytes - options.capacity
+        let lastingExcess = lasting.map { totals.lasting + $0 - lastingCapacity } ?? 0
+        if excess <= 0, lastingExcess <= 0 { return true }
+        if excess > 0 {
+          if try await removeRetired(atLeast: excess, early: hasSwept) > 0 { continue }
+          if !hasSwept {
+            hasSwept = true
+            _ = try await sweepMarks()
+            continue
           }
         }
-        if !early { _ = try await sweepMarks() }
+        guard lasting != nil, try await evict(atLeast: max(excess, lastingExcess)) > 0 else { return false }
       }
-      return false
     }
   }
 
@@ -118,29 +132,42 @@ extension ResponseStorage {
 
   /// Retires the bodies that their writers have abandoned, and renews the marks of this object's writers.
   ///
-  /// - Returns: The number of bodies that were retired.
-  private func sweepMarks() async throws -> Int {
+  /// - Returns: The number of bodies that were retired, and the first error of one that could not be retired or renewed.
+  private func sweepMarks() async throws -> (count: Int, failure: (any Error)?) {
     var retiredCount = 0
+    var failure: (any Error)?
     var rest: KeyRange? = layout.marks
     while let range = rest {
       let page = try await page(in: range, limit: Self.pageSize)
       for entry in page.entries {
         guard let body = layout.body(ofMark: entry.key) else { continue }
-        let mark = BodyMark(entry.value)
-        if leases.contains(body) {
-          let isDue = mark.map { has(options.markTimeout / 4, passedSince: $0.renewed, at: now) } ?? true
-          if isDue { try await renew(body) }
-        } else if mark?.owner == owner || isAbandoned(mark) {
-          // Only its own process reads an unfinished body, so that the body of an ended one needs no retention.
-          let hasEnded = options.processes.hasEnded(mark?.process)
-          let retention = hasEnded ? options.retention.microseconds : 0
-          try await retireMarked(body, at: now.addingSaturating(-retention))
-          retiredCount += 1
+        do {
+          if try await sweepMark(of: body, BodyMark(entry.value)) { retiredCount += 1 }
+        } catch let error as CancellationError {
+          throw error
+        } catch {
+          failure = failure ?? error
         }
       }
       rest = page.rest
     }
-    return retiredCount
+    return (retiredCount, failure)
+  }
+
+  /// Retires a body if its writer has abandoned it, or renews its mark if that is due.
+  ///
+  /// - Returns: Whether the body was retired.
+  private func sweepMark(of body: BodyIdentifier, _ mark: BodyMark?) async throws -> Bool {
+    if leases.contains(body) {
+      let isDue = mark.map { has(options.markTimeout / 4, passedSince: $0.renewed, at: now) } ?? true
+      if isDue { try await renew(body) }
+      return false
+    }
+    guard mark?.owner == owner || isAbandoned(mark) else { return false }
+    // Only its own process reads an unfinished body, so that the body of an ended one needs no retention.
+    let retention = options.processes.hasEnded(mark?.process) ? options.retention.microseconds : 0
+    try await retireMarked(body, at: now.addingSaturating(-retention))
+    return true
   }
 
   /// Returns whether the writer of a body has ended, or was not heard of for too long.
@@ -176,7 +203,7 @@ extension ResponseStorage {
         footprint = try await measuredFootprint(of: body)
         commit.setReserved(try await reservedBytes(except: key))
       }
-      commit.setMark(key, replacing: stored, by: nil)
+      commit.setMark(key, replacing: stored, counting: footprint, by: nil)
       commit.retire(body, footprint: footprint, at: time ?? now)
     }
   }
@@ -232,11 +259,8 @@ extension ResponseStorage {
       // If there are no others, used ones go as well.
       var kept = spared[...]
       while !isEnough(), let first = kept.popFirst() { evict(first.key, first.stored, first.use) }
-      let records = try await records(forKeys: kept.map(\.use.responseKey))
-      for (spared, old) in zip(kept, records) {
-        // A damaged one keeps its place and goes the next time.
-        if let old { try commit.use(spared.use.responseKey, old, at: now) }
-      }
+      // A damaged one keeps its place and goes the next time.
+      for case let old? in try await entries(forKeys: kept.map(\.use.responseKey)) { try commit.use(old, at: now) }
       return (evicted, kept.map(\.use.responseKey))
     }
     uses.withLock { uses in

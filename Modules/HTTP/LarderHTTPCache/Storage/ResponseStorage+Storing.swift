@@ -45,14 +45,13 @@ extension ResponseStorage {
         let now = now
         // Without this, two writers that don't see each other would both store a response for the same requests.
         commit.refusesNewPlaces = true
-        let read = zip(replaced, try await records(forKeys: replaced.map(\.key)))
-        var removed = read.compactMap { entry, stored in stored.map { (key: entry.key, stored: $0) } }
-        let bodies = try bodies(of: parts, new, removed.flatMap { $0.stored.record.bodies })
-        var others: [(key: StoreKey, stored: StoredRecord)] = []
-        for other in try await records(url: response.url, partition: response.partition) {
-          if other.stored.record.response.isReplaced(by: response) {
+        var removed = try await entries(forKeys: replaced.map(\.key)).compactMap(\.self)
+        let bodies = try bodies(of: parts, new, removed.flatMap(\.bodies))
+        var others: [StoredEntry] = []
+        for other in try await entries(url: response.url, partition: response.partition) {
+          if other.response.isReplaced(by: response) {
             // A time in the future is that of a clock that was set back.
-            let time = other.stored.record.response.responseTime
+            let time = other.response.responseTime
             if time > response.responseTime, time.microseconds <= now { throw StorageRefusal.superseded }
             if !removed.contains(where: { $0.key == other.key }) { removed.append(other) }
           } else if !removed.contains(where: { $0.key == other.key }) {
@@ -60,11 +59,11 @@ extension ResponseStorage {
           }
         }
         removed += others.dropFirst(options.maximumVariants - 1)
-        let record = try commit.insert(key, response, parts, bodies, at: now)
-        for (key, stored) in removed { commit.remove(key, stored, keeping: bodies, at: now) }
+        let entry = try commit.insert(key, response, parts, bodies, at: now)
+        for old in removed { commit.remove(old, keeping: bodies, at: now) }
         try await writer?.addRest(to: &commit)
-        commit.limit = options.capacity
-        return StoredEntry(key, record)
+        (commit.limit, commit.lastingLimit) = (options.capacity, lastingCapacity)
+        return entry
       }
     }
     writer?.finish()
@@ -100,36 +99,29 @@ extension ResponseStorage {
   func freshen(_ entry: StoredEntry, by response: StoredResponse, token: FetchToken) async throws -> StoredEntry? {
     try await committing { commit in
       try await check(token, url: entry.response.url, &commit)
-      guard let old = try await records(forKeys: [entry.key])[0] else { return nil }
+      guard let old = try await entries(forKeys: [entry.key])[0] else { return nil }
       // A time in the future is that of a clock that was set back.
-      let time = old.record.response.responseTime
-      guard time <= response.responseTime || time.microseconds > now else {
-        return StoredEntry(entry.key, old.record)
-      }
-      var record = old.record
-      record.response = response
-      record.response.ranges = old.record.response.ranges
-      try commit.replace(entry.key, old, by: record)
-      commit.limit = options.capacity
-      return StoredEntry(entry.key, record)
+      let time = old.response.responseTime
+      guard time <= response.responseTime || time.microseconds > now else { return old }
+      let new = try old.freshened(by: response)
+      commit.replace(old, by: new)
+      (commit.limit, commit.lastingLimit) = (options.capacity, lastingCapacity)
+      return new
     }
   }
 
   /// Removes stored responses, except for those that are gone already, and retires their bodies.
   func remove(_ entries: [StoredEntry]) async throws {
     guard !entries.isEmpty else { return }
-    try await removeRecords(entries.map(\.key)) { _ in true }
+    try await removeEntries(entries.map(\.key)) { _ in true }
   }
 
   /// Removes those of some responses that satisfy a condition.
-  func removeRecords(
-    _ keys: [StoreKey], where isIncluded: (ResponseRecord) -> Bool
-  ) async throws {
+  func removeEntries(_ keys: [StoreKey], where isIncluded: (StoredEntry) -> Bool) async throws {
+    // A response that is named twice is counted once.
+    let keys = Array(Set(keys))
     try await committing { commit in
-      for (key, old) in zip(keys, try await records(forKeys: keys)) {
-        guard let old, isIncluded(old.record) else { continue }
-        commit.remove(key, old, at: now)
-      }
+      for case let old? in try await entries(forKeys: keys) where isIncluded(old) { commit.remove(old, at: now) }
     }
     uses.withLock { uses in
       for key in keys { uses.recent.forget(key) }

@@ -33,10 +33,11 @@ struct StorageOptions: Sendable {
   var now: @Sendable () -> Date = { Date.now }
 
   /// The number of bytes that the bodies which are being stored may have together: a fifth of the capacity, or the
-  /// largest body if that is more.
+  /// largest body if that is more, but at most half of the capacity.
   ///
-  /// Without this limit, the unfinished bodies of a program that is killed again and again would evict everything.
-  var unfinishedShare: Int { max(capacity / 5, largestBody) }
+  /// Responses leave this share free, so that the unfinished bodies of a program that is killed again and again evict
+  /// nothing. A larger share would leave no room for a response with a body of this size.
+  var unfinishedShare: Int { max(capacity / 5, min(largestBody, capacity / 2)) }
 
   /// Creates settings.
   ///
@@ -54,8 +55,8 @@ enum StorageRefusal: Error, Equatable {
   /// The body is larger than ``StorageOptions/largestBody``, or the head than the limit of a record.
   case tooLarge
 
-  /// There is no room, because all other bytes are in use, or because the bodies that are being stored have used up
-  /// their share.
+  /// There is no room, because all other bytes are in use, or because the bodies that are being stored and the retired
+  /// ones that are still being read have used up their share.
   case noRoom
 
   /// The URL was invalidated after the request was forwarded.
@@ -69,25 +70,6 @@ enum StorageRefusal: Error, Equatable {
 struct FetchToken: Sendable, Equatable {
   /// The number of invalidations so far.
   let invalidations: UInt64
-}
-
-/// A stored response, as it was read.
-struct StoredEntry: Sendable, Equatable {
-  let key: StoreKey
-
-  /// The time at which the response got its place in the order of use, in microseconds since 1970.
-  let used: Int64
-
-  let response: StoredResponse
-
-  let parts: [StoredPart]
-
-  let bodies: [StoredBody]
-
-  init(_ key: StoreKey, _ record: ResponseRecord) {
-    (self.key, used, response) = (key, record.used, record.response)
-    (parts, bodies) = (record.parts, record.bodies)
-  }
 }
 
 /// The size of the cache, by its totals.
@@ -121,6 +103,10 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   let base: Base
   let options: StorageOptions
   let layout: StorageLayout
+
+  /// The number of bytes that all entries but the transient ones may have: the capacity without the share of the bodies
+  /// that are being stored.
+  let lastingCapacity: Int
 
   /// The random identifier of this object, the owner of its marks.
   let owner = UInt64.random(in: 0 ... .max)
@@ -174,6 +160,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     self.base = base
     self.options = options
     self.layout = layout
+    lastingCapacity = max(0, options.capacity - layout.footprint(ofUnfinished: options.unfinishedShare))
     uses = Locked(PendingUses(interval: options.useInterval))
   }
 
@@ -192,7 +179,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
           + "prefix, or choose another one")
     }
     try await sweep()
-    _ = try await makeRoom(for: 0)
+    _ = try await makeRoom(for: 0, lasting: 0)
   }
 
   /// The current time in microseconds since 1970.
@@ -229,36 +216,28 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   ///
   /// A damaged response is skipped and counted.
   func entries(url: String, partition: [UInt8]) async throws -> [StoredEntry] {
-    try await records(url: url, partition: partition).map { StoredEntry($0.key, $0.stored.record) }
-  }
-
-  func records(url: String, partition: [UInt8]) async throws -> [(key: StoreKey, stored: StoredRecord)] {
     // Another program may have written any number of them.
     let limit = 2 * options.maximumVariants
-    let page = try await records(in: layout.variants(url: url, partition: partition), limit: limit)
+    let page = try await entries(in: layout.variants(url: url, partition: partition), limit: limit)
     let now = options.now()
     // The newest of a clock that was wrong would keep the others out for as long as the clock was ahead.
     func order(_ response: StoredResponse) -> Date {
       response.isFromFuture(at: now) ? .distantPast : response.responseTime
     }
-    return page.records.filter {
-      $0.stored.record.response.url == url && $0.stored.record.response.partition == partition
-    }
-    .sorted { order($0.stored.record.response) > order($1.stored.record.response) }
+    return page.entries.filter { $0.response.url == url && $0.response.partition == partition }
+      .sorted { order($0.response) > order($1.response) }
   }
 
   /// Reads the first responses of a range, without the damaged ones.
   ///
   /// - Returns: The responses, and the range of those that were not read.
-  func records(
-    in range: KeyRange, limit: Int
-  ) async throws -> (records: [(key: StoreKey, stored: StoredRecord)], rest: KeyRange?) {
+  func entries(in range: KeyRange, limit: Int) async throws -> (entries: [StoredEntry], rest: KeyRange?) {
     let page = try await page(in: range, limit: limit)
-    let records = page.entries.compactMap { entry in StoredRecord(entry.value).map { (entry.key, $0) } }
-    if records.count < page.entries.count {
-      counted.withLock { $0.damagedResponses += page.entries.count - records.count }
+    let entries = page.entries.compactMap { StoredEntry($0.key, $0.value) }
+    if entries.count < page.entries.count {
+      counted.withLock { $0.damagedResponses += page.entries.count - entries.count }
     }
-    return (records, page.rest)
+    return (entries, page.rest)
   }
 
   /// Reads the first entries of a range, with an empty value for one that the store can't read.
@@ -278,14 +257,14 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     return (entries, entries.count < limit ? nil : entries.last.map { range.after($0.key) })
   }
 
-  /// Returns the records of some responses, or `nil` for those that are gone or damaged.
-  func records(forKeys keys: [StoreKey]) async throws -> [StoredRecord?] {
+  /// Returns the responses with some keys, or `nil` for those that are gone or damaged.
+  func entries(forKeys keys: [StoreKey]) async throws -> [StoredEntry?] {
     do {
-      return try await base.values(forKeys: keys).map { StoredRecord($0) }
+      return zip(keys, try await base.values(forKeys: keys)).map { StoredEntry($0, $1) }
     } catch let error as StoreError where error.concernsStoredValue {
-      var records: [StoredRecord?] = []
-      for key in keys { records.append(StoredRecord(try await readableValue(forKey: key, unreadable: nil))) }
-      return records
+      var entries: [StoredEntry?] = []
+      for key in keys { entries.append(StoredEntry(key, try await readableValue(forKey: key, unreadable: nil))) }
+      return entries
     }
   }
 
@@ -316,7 +295,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
       } catch is StorageCommit.IsStale {
         await Task.yield()
       } catch let error as StorageCommit.NeedsRoom {
-        guard try await makeRoom(for: error.bytes) else { throw StorageRefusal.noRoom }
+        guard try await makeRoom(for: error.bytes, lasting: error.lasting) else { throw StorageRefusal.noRoom }
       } catch is StorageCommit.ShareIsFull {
         guard try await retireAbandoned() > 0 else { throw StorageRefusal.noRoom }
       }

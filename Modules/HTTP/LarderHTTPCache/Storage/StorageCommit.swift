@@ -29,12 +29,18 @@ struct StorageCommit: Sendable {
   struct NeedsRoom: Error {
     /// The number of bytes that the commit adds.
     let bytes: Int
+
+    /// The number of bytes that it adds to those that are not transient, or `nil` if it must evict nothing.
+    let lasting: Int?
   }
 
   private(set) var slots: [StoreKey: Slot] = [:]
 
   /// The number of bytes that the commit adds to the totals, besides the differences of its slots.
   private(set) var adjustment = 0
+
+  /// The number of bytes by which the commit changes those of the chunks of bodies that have a mark or are retired.
+  private var transientDelta = 0
 
   /// The number of responses that the commit adds.
   private(set) var responseDelta = 0
@@ -44,6 +50,11 @@ struct StorageCommit: Sendable {
 
   /// The number of bytes that the totals must not exceed if the commit adds bytes.
   var limit: Int?
+
+  /// The number of bytes that ``StorageTotals/lasting`` must not exceed if the commit adds such bytes.
+  ///
+  /// `nil` means that the commit adds none, and that nothing is evicted to make room for it.
+  var lastingLimit: Int?
 
   /// The error of a commit with which bodies that are being stored would exceed their share, with nothing changed.
   struct ShareIsFull: Error {}
@@ -95,10 +106,15 @@ struct StorageCommit: Sendable {
   /// - Parameters:
   ///   - key: The key of the mark.
   ///   - stored: The stored mark, or `nil` if there must be none.
+  ///   - footprint: The number of bytes of the chunks that the stored mark counts; defaults to `nil`, for what it says.
   ///   - mark: The new mark, or `nil` to remove it.
-  mutating func setMark(_ key: StoreKey, replacing stored: [UInt8]?, by mark: BodyMark?) {
+  mutating func setMark(
+    _ key: StoreKey, replacing stored: [UInt8]?, counting footprint: Int? = nil, by mark: BodyMark?
+  ) {
     let old = stored.flatMap { BodyMark($0) }
     reservedDelta += Int((mark?.reserved ?? 0) - (old?.reserved ?? 0))
+    transientDelta += layout.footprint(ofBody: mark?.count ?? 0)
+    transientDelta -= footprint ?? layout.footprint(ofBody: old?.count ?? 0)
     set(key, .equals(stored), mark?.bytes)
   }
 
@@ -115,34 +131,32 @@ struct StorageCommit: Sendable {
   /// - Throws: ``StorageRefusal/tooLarge``.
   mutating func insert(
     _ key: StoreKey, _ response: StoredResponse, _ parts: [StoredPart], _ bodies: [StoredBody], at now: Int64
-  ) throws -> ResponseRecord {
-    let record = ResponseRecord(place: nextPlace(), used: now, response: response, parts: parts, bodies: bodies)
-    try put(key, record, replacing: nil)
+  ) throws -> StoredEntry {
+    let entry = try StoredEntry(
+      key: key, place: nextPlace(), used: now, response: response, parts: parts, bodies: bodies)
+    put(entry, replacing: nil)
     responseDelta += 1
-    return record
+    return entry
   }
 
   /// Adds a change of a response's head, which leaves its place in the order of use.
-  ///
-  /// - Throws: ``StorageRefusal/tooLarge``.
-  mutating func replace(_ key: StoreKey, _ old: StoredRecord, by record: ResponseRecord) throws {
-    try put(key, record, replacing: old)
+  mutating func replace(_ old: StoredEntry, by entry: StoredEntry) {
+    put(entry, replacing: old)
   }
 
   /// Adds the use of a response, which gets the last place in the order.
-  mutating func use(_ key: StoreKey, _ old: StoredRecord, at now: Int64) throws {
-    var record = old.record
-    (record.place, record.used) = (nextPlace(), now)
-    set(layout.useKey(of: key, at: old.record.place), .any, nil)
-    try put(key, record, replacing: old)
+  mutating func use(_ old: StoredEntry, at now: Int64) throws {
+    let entry = try old.moved(to: nextPlace(), at: now)
+    set(layout.useKey(of: old.key, at: old.place), .any, nil)
+    put(entry, replacing: old)
   }
 
   /// Adds the removal of a response, and the retirement of its bodies except for some.
-  mutating func remove(_ key: StoreKey, _ old: StoredRecord, keeping kept: [StoredBody] = [], at now: Int64) {
-    set(key, .equals(old.bytes), nil)
-    set(layout.useKey(of: key, at: old.record.place), .any, nil)
+  mutating func remove(_ old: StoredEntry, keeping kept: [StoredBody] = [], at now: Int64) {
+    set(old.key, .equals(old.bytes), nil)
+    set(layout.useKey(of: old.key, at: old.place), .any, nil)
     responseDelta -= 1
-    for body in old.record.bodies where !kept.contains(body) { retire(body, at: now) }
+    for body in old.bodies where !kept.contains(body) { retire(body, at: now) }
   }
 
   /// Adds the eviction of a response by its entry in the order of use.
@@ -160,6 +174,7 @@ struct StorageCommit: Sendable {
 
   /// Adds the retirement of a body whose chunks have some number of bytes.
   mutating func retire(_ body: BodyIdentifier, footprint: Int, at now: Int64) {
+    transientDelta += footprint
     set(layout.retiredKey(of: body, at: now), .any, UInt64(footprint).bigEndianBytes)
   }
 
@@ -178,6 +193,7 @@ struct StorageCommit: Sendable {
     // All that the body counts ends with its last chunk, also if a chunk is missing.
     let bytes = isRest ? footprint : min(footprint, chunks.count * layout.fullChunkFootprint)
     remove(chunks, counted: bytes)
+    transientDelta -= bytes
     set(retiredKey, .equals(stored), isRest ? nil : UInt64(footprint - bytes).bigEndianBytes)
     return isRest ? bytes + retiredKey.count + stored.count : bytes
   }
@@ -188,11 +204,9 @@ struct StorageCommit: Sendable {
     return place
   }
 
-  private mutating func put(_ key: StoreKey, _ record: ResponseRecord, replacing old: StoredRecord?) throws {
-    let bytes = try record.encoded()
-    let use = UseRecord(responseKey: key, recordLength: bytes.count, bodies: record.bodies)
-    set(key, .equals(old?.bytes), bytes)
-    set(layout.useKey(of: key, at: record.place), .any, use.bytes(layout: layout))
+  private mutating func put(_ entry: StoredEntry, replacing old: StoredEntry?) {
+    set(entry.key, .equals(old?.bytes), entry.bytes)
+    set(layout.useKey(of: entry.key, at: entry.place), .any, entry.use.bytes(layout: layout))
   }
 
   // MARK: Committing
@@ -209,20 +223,27 @@ struct StorageCommit: Sendable {
     if let invalidations, totals.invalidations != invalidations { throw IsStale() }
     if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
     if reserved != nil, totals.unfinished != self.totals.unfinished { throw IsStale() }
-    var delta = adjustment
+    var (delta, transient) = (adjustment, transientDelta)
     for (number, key) in keys.enumerated() {
       guard let slot = slots[key] else { continue }
       let old = stored[number + 1]
       if case .equals(let expected) = slot.condition, old != expected { throw IsStale() }
-      if slot.countsOld, let old { delta -= key.count + old.count }
-      if let new = slot.new { delta += key.count + new.count }
+      var difference = 0
+      if slot.countsOld, let old { difference -= key.count + old.count }
+      if let new = slot.new { difference += key.count + new.count }
+      delta += difference
+      if layout.isTransient(key) { transient += difference }
       if old != slot.new { stored[number + 1] = slot.new }
     }
     let unfinished = reserved ?? max(0, totals.unfinished + reservedDelta)
     if let share, reservedDelta > 0, unfinished > share { throw ShareIsFull() }
-    if let limit, delta > 0, totals.bytes + delta > limit { throw NeedsRoom(bytes: delta) }
+    let lasting = delta - transient
+    if exceeds(limit, totals.bytes, by: delta) || exceeds(lastingLimit, totals.lasting, by: lasting) {
+      throw NeedsRoom(bytes: delta, lasting: lastingLimit == nil ? nil : lasting)
+    }
     // Sums below zero mean that another program has removed entries.
     totals.bytes = max(0, totals.bytes + delta)
+    totals.transient = max(0, totals.transient + transient)
     totals.responses = max(0, totals.responses + responseDelta)
     // If another process has counted further in the meantime, two responses have the same place, and the next one has
     // a greater one.
@@ -231,17 +252,10 @@ struct StorageCommit: Sendable {
     totals.unfinished = unfinished
     stored[0] = totals.record
   }
-}
 
-/// A record of a response with the bytes that are stored, to which a commit compares.
-struct StoredRecord: Sendable {
-  let bytes: [UInt8]
-  let record: ResponseRecord
-
-  /// Reads a record, or returns `nil` if there is none or it is damaged.
-  init?(_ bytes: [UInt8]?) {
-    guard let bytes, let record = ResponseRecord(bytes) else { return nil }
-    (self.bytes, self.record) = (bytes, record)
+  private func exceeds(_ limit: Int?, _ sum: Int, by delta: Int) -> Bool {
+    guard let limit, delta > 0 else { return false }
+    return sum + delta > limit
   }
 }
 #endif

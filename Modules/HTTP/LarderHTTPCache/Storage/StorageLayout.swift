@@ -12,6 +12,9 @@ struct StorageLayout: Sendable {
   /// encryption adds.
   static let chunkLength = 65_408
 
+  /// The maximum number of chunks that a body adds in one commit, and the number with which it gets its mark.
+  static let batchLength = 16
+
   /// The number of bytes of the partition's hash and of the identifier in the key of a response.
   private static let partitionLength = 8
   private static let identifierLength = 8
@@ -165,6 +168,19 @@ struct StorageLayout: Sendable {
   func footprint(ofBody length: Int64) -> Int {
     Int(length) + (Int(length) + Self.chunkLength - 1) / Self.chunkLength * chunkKeyLength
   }
+
+  /// Returns the number of bytes of the keys and values of bodies that are being stored, at most.
+  ///
+  /// - Parameter share: The number of bytes that the bodies have together.
+  func footprint(ofUnfinished share: Int) -> Int {
+    // The first chunks of a body are stored as soon as there are enough for a batch. The last chunk is not full.
+    let count = share / (StorageLayout.chunkLength * StorageLayout.batchLength) + 1
+    let markLength = prefix.count + 1 + BodyIdentifier.length + BodyMark.length
+    return footprint(ofBody: Int64(share)) + count * (markLength + chunkKeyLength)
+  }
+
+  /// Returns whether an entry is the mark of a body that is being stored or a retired body.
+  func isTransient(_ key: StoreKey) -> Bool { marks.contains(key) || retired.contains(key) }
 
   /// Reads the value of a retired body, or returns `nil` if it is damaged.
   func footprint(ofRetired value: [UInt8]) -> Int? {

@@ -4,8 +4,8 @@ internal import Larder
 
 /// The record of a cache's totals.
 struct StorageTotals: Sendable, Equatable {
-  static let formatVersion: UInt8 = 2
-  static let length = 41
+  static let formatVersion: UInt8 = 3
+  static let length = 49
 
   /// The greatest valid sum, place and number in a record, so that nothing overflows.
   private static let maximum: UInt64 = 1 << 62
@@ -24,6 +24,12 @@ struct StorageTotals: Sendable, Equatable {
 
   /// The number of bytes that the bodies which are being stored have reserved; see ``BodyMark/reserved``.
   var unfinished = 0
+
+  /// The number of bytes of the keys and values of the marks, the retired bodies, and the chunks that belong to them.
+  var transient = 0
+
+  /// The number of bytes of all other entries: the responses and the log of invalidations.
+  var lasting: Int { bytes - transient }
 
   /// Creates the totals of an empty cache.
   init() {}
@@ -51,13 +57,13 @@ struct StorageTotals: Sendable, Equatable {
         message: "the totals of the HTTP cache are damaged; remove all entries with the cache's prefix from the store")
     }
     (bytes, responses) = (Int(number(1)), Int(number(9)))
-    (place, invalidations, unfinished) = (number(17), number(25), Int(number(33)))
+    (place, invalidations, unfinished, transient) = (number(17), number(25), Int(number(33)), Int(number(41)))
   }
 
   /// The bytes of the record.
   var record: [UInt8] {
     [Self.formatVersion] + UInt64(bytes).bigEndianBytes + UInt64(responses).bigEndianBytes + place.bigEndianBytes
-      + invalidations.bigEndianBytes + UInt64(unfinished).bigEndianBytes
+      + invalidations.bigEndianBytes + UInt64(unfinished).bigEndianBytes + UInt64(transient).bigEndianBytes
   }
 }
 
@@ -138,7 +144,7 @@ struct UseRecord: Sendable, Equatable {
     var reader = ByteReader(bytes)
     guard let recordLength = reader.uint32(), let bodies = reader.bodies() else { return nil }
     let responseKey = StoreKey(bytes: layout.prefix.bytes + reader.remaining)
-    guard recordLength <= ResponseRecord.maximumLength, layout.responses.contains(responseKey) else { return nil }
+    guard recordLength <= StoredEntry.maximumLength, layout.responses.contains(responseKey) else { return nil }
     self.init(responseKey: responseKey, recordLength: Int(recordLength), bodies: bodies)
   }
 
@@ -196,7 +202,7 @@ struct ByteReader {
 
   /// Reads the bodies of a response, which are distinct and not empty.
   mutating func bodies() -> [StoredBody]? {
-    guard let count = uint16(), count <= ResponseRecord.maximumPartCount else { return nil }
+    guard let count = uint16(), count <= StoredEntry.maximumPartCount else { return nil }
     var bodies: [StoredBody] = []
     for _ in 0..<count {
       guard let identifier = bytes(BodyIdentifier.length).flatMap({ BodyIdentifier($0) }), let length = int64(),

@@ -14,7 +14,9 @@ extension ProcessTable {
   /// The processes of the system.
   ///
   /// Only Linux identifies processes. On other systems all processes are unknown, so that only the times of marks count.
-  static let system = ProcessTable(own: ownIdentity(), find: findProcess)
+  static let system = ProcessTable(own: identity.identity(ofNumber: getpid()), find: findProcess)
+
+  private static let identity = OwnIdentity(ownIdentity)
 
   private static func ownIdentity() -> ProcessIdentity? {
     #if os(Linux)

@@ -95,24 +95,31 @@ final class Poller: Sendable {
     var version: Int?
     var descriptors: [pollfd] = []
     while true {
-      let next = state.withLock { state in
+      let turn = state.withLock {
+        state -> (sessions: [Session]?, version: Int, isDue: Bool, nextLook: ContinuousClock.Instant?)? in
         state.isSignalled = false
         state.isRunning = !state.sessions.isEmpty
-        return (state.isRunning, state.version == version ? nil : state.sessions, state.version, state.nextLook)
+        guard state.isRunning else { return nil }
+        // Together with the sessions, so that a look includes all whose deadlines it was planned for.
+        let isDue = state.nextLook.map { $0 <= .now } ?? false
+        if isDue { state.nextLook = nil }
+        return (state.version == version ? nil : state.sessions, state.version, isDue, state.nextLook)
       }
-      guard next.0 else { return }
-      if let changed = next.1 {
-        (sessions, version) = (changed, next.2)
+      guard let turn else { return }
+      if let changed = turn.sessions {
+        (sessions, version) = (changed, turn.version)
         descriptors = ([reader] + sessions.map(\.socket)).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       }
-      _ = poll(&descriptors, until: next.3)
+      if turn.isDue {
+        // Each one plans the look at its deadline again.
+        for session in sessions { session.look() }
+        continue
+      }
+      _ = poll(&descriptors, until: turn.nextLook)
       if descriptors[0].revents != 0 {
         _ = withUnsafeTemporaryAllocation(byteCount: 8, alignment: 1) { read(reader, $0.baseAddress, 8) }
       }
       for (index, session) in sessions.enumerated() where descriptors[index + 1].revents != 0 { session.receive() }
-      guard let time = next.3, time <= .now else { continue }
-      state.withLock { $0.nextLook = nil }
-      for session in sessions { session.look() }
     }
   }
 }

@@ -4,10 +4,10 @@ internal import HTTPCachingRules
 internal import HTTPTypes
 internal import Larder
 
-/// The record of a stored response.
+/// A stored response: an entry of the store whose value is a record of the response and its bodies.
 ///
-/// Another program may have written it, so reading checks every number and every byte that could do harm.
-struct ResponseRecord: Sendable, Equatable {
+/// Another program may have written the record, so reading checks every number and every byte that could do harm.
+struct StoredEntry: Sendable, Equatable {
   static let formatVersion: UInt8 = 1
 
   /// The greatest number of bytes of a record.
@@ -17,44 +17,75 @@ struct ResponseRecord: Sendable, Equatable {
   static let maximumPartCount = 64
   static let maximumFieldCount = 4_096
 
+  let key: StoreKey
+
+  /// The bytes of the record, to which a commit compares those that are stored.
+  let bytes: [UInt8]
+
   /// The response's place in the order of use, in which a smaller one is evicted first.
-  var place: UInt64
+  let place: UInt64
 
   /// The time at which the place was recorded, in microseconds since 1970.
-  var used: Int64
+  let used: Int64
 
   /// The response, whose ranges are those of ``parts``.
-  var response: StoredResponse
+  let response: StoredResponse
 
   /// The bytes of the representation that are stored, in ascending order without overlaps.
   let parts: [StoredPart]
 
   /// The bodies that the parts of the response are in.
-  var bodies: [StoredBody]
+  let bodies: [StoredBody]
 
-  init(
-    place: UInt64, used: Int64, response: StoredResponse, parts: [StoredPart] = [], bodies: [StoredBody]
+  private init(
+    _ key: StoreKey, _ bytes: [UInt8], place: UInt64, used: Int64, _ response: StoredResponse, _ parts: [StoredPart],
+    _ bodies: [StoredBody]
   ) {
-    self.place = place
-    self.used = used
-    self.response = response
-    self.response.ranges = parts.map(\.range)
-    self.parts = parts
-    self.bodies = bodies
+    var response = response
+    response.ranges = parts.map(\.range)
+    (self.key, self.bytes, self.place, self.used) = (key, bytes, place, used)
+    (self.response, self.parts, self.bodies) = (response, parts, bodies)
   }
 
   // MARK: Writing
 
-  /// The bytes of the record.
+  /// Creates an entry that is to be stored.
   ///
   /// - Throws: ``StorageRefusal/tooLarge`` if the record would exceed its limits.
-  func encoded() throws -> [UInt8] {
+  init(
+    key: StoreKey, place: UInt64, used: Int64, response: StoredResponse, parts: [StoredPart] = [],
+    bodies: [StoredBody]
+  ) throws {
+    let bytes = try Self.bytes(place: place, used: used, response, parts, bodies)
+    self.init(key, bytes, place: place, used: used, response, parts, bodies)
+  }
+
+  /// Returns the entry with another head.
+  ///
+  /// - Throws: ``StorageRefusal/tooLarge``.
+  func freshened(by response: StoredResponse) throws -> StoredEntry {
+    try StoredEntry(key: key, place: place, used: used, response: response, parts: parts, bodies: bodies)
+  }
+
+  /// Returns the entry with another place in the order of use.
+  ///
+  /// - Throws: ``StorageRefusal/tooLarge``.
+  func moved(to place: UInt64, at now: Int64) throws -> StoredEntry {
+    try StoredEntry(key: key, place: place, used: now, response: response, parts: parts, bodies: bodies)
+  }
+
+  /// Returns the entry of the order of use that belongs to the response.
+  var use: UseRecord { UseRecord(responseKey: key, recordLength: bytes.count, bodies: bodies) }
+
+  private static func bytes(
+    place: UInt64, used: Int64, _ response: StoredResponse, _ parts: [StoredPart], _ bodies: [StoredBody]
+  ) throws -> [UInt8] {
     let (fields, selecting) = (response.fields, response.selecting.sets)
-    guard parts.count <= Self.maximumPartCount, bodies.count <= Self.maximumPartCount,
-      fields.count <= Self.maximumFieldCount, selecting.count <= SelectingFields.largestSetCount,
+    guard parts.count <= maximumPartCount, bodies.count <= maximumPartCount,
+      fields.count <= maximumFieldCount, selecting.count <= SelectingFields.largestSetCount,
       selecting.allSatisfy({ $0.count <= SelectingFields.largestFieldCount })
     else { throw StorageRefusal.tooLarge }
-    var bytes = [Self.formatVersion]
+    var bytes = [formatVersion]
     bytes.append(contentsOf: place.bigEndianBytes)
     bytes.append(int64: used)
     bytes.append(uint16: response.status)
@@ -86,26 +117,26 @@ struct ResponseRecord: Sendable, Equatable {
       bytes.append(int64: part.range.upperBound)
     }
     bytes.append(block: response.userData)
-    guard bytes.count <= Self.maximumLength else { throw StorageRefusal.tooLarge }
+    guard bytes.count <= maximumLength else { throw StorageRefusal.tooLarge }
     return bytes
   }
 
   // MARK: Reading
 
-  /// Reads a record, or returns `nil` if it is damaged.
+  /// Reads an entry, or returns `nil` if there is none or its record is damaged.
   ///
   /// A record of a newer version counts as damaged, because a cache can do without it.
-  init?(_ bytes: [UInt8]) {
-    guard bytes.count <= Self.maximumLength else { return nil }
+  init?(_ key: StoreKey, _ bytes: [UInt8]?) {
+    guard let bytes, bytes.count <= Self.maximumLength else { return nil }
     var reader = ByteReader(bytes)
     guard reader.uint8() == Self.formatVersion, let place = reader.uint64(), let used = reader.int64(),
-      let response = reader.head(), let bodies = reader.bodies()
+      var response = reader.head(), let bodies = reader.bodies()
     else { return nil }
     guard let parts = reader.parts(in: bodies, length: response.length), let userData = reader.block(),
       reader.remaining.isEmpty
     else { return nil }
-    self.init(place: place, used: used, response: response, parts: parts, bodies: bodies)
-    self.response.userData = Array(userData)
+    response.userData = Array(userData)
+    self.init(key, bytes, place: place, used: used, response, parts, bodies)
   }
 }
 
@@ -165,7 +196,7 @@ extension ByteReader {
   }
 
   private mutating func fields() -> HTTPFields? {
-    guard let count = uint16(), count <= ResponseRecord.maximumFieldCount else { return nil }
+    guard let count = uint16(), count <= StoredEntry.maximumFieldCount else { return nil }
     var fields = HTTPFields()
     for _ in 0..<count {
       guard let name = text().flatMap({ HTTPField.Name($0) }), let value = line() else { return nil }
@@ -176,7 +207,7 @@ extension ByteReader {
 
   /// Reads parts, which are in ascending order, don't overlap, and are inside of the representation and the bodies.
   fileprivate mutating func parts(in bodies: [StoredBody], length: Int64?) -> [StoredPart]? {
-    guard let count = uint16(), count <= ResponseRecord.maximumPartCount else { return nil }
+    guard let count = uint16(), count <= StoredEntry.maximumPartCount else { return nil }
     var parts: [StoredPart] = []
     var end: Int64 = 0
     for _ in 0..<count {

@@ -10,8 +10,10 @@ import Testing
 @testable import LarderHTTPCache
 
 /// Records of responses, which may have been written by anybody.
-@Suite struct ResponseRecordTests {
-  private static func record() throws -> ResponseRecord {
+@Suite struct StoredEntryTests {
+  private static let key: StoreKey = "http/r1"
+
+  private static func entry() throws -> StoredEntry {
     let bodies = [
       StoredBody(identifier: BodyIdentifier(high: 1, low: 2), length: 100),
       StoredBody(identifier: BodyIdentifier(high: 3, low: 4), length: 50),
@@ -34,41 +36,42 @@ import Testing
       StoredPart(range: 20..<70, body: bodies[1].identifier, bodyStart: 20),
       StoredPart(range: 90..<105, body: bodies[0].identifier, bodyStart: 5),
     ]
-    return ResponseRecord(
-      place: 17, used: 1_767_225_600_000_000, response: response, parts: parts, bodies: bodies)
+    return try StoredEntry(
+      key: key, place: 17, used: 1_767_225_600_000_000, response: response, parts: parts, bodies: bodies)
   }
 
   @Test func recordsRoundTripExactly() throws {
-    let record = try Self.record()
-    let decoded = try #require(ResponseRecord(record.encoded()))
-    #expect(decoded == record)
+    let entry = try Self.entry()
+    let decoded = try #require(StoredEntry(Self.key, entry.bytes))
+    #expect(decoded == entry)
     #expect(decoded.response.fields.map { $0.name.rawName }.last == "Cache-Control")
     #expect(decoded.response.fields.contains { $0.name.rawName == "X-Mixed-Case" })
     var empty = StoredResponse.sample()
     empty.length = 0
-    let small = ResponseRecord(place: 0, used: 0, response: empty, bodies: [])
-    #expect(ResponseRecord(try small.encoded()) == small)
+    let small = try StoredEntry(key: Self.key, place: 0, used: 0, response: empty, bodies: [])
+    #expect(StoredEntry(Self.key, small.bytes) == small)
   }
 
   @Test func everyBeginningIsDamage() throws {
-    let bytes = try Self.record().encoded()
-    for count in 0..<bytes.count { #expect(ResponseRecord(Array(bytes.prefix(count))) == nil, "\(count) bytes") }
-    #expect(ResponseRecord(bytes + [0]) == nil)
-    #expect(ResponseRecord([2] + bytes.dropFirst()) == nil)
+    let bytes = try Self.entry().bytes
+    for count in 0..<bytes.count { #expect(StoredEntry(Self.key, Array(bytes.prefix(count))) == nil, "\(count) bytes") }
+    #expect(StoredEntry(Self.key, bytes + [0]) == nil)
+    #expect(StoredEntry(Self.key, [2] + bytes.dropFirst()) == nil)
   }
 
   /// A change of one byte gives damage, or a record that keeps every rule and is written as it was read.
   @Test func everyByteMayBeWrong() throws {
-    let bytes = try Self.record().encoded()
+    let bytes = try Self.entry().bytes
     var readable = 0
     for index in bytes.indices {
       for value in [UInt8(0), 1, 10, 13, 127, 128, 255, bytes[index] ^ 1] where value != bytes[index] {
         var changed = bytes
         changed[index] = value
-        guard let record = ResponseRecord(changed) else { continue }
+        guard let entry = StoredEntry(Self.key, changed) else { continue }
         readable += 1
-        Self.expectHarmless(record)
-        #expect(ResponseRecord(try record.encoded()) == record)
+        Self.expectHarmless(entry)
+        let again = try entry.freshened(by: entry.response)
+        #expect(StoredEntry(Self.key, again.bytes) == again && again.response == entry.response)
       }
     }
     #expect(readable > 100)
@@ -77,7 +80,7 @@ import Testing
   @Test func randomBytesAreHarmless() throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "random records of responses")
-    let bytes = try Self.record().encoded()
+    let bytes = try Self.entry().bytes
     for _ in 0..<ConformanceSuite.roundsOfProcess * (TestDepth.isShort ? 200 : 500) {
       var changed = bytes
       for _ in 0..<Int.random(in: 1...4, using: &generator) {
@@ -87,21 +90,21 @@ import Testing
         changed.replaceSubrange(start..<end, with: (0..<count).map { _ in .random(in: 0...255, using: &generator) })
         if changed.isEmpty { break }
       }
-      if let record = ResponseRecord(changed) { Self.expectHarmless(record, "seed \(seed)") }
+      if let entry = StoredEntry(Self.key, changed) { Self.expectHarmless(entry, "seed \(seed)") }
     }
   }
 
-  private static func expectHarmless(_ record: ResponseRecord, _ comment: Comment? = nil) {
-    for field in record.response.fields {
+  private static func expectHarmless(_ entry: StoredEntry, _ comment: Comment? = nil) {
+    for field in entry.response.fields {
       field.withUnsafeBytesOfValue { bytes in #expect(!bytes.contains { [0, 10, 13].contains($0) }, comment) }
       #expect(!field.name.rawName.utf8.contains { [0, 10, 13, 32, 58].contains($0) }, comment)
     }
-    #expect(!record.response.url.utf8.contains { [0, 10, 13].contains($0) }, comment)
-    #expect(record.response.ranges == record.parts.map(\.range), comment)
-    for part in record.parts {
-      let body = record.bodies.first { $0.identifier == part.body }
+    #expect(!entry.response.url.utf8.contains { [0, 10, 13].contains($0) }, comment)
+    #expect(entry.response.ranges == entry.parts.map(\.range), comment)
+    for part in entry.parts {
+      let body = entry.bodies.first { $0.identifier == part.body }
       #expect(part.rangeInBody.lowerBound >= 0 && part.rangeInBody.upperBound <= body?.length ?? -1, comment)
-      #expect(part.range.upperBound <= record.response.length ?? .max, comment)
+      #expect(part.range.upperBound <= entry.response.length ?? .max, comment)
     }
   }
 
@@ -111,25 +114,25 @@ import Testing
     var response = StoredResponse.sample()
     let harmless = [UInt8](repeating: UInt8(ascii: "~"), count: value.count + 20)
     response.fields.append(HTTPField(name: .server, value: harmless))
-    let bytes = try ResponseRecord(place: 1, used: 1, response: response, bodies: []).encoded()
+    let bytes = try StoredEntry(key: Self.key, place: 1, used: 1, response: response, bodies: []).bytes
     let start = try #require(bytes.indices.first { bytes[$0...].starts(with: harmless) })
-    #expect(ResponseRecord(bytes) != nil)
-    #expect(ResponseRecord(Array(bytes[..<start]) + value + bytes[(start + value.count)...]) == nil)
+    #expect(StoredEntry(Self.key, bytes) != nil)
+    #expect(StoredEntry(Self.key, Array(bytes[..<start]) + value + bytes[(start + value.count)...]) == nil)
   }
 
   @Test func largeHeadsAreRefused() throws {
     func encode(_ change: (inout StoredResponse) -> Void) throws {
       var response = StoredResponse.sample()
       change(&response)
-      _ = try ResponseRecord(place: 1, used: 1, response: response, bodies: []).encoded()
+      _ = try StoredEntry(key: Self.key, place: 1, used: 1, response: response, bodies: []).bytes
     }
     try encode { $0.userData = [UInt8](repeating: 1, count: 1_000_000) }
     #expect(throws: StorageRefusal.tooLarge) {
-      try encode { $0.userData = [UInt8](repeating: 1, count: ResponseRecord.maximumLength) }
+      try encode { $0.userData = [UInt8](repeating: 1, count: StoredEntry.maximumLength) }
     }
     #expect(throws: StorageRefusal.tooLarge) {
       try encode { response in
-        for _ in 0...ResponseRecord.maximumFieldCount { response.fields.append(HTTPField(name: .via, value: "a")) }
+        for _ in 0...StoredEntry.maximumFieldCount { response.fields.append(HTTPField(name: .via, value: "a")) }
       }
     }
     #expect(throws: StorageRefusal.tooLarge) {
@@ -139,10 +142,10 @@ import Testing
 
   /// A large number in a damaged record allocates nothing.
   @Test func numbersBeyondTheBytesAreDamage() throws {
-    var bytes = try ResponseRecord(place: 1, used: 1, response: .sample(), bodies: []).encoded()
+    var bytes = try StoredEntry(key: Self.key, place: 1, used: 1, response: .sample(), bodies: []).bytes
     let url = try #require(bytes.indices.first { bytes[$0...].starts(with: Array("https".utf8)) })
     bytes.replaceSubrange((url - 4)..<url, with: [255, 255, 255, 255])
-    #expect(ResponseRecord(bytes) == nil)
+    #expect(StoredEntry(Self.key, bytes) == nil)
   }
 }
 #endif

@@ -6,7 +6,7 @@ internal import NIOCore
 ///
 /// It returns at most ``largestPiece`` bytes from a call, so that a small body that decodes to a large one needs no more memory
 /// than its reader takes.
-final class Inflater {
+final class BodyDecoder {
   /// The largest number of bytes that one call returns.
   static let largestPiece = 65_536
 
@@ -16,6 +16,9 @@ final class Inflater {
   /// Whether the last byte that was decoded ended the body, or one member of it.
   private var isAtEnd = false
   private var isEmpty = true
+
+  /// Whether zeros have followed the last member, which some programs add to fill a block.
+  private var isPadded = false
 
   /// Creates a decoder.
   ///
@@ -36,9 +39,9 @@ final class Inflater {
   }
 
   /// Takes the next piece of the encoded body, after all of the one before was decoded.
-  func append(_ bytes: [UInt8]) {
-    input = ByteBuffer(bytes: bytes)
-    if !bytes.isEmpty { isEmpty = false }
+  func append(_ bytes: ByteBuffer) {
+    input = bytes
+    if bytes.readableBytes > 0 { isEmpty = false }
   }
 
   /// Returns the next decoded bytes, or `nil` if that needs more of the encoded body.
@@ -47,9 +50,12 @@ final class Inflater {
   func next() throws -> ByteBuffer? {
     while input.readableBytes > 0 || !isDrained {
       if isAtEnd {
+        let padding = input.readableBytesView.prefix { $0 == 0 }.count
+        if padding > 0 { isPadded = true }
+        input.moveReaderIndex(forwardBy: padding)
         guard input.readableBytes > 0 else { return nil }
         // A body in gzip may have several members, each with a header.
-        guard inflateReset(stream) == Z_OK else { throw HTTPBodyDecodingError.damaged }
+        guard !isPadded, inflateReset(stream) == Z_OK else { throw HTTPBodyDecodingError.damaged }
         isAtEnd = false
       }
       let output = try inflate()
