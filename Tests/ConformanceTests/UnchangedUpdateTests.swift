@@ -85,7 +85,7 @@ import Testing
     let before = try stored()
     let events = StoreEvents()
     let observation = events.observe(store)
-    try await store.update(keys) { _ in }
+    try await store.update(keys) { slots in slots.assign(Array(slots)) }
     try await store.update(keys + ["missing"]) { slots in slots[4] = nil }
     #expect(events.take() == [])
     try await store.update(keys) { slots in
