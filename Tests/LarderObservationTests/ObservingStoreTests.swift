@@ -12,9 +12,11 @@ import Testing
     var changes = store.changes().makeAsyncIterator()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 2), .remove("c"), .removeAll("d"..<"e")])
+    // What is not assigned is not reported.
     try await store.update(["a", "x"]) { $0[0] = 2 }
+    try await store.removeValue(forKey: "z")
     let expected: [StoreChange] = [
-      .key("a"), .key("b"), .key("c"), .range("d"..<"e"), .key("a"), .key("x"),
+      .key("a"), .key("b"), .key("c"), .range("d"..<"e"), .key("a"), .key("z"),
     ]
     for change in expected { #expect(await changes.next() == change) }
   }
