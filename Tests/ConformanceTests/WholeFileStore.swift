@@ -149,7 +149,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     try information.check(updateOf: keys)
     try checkOpen(for: .update)
     try Task.checkCancellation()
-    var slots = UpdateSlots(try keys.map { try decode($0, during: .update) })
+    var slots = UpdateSlots(stored: try keys.map { try decode($0, during: .update) })
     let decision = body(&slots)
     guard decision.isCommit else { return decision.result }
     var changed = records

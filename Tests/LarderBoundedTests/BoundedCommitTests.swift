@@ -11,7 +11,7 @@ import Testing
   /// Returns the totals after a commit that was planned with other totals.
   private func totals(after commit: BoundedCommit, from totals: Totals) throws -> Totals {
     let keys = Array(commit.slots.keys)
-    var stored = UpdateSlots([totals.record] + keys.map { $0 == layout.entryKey("k") ? old.bytes : nil })
+    var stored = UpdateSlots(stored: [totals.record] + keys.map { $0 == layout.entryKey("k") ? old.bytes : nil })
     try commit.perform(on: &stored, keys: keys, store: "test", for: .update)
     return try Totals(stored[0], store: "test", for: .update)
   }

@@ -143,7 +143,7 @@ private struct Reporter: ObservableStore {
   func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) throws -> Result {
-    var slots = UpdateSlots(values(forKeys: keys))
+    var slots = UpdateSlots(stored: values(forKeys: keys))
     return body(&slots).result
   }
 

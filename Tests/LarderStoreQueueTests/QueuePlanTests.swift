@@ -28,7 +28,7 @@ import Testing
 
     mutating func perform(_ commit: QueueCommit) -> [Int] {
       let keys = commit.keys
-      var slots = UpdateSlots(keys.map { values[$0] })
+      var slots = UpdateSlots(stored: keys.map { values[$0] })
       let performed = commit.perform(on: &slots, keys: keys)
       for (key, value) in zip(keys, slots) { values[key] = value }
       return performed

@@ -46,7 +46,7 @@ struct IdleStore: DataStore {
   func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<SampleValue?>) -> UpdateDecision<Result>
   ) throws -> Result {
-    var slots = UpdateSlots(values(forKeys: keys))
+    var slots = UpdateSlots(stored: values(forKeys: keys))
     return body(&slots).result
   }
 

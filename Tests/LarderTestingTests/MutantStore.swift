@@ -245,7 +245,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     try await guarding(keys.first { !isValid($0) } ?? "a", lenient: nil) { () async throws -> Result? in
       switch fault {
       case .updateNotAtomic:
-        var slots = UpdateSlots(try await base.values(forKeys: keys))
+        var slots = UpdateSlots(stored: try await base.values(forKeys: keys))
         await Task.yield()
         let decision = body(&slots)
         if decision.isCommit { try await base.apply(ChangeBatch(slots.changes(of: keys))) }
@@ -256,7 +256,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
           return !state.isUpdating
         }) { await Task.yield() }
         defer { state.withLock { $0.isUpdating = false } }
-        var slots = UpdateSlots(try await base.values(forKeys: keys))
+        var slots = UpdateSlots(stored: try await base.values(forKeys: keys))
         let decision = body(&slots)
         for change in decision.isCommit ? slots.changes(of: keys) : [] {
           await Task.yield()
@@ -267,7 +267,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
         let early = try await base.values(forKeys: keys)
         await Task.yield()
         return try await base.update(deciding: keys) { slots in
-          var seen = UpdateSlots(early)
+          var seen = UpdateSlots(stored: early)
           let decision = body(&seen)
           for index in seen.assignedIndices { slots[index] = seen[index] }
           return decision
@@ -293,7 +293,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       case .updateTakesDuplicateKeys where Set(keys).count < keys.count:
         var seen: Set<StoreKey> = []
         return try await base.update(deciding: keys.filter { seen.insert($0).inserted }) { slots in
-          var all = UpdateSlots(keys.map { _ in nil as Value? })
+          var all = UpdateSlots(stored: keys.map { _ in nil as Value? })
           defer { slots.assign(slots.map { _ in nil }) }
           return body(&all)
         }

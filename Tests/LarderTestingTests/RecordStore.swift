@@ -99,7 +99,7 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
     try information.check(updateOf: keys)
     return try write(for: .update) { records in
       try Task.checkCancellation()
-      var slots = UpdateSlots(try keys.map { try decode(records[$0], forKey: $0, for: .update) })
+      var slots = UpdateSlots(stored: try keys.map { try decode(records[$0], forKey: $0, for: .update) })
       let decision = body(&slots)
       guard decision.isCommit else { return decision.result }
       let changes = try slots.changes(of: keys).map { change in

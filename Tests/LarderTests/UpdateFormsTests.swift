@@ -24,7 +24,7 @@ import Testing
   // MARK: Slots
 
   @Test func slotsKnowWhetherTheyWereAssigned() {
-    var slots = UpdateSlots([1, nil, 3, nil, 5])
+    var slots = UpdateSlots(stored: [1, nil, 3, nil, 5])
     #expect(slots.count == 5 && slots.assignedIndices.isEmpty)
     #expect(Array(slots) == [1, nil, 3, nil, 5], "reading assigns nothing")
     slots[1] = 2
@@ -40,8 +40,16 @@ import Testing
     #expect(Array(slots) == [nil, nil, nil, nil, 7])
   }
 
+  @Test func aPartOfAMissingValueAssignsNothing() {
+    var slots = UpdateSlots<Int>(stored: [nil, nil, nil])
+    slots[0]? += 1
+    slots[1] = nil
+    slots[2] = 1
+    #expect(slots.assignedIndices == [1, 2])
+  }
+
   @Test func aValueIsChangedInPlace() {
-    var slots = UpdateSlots([[1, 2, 3]])
+    var slots = UpdateSlots(stored: [[1, 2, 3]])
     let address = slots[0]?.withUnsafeBufferPointer { $0.baseAddress }
     slots[0]?[1] = 9
     #expect(slots[0] == [1, 9, 3])

@@ -35,7 +35,8 @@ extension BoundedStore {
 
   /// Reads, changes and writes back several values and the accounting as one step; see `DataStore`.
   ///
-  /// The body runs before the commit, and runs again if another writer changes the same entries at the same time.
+  /// The body runs before the commit, and runs again if another writer changes the same entries at the same time. The entries
+  /// of all keys of a committed update count towards the limit, because none of them may be evicted for it.
   ///
   /// - Throws: The errors of ``apply(_:)``.
   public func update<Result: Sendable>(
@@ -47,7 +48,7 @@ extension BoundedStore {
       try await committing(.update) {
         let read = try await read(keys, withValues: true, during: .update)
         try Task.checkCancellation()
-        var slots = UpdateSlots(read.values)
+        var slots = UpdateSlots(stored: read.values)
         let decision = body(&slots)
         var commit = BoundedCommit(read.totals)
         if decision.isCommit {

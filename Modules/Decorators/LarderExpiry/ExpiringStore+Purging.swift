@@ -97,7 +97,7 @@ extension ExpiringStore {
   /// A purge that fails does not fail the write. ``statistics`` counts it, and a later write tries again.
   ///
   /// - Parameters:
-  ///   - count: The number of entries that are written.
+  ///   - count: The number of entries that may be written.
   ///   - operation: The operation of the write.
   ///   - body: The closure that performs the write.
   func writing<Result>(

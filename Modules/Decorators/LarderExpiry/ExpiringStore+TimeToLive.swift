@@ -72,8 +72,23 @@ extension ExpiringStore {
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> Result
   ) async throws -> Result {
+    try await updateKeepingDeadlines(deciding: keys) { slots in .commit(try body(&slots)) }
+  }
+
+  /// Reads and writes several values as one atomic step, and keeps the deadlines of live entries, if the body decides so.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - body: A closure as that of `update` of a `DataStore`.
+  /// - Returns: The result of the decision.
+  /// - Throws: The errors of `update` of a `DataStore`.
+  @discardableResult
+  public func updateKeepingDeadlines<Result: Sendable>(
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
+  ) async throws -> Result {
     try await update(keys, timeToLive, keepsDeadlines: true) { slots in
-      UpdateDecision(catching: { .commit(try body(&slots)) })
+      UpdateDecision(catching: { try body(&slots) })
     }.get()
   }
 
@@ -93,7 +108,7 @@ extension ExpiringStore {
       try await base.update(deciding: keys) { [self] slots in
         let now = now()
         let live = renewed(slots, of: keys).map { $0?.isLive(at: now) == true ? $0 : nil }
-        var values = UpdateSlots(live.map { $0?.value })
+        var values = UpdateSlots(stored: live.map { $0?.value })
         let decision = body(&values)
         for index in decision.isCommit ? values.assignedIndices : [] {
           guard let value = values[index] else {

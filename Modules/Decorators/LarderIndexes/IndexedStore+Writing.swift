@@ -118,7 +118,7 @@ extension IndexedStore {
       try await commit(.update, .shared) { known in
         let old = try await callingBase(.update) { try await base.values(forKeys: keys.map(layout.valueKey)) }
         var slots = UpdateSlots(
-          try await BulkWork.run(atMost: keys.count) { [self] allowance in
+          stored: try await BulkWork.run(atMost: keys.count) { [self] allowance in
             try zip(keys, old).map { key, bytes -> Value? in
               guard let bytes else { return nil }
               try allowance.take(bytes.count)

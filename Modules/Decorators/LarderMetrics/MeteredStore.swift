@@ -100,7 +100,7 @@ extension MeteredStore {
 
   /// Reads and writes several values as one atomic step; see `DataStore`.
   ///
-  /// The bytes counted are those of the values that are written. The outcome of an update that is discarded, as by a body
+  /// The bytes counted are those of the values that `body` assigns. The outcome of an update that is discarded, as by a body
   /// that throws, is `discarded`.
   @inlinable
   public func update<Result: Sendable>(

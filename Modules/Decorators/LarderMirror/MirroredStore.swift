@@ -138,15 +138,16 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     try information.checkWritable(for: .update)
     try information.check(updateOf: keys)
     // The values of every run are kept until the end, so that none is released inside the store.
-    let runs = Locked<[[Change<Value>]]>([])
+    let runs = Locked<[(isCommit: Bool, changes: [Change<Value>])]>([])
     return try await writing(.update, LockedKeys(keys)) { current in
       let result = try await current.update(deciding: keys) { slots in
         let decision = body(&slots)
-        let changes = decision.isCommit ? slots.changes(of: keys) : []
-        runs.withLock { $0.append(changes) }
+        let changes = slots.changes(of: keys)
+        runs.withLock { $0.append((decision.isCommit, changes)) }
         return decision
       }
-      return (result, ChangeBatch(runs.withLock { $0.last } ?? []))
+      let last = runs.withLock { $0.last }
+      return (result, ChangeBatch(last.map { $0.isCommit ? $0.changes : [] } ?? []))
     }
   }
 

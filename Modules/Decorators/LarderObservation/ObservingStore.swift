@@ -97,18 +97,21 @@ public final class ObservingStore<Base: DataStore>: DataStore {
   ) async throws -> Result {
     try beginWrite(.update)
     defer { writes.end() }
-    let (result, changed): (Result, [StoreKey])
+    // Those of the last run, which a store may repeat.
+    let assigned = Locked<[StoreKey]>([])
+    let result: Result
     do {
-      (result, changed) = try await base.update(deciding: keys) { slots in
+      result = try await base.update(deciding: keys) { slots in
         let decision = body(&slots)
         let changed = decision.isCommit ? slots.assignedIndices.map { keys[$0] } : []
-        return decision.map { ($0, changed) }
+        assigned.withLock { $0 = changed }
+        return decision
       }
     } catch {
-      if mayHaveChangedSomething(error) { observers.report(keys) }
+      if mayHaveChangedSomething(error) { observers.report(assigned.withLock { $0 }) }
       throw error
     }
-    observers.report(changed)
+    observers.report(assigned.withLock { $0 })
     return result
   }
 

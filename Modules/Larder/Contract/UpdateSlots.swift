@@ -10,26 +10,30 @@
 /// }
 /// ```
 ///
-/// Changing a part of a value in place assigns its slot, also if the value is the same afterwards.
+/// Changing a part of a value in place assigns its slot, also if the value is the same afterwards. A part of a missing value
+/// cannot change, so that its slot stays unassigned.
 public struct UpdateSlots<Value: Sendable>: Sendable {
   @usableFromInline
   struct Slot: Sendable {
     @usableFromInline var value: Value?
-    @usableFromInline var isAssigned = false
+    @usableFromInline var isAssigned: Bool
 
     @inlinable
-    init(_ value: Value?) {
+    init(_ value: Value?, isAssigned: Bool = false) {
       self.value = value
+      self.isAssigned = isAssigned
     }
   }
 
   @usableFromInline var slots: [Slot]
 
-  /// Creates slots that were not assigned.
+  /// Creates slots that were not assigned, as a store or a decorator does before it runs a body.
+  ///
+  /// A body assigns the slots that it gets. It must not replace them as a whole, because new slots count as unassigned.
   ///
   /// - Parameter values: The value for each key, or `nil` if the key is missing.
   @inlinable
-  public init(_ values: some Sequence<Value?>) {
+  public init(stored values: some Sequence<Value?>) {
     slots = values.map { Slot($0) }
   }
 
@@ -74,10 +78,13 @@ extension UpdateSlots: RandomAccessCollection, MutableCollection {
   @inlinable
   public subscript(index: Int) -> Value? {
     get { slots[index].value }
-    // Not `set`, which would copy the value before a part of it changes.
+    set { slots[index] = Slot(newValue, isAssigned: true) }
+    // Beside `set`, which would copy a value before a part of it changes.
     _modify {
-      slots[index].isAssigned = true
+      let wasMissing = slots[index].value == nil
       yield &slots[index].value
+      // A part of a missing value cannot change, as in `slots[0]?.count += 1`.
+      if !wasMissing || slots[index].value != nil { slots[index].isAssigned = true }
     }
   }
 }

@@ -138,7 +138,8 @@ extension DataStore {
       do {
         // The codec returns the stored bytes of a value that needs no change, and the store then does not write it.
         try await update(keys) { slots in
-          for index in slots.indices { slots[index] = slots[index] }
+          // Not those that were removed since their keys were read.
+          for index in slots.indices where slots[index] != nil { slots[index] = slots[index] }
         }
         return
       } catch let error as StoreError where error.concernsOneEntry {

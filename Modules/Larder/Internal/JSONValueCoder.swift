@@ -78,7 +78,7 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
       try text.map { try bytes(of: $0, forKey: key, during: .update) }
     }
     var slots = UpdateSlots(
-      try zip(keys, stored).map { key, bytes in
+      stored: try zip(keys, stored).map { key, bytes in
         try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
       })
     let decision = body(&slots)

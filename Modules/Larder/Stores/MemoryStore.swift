@@ -94,11 +94,11 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   ) throws -> Result {
     try information.check(updateOf: keys)
     var displaced: [Value] = []
-    var slots = UpdateSlots<Value>([])
+    var slots = UpdateSlots<Value>(stored: [])
     return try state.withLock { state in
       guard !state.isClosed else { throw information.closedError(for: .update) }
       try Task.checkCancellation()
-      slots = UpdateSlots(keys.map { state.map[$0] })
+      slots = UpdateSlots(stored: keys.map { state.map[$0] })
       let decision = body(&slots)
       guard decision.isCommit else { return decision.result }
       for change in slots.changes(of: keys) {

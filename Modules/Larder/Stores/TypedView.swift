@@ -133,7 +133,7 @@ extension TypedView {
       try await base.update(deciding: storedKeys) { stored in
         UpdateDecision(catching: {
           var slots = UpdateSlots(
-            try zip(storedKeys, stored).map { key, bytes in
+            stored: try zip(storedKeys, stored).map { key, bytes in
               try bytes.map { try decode($0, storedAs: key, during: .update) }
             })
           let decision = body(&slots)

@@ -47,7 +47,8 @@ extension DataStore where Value == [UInt8] {
   ///
   /// No other writer of the store comes between the reading and the writing. There are forms for three and four keys,
   /// too. The keys must be distinct, and the prefix of no view may begin with the prefix of another. To update any number
-  /// of keys of one view, call ``update(_:_:)`` of the view.
+  /// of keys of one view, call ``update(_:_:)`` of the view. An
+  /// argument whose value stays the same is not written.
   ///
   /// - Parameters:
   ///   - first: A key of a view of this store.
@@ -128,8 +129,9 @@ private struct ViewSlot<Base: DataStore, Value: Sendable>: Sendable where Base.V
   }
 
   func assign(_ value: Value?, to slots: inout UpdateSlots<[UInt8]>) throws {
-    slots[index] = try value.map {
+    let bytes = try value.map {
       try view.encode($0, storedAs: storedKey, replacing: slots[index], during: .update)
     }
+    if bytes != slots[index] { slots[index] = bytes }
   }
 }

@@ -84,21 +84,27 @@ extension Database {
     do {
       let decision = try body()
       guard decision.isCommit else {
-        try rollback()
+        endTransaction()
         return decision
       }
       do { try commit() } catch { throw CommitFailure(error: error) }
       return decision
     } catch {
-      // Some errors have ended the transaction already. The first error matters more than a failure to end it.
-      if isInsideTransaction { try? rollback() }
+      endTransaction()
       throw error
     }
   }
 
+  /// Rolls the open transaction back, unless something has ended it already.
+  ///
+  /// The error or the result of what was done in it matters more than a failure to end it.
+  private func endTransaction() {
+    if isInsideTransaction { try? rollback() }
+  }
+
   /// Runs a closure in a savepoint of the open transaction.
   ///
-  /// An error undoes what the closure has changed. If that fails, as in a task that is cancelled, or if SQLite has ended the
+  /// An error, and a decision to discard, undo what the closure has changed. If that fails, as in a task that is cancelled, or if SQLite has ended the
   /// savepoint already, the whole transaction is rolled back.
   ///
   /// Unlike `inSavepoint`, it keeps the statements compiled, which takes a fraction of the time.
@@ -110,18 +116,24 @@ extension Database {
     try cachedStatement(sql: "SAVEPOINT larder").execute()
     do {
       let decision = try body()
-      if !decision.isCommit { try cachedStatement(sql: "ROLLBACK TO SAVEPOINT larder").execute() }
-      try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
+      if decision.isCommit {
+        try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
+      } else {
+        undoStoreSavepoint()
+      }
       return decision
     } catch {
-      do {
-        try cachedStatement(sql: "ROLLBACK TO SAVEPOINT larder").execute()
-        try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
-      } catch {
-        // The first error matters more than a failure to end the transaction.
-        if isInsideTransaction { try? rollback() }
-      }
+      undoStoreSavepoint()
       throw error
+    }
+  }
+
+  private func undoStoreSavepoint() {
+    do {
+      try cachedStatement(sql: "ROLLBACK TO SAVEPOINT larder").execute()
+      try cachedStatement(sql: "RELEASE SAVEPOINT larder").execute()
+    } catch {
+      endTransaction()
     }
   }
 }

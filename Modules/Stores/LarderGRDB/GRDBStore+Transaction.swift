@@ -47,7 +47,7 @@ extension GRDBStore {
     let table = rawTable(in: db)
     let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
     var slots = UpdateSlots(
-      try zip(keys, stored).map { key, bytes in
+      stored: try zip(keys, stored).map { key, bytes in
         try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
       })
     let decision = body(&slots)

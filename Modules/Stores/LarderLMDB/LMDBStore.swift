@@ -260,7 +260,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     // Bytes of the memory map, which stay in place until the transaction writes.
     let stored = try keys.map { try database.value(forKey: $0) }
     var slots = UpdateSlots(
-      try keys.indices.map { number in
+      stored: try keys.indices.map { number in
         try stored[number].map { try coder.value(of: $0, forKey: keys[number], during: .update) }
       })
     let decision = body(&slots)

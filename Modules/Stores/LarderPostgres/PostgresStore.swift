@@ -300,7 +300,7 @@ extension PostgresStore {
   ) async throws -> (result: Result, statements: [Statement]?) {
     let indices = PostgresStore.indices(of: rows)
     let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) } }
-    var slots = UpdateSlots(try await values(of: rows, forKeys: keys, during: operation))
+    var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: operation))
     let decision = body(&slots)
     var (set, values, removed): ([StoreKey], [ArraySlice<UInt8>], [StoreKey]) = ([], [], [])
     // The rows of missing keys, which were made to lock them, must not stay.

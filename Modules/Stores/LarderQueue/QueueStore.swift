@@ -276,7 +276,8 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
       var payloads = try core.payloads(of: items.compactMap(\.self))[...]
       let before = items.map { $0.flatMap { _ in payloads.popFirst() ?? nil } }
       var slots = UpdateSlots(
-        try zip(items, before).map { item, payload in try item.map { try coder.value(of: payload, $0, during: .update) }
+        stored: try zip(items, before).map { item, payload in
+          try item.map { try coder.value(of: payload, $0, during: .update) }
         })
       let decision = body(&slots)
       guard decision.isCommit else { return decision.result }

@@ -245,7 +245,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
         let table = try writableTable(in: &transaction, during: .update)
         let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
         var slots = UpdateSlots(
-          try zip(keys, stored).map { key, bytes in
+          stored: try zip(keys, stored).map { key, bytes in
             try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
           })
         let decision = body(&slots)

@@ -68,7 +68,7 @@ extension StoreQueue {
         try await readItems(keys, into: &plan, .update)
         let before = keys.map { plan.value(forKey: layout.itemKey($0)) }
         var slots = UpdateSlots(
-          try zip(keys, before).map { key, bytes in try bytes.map { try decode($0, key, during: .update) } })
+          stored: try zip(keys, before).map { key, bytes in try bytes.map { try decode($0, key, during: .update) } })
         let decision = body(&slots)
         for index in decision.isCommit ? slots.assignedIndices : [] {
           guard let value = slots[index] else {

@@ -96,7 +96,7 @@ final class SnapshotLogStore: DataStore {
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) throws -> Result {
     try write(during: .update) { entries in
-      var slots = UpdateSlots(keys.map { entries[$0] })
+      var slots = UpdateSlots(stored: keys.map { entries[$0] })
       let decision = body(&slots)
       for index in decision.isCommit ? slots.assignedIndices : [] { entries[keys[index]] = slots[index] }
       return decision.result

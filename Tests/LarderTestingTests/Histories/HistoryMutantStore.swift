@@ -87,7 +87,7 @@ final class HistoryMutantStore: DataStore {
     case .keepsAbandonedUpdates:
       return try await base.update(deciding: keys) { slots in .commit(body(&slots).result) }
     case .updateIsNotAtomic:
-      var slots = UpdateSlots(try base.values(forKeys: keys))
+      var slots = UpdateSlots(stored: try base.values(forKeys: keys))
       await Task.yield()
       let decision = body(&slots)
       if decision.isCommit { try base.apply(ChangeBatch(slots.changes(of: keys))) }

@@ -232,7 +232,7 @@ extension CachedStore {
 
   /// Reads and writes several values of the base as one atomic step; see `DataStore`.
   ///
-  /// The values of the slots are cached if the body commits.
+  /// The values of the slots are cached, as the body leaves them if it commits, and as it got them if it discards.
   public func update<Result: Sendable>(
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
@@ -278,19 +278,20 @@ extension CachedStore {
 extension DataStore {
   /// Updates values as one atomic step, and returns the slots that the last run of the closure left; see `DataStore`.
   ///
-  /// - Returns: The result, and the slots, or `nil` if the closure decided to discard them.
+  /// - Returns: The result, and the slots. If the closure decided to discard them, they are as it got them.
   func updateReturningSlots<Result: Sendable>(
     _ keys: [StoreKey], deciding body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> (result: Result, slots: UpdateSlots<Value>?) {
     // The values of every run are kept until the end. Values of an earlier run must not be released during the next one,
     // inside the store.
     let runs = Locked<[UpdateSlots<Value>]>([])
-    let (result, isCommit) = try await update(deciding: keys) { slots in
+    let result = try await update(deciding: keys) { slots in
+      let read = slots
       let decision = body(&slots)
-      runs.withLock { $0.append(slots) }
-      return decision.map { ($0, decision.isCommit) }
+      runs.withLock { $0 += decision.isCommit ? [slots] : [slots, read] }
+      return decision
     }
-    return (result, isCommit ? runs.withLock { $0.last } : nil)
+    return (result, runs.withLock { $0.last })
   }
 }
 

@@ -15,7 +15,7 @@ extension TieredStore {
 
   /// Reads and writes several values of the base as one atomic step; see `DataStore`.
   ///
-  /// The values of the slots are cached if the body commits.
+  /// The values of the slots are cached, as the body leaves them if it commits, and as it got them if it discards.
   public func update<Result: Sendable>(
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>

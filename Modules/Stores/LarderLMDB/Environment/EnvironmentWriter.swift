@@ -79,6 +79,8 @@ actor EnvironmentWriter {
           try environment.enlargeMap()
         }
       }
+      // A discarded transaction has no number: there is nothing to report or to make durable.
+      guard let identifier else { return result }
       environment.observers.report(changes, hasWritten: changes.hasWritten)
       try confirm(identifier, hasWritten: changes.hasWritten, for: handle, during: operation)
       return result
@@ -94,11 +96,12 @@ actor EnvironmentWriter {
   ///
   /// The write lock must be held.
   ///
-  /// - Returns: The result and the number of the transaction, which LMDB reuses if nothing was changed. `nil` if the memory map is too small, with nothing changed.
+  /// - Returns: The result, and the number of the transaction, which LMDB reuses if nothing was changed, or `nil` if the closure
+  ///   decided to discard it. `nil` if the memory map is too small, with nothing changed.
   private func attempt<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation, _ changes: inout CommitRecord<MDB_dbi>,
     _ body: (OpaquePointer, inout CommitRecord<MDB_dbi>) throws -> UpdateDecision<Result>
-  ) throws -> (result: Result, identifier: Int)? {
+  ) throws -> (result: Result, identifier: Int?)? {
     let transaction = try handle.environment.begin(0)
     let identifier = mdb_txn_id(transaction)
     let decision: UpdateDecision<Result>
@@ -107,7 +110,7 @@ actor EnvironmentWriter {
       try checkFiles(of: handle, for: operation)
       try checkContent(before: identifier, of: handle, for: operation)
       decision = try body(transaction, &changes)
-      try checkFiles(of: handle, for: operation)
+      if decision.isCommit { try checkFiles(of: handle, for: operation) }
     } catch {
       mdb_txn_abort(transaction)
       guard let error = error as? LMDBError else { throw error }
@@ -116,8 +119,7 @@ actor EnvironmentWriter {
     }
     guard decision.isCommit else {
       mdb_txn_abort(transaction)
-      changes.removeAll()
-      return (decision.result, identifier)
+      return (decision.result, nil)
     }
     let observers = handle.environment.observers
     observers.willCommit(identifier)

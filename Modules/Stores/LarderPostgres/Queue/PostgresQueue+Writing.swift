@@ -53,12 +53,12 @@ extension PostgresQueue {
       try information.check(updateOf: keys)
       let adoption = pendingAdoption
       let first = adoption + beginning + [statements.payloads(forKeys: keys)]
-      let result = try await handle.transaction(for: .update, first: first) { session, results in
+      let (result, isChanged) = try await handle.transaction(for: .update, first: first) { session, results in
         let rows = results[results.count - 1]
         let payloads = Dictionary(
           (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
           uniquingKeysWith: { first, _ in first })
-        var slots = UpdateSlots(try await values(of: rows, forKeys: keys, during: .update))
+        var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: .update))
         let decision = body(&slots)
         var changes: [Change<[UInt8]>] = []
         for index in decision.isCommit ? slots.assignedIndices : [] {
@@ -77,9 +77,10 @@ extension PostgresQueue {
           try await run(list, in: session, for: .update)
           list = []
         }
-        return TransactionEnd(result: decision.result, statements: list, commits: !changes.isEmpty)
+        return TransactionEnd(
+          result: (decision.result, !changes.isEmpty), statements: list, commits: !changes.isEmpty)
       }
-      noteChange()
+      if isChanged { noteChange() }
       return result
     }
   }

@@ -141,16 +141,16 @@ actor DatabaseWriter {
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
       decision = try body(&transaction)
+      guard decision.isCommit else {
+        rollBack(connection)
+        return decision.result
+      }
       hasSideEffects = try haveSideEffects(transaction)
       try checkFiles(of: handle, for: operation)
     } catch {
       rollBack(connection)
       guard let error = error as? SQLiteError else { throw error }
       throw failed(error, for: handle, operation, "the changes could not be written")
-    }
-    guard decision.isCommit else {
-      rollBack(connection)
-      return decision.result
     }
     do {
       try connection.withStatement("COMMIT") { _ = try $0.step() }
