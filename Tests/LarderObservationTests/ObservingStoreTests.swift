@@ -12,7 +12,7 @@ import Testing
     var changes = store.changes().makeAsyncIterator()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 2), .remove("c"), .removeAll("d"..<"e")])
-    // What is not assigned is not reported.
+    // The key that is not assigned is not reported.
     try await store.update(["a", "x"]) { $0[0] = 2 }
     try await store.removeValue(forKey: "z")
     let expected: [StoreChange] = [

@@ -8,7 +8,7 @@
 /// 2. **Values** round-trip exactly. A stored `nil` of an optional `Value` differs from a missing key.
 /// 3. **Missing** is `nil`, never an error. Removing a missing key is a no-op. An error is never reported as missing.
 /// 4. **``apply(_:)``** is atomic for readers, crashes and errors. Its changes take effect in sequence.
-/// 5. **`update`** is atomic over its keys against every other writer. What its body did not assign stays as it is.
+/// 5. **`update`** is atomic over its keys against every other writer. Values that its body did not assign stay as they are.
 /// 6. **Scans** return entries in key order or in reverse. One call returns one consistent snapshot.
 /// 7. **Durability**: When a write returns, its effect survives the death of the process, and a power failure if
 ///    ``StoreInformation/durability`` promises it.

@@ -1,4 +1,4 @@
-/// What the body of an update decided: to commit what it assigned, or to discard it.
+/// A decision of the body of an update: to commit the slots that it assigned, or to discard them.
 ///
 /// ```swift
 /// let isReserved = try await store.update(deciding: "seat/7A") { owner in

@@ -31,12 +31,12 @@ extension DataStore {
   ///   - body: A closure as that of ``update(_:_:)``, which returns whether the slots that it assigned are written.
   /// - Returns: The result of the decision.
   /// - Throws: As ``update(_:_:)``.
-  // Disfavored, so that a body that does not throw is passed to the requirement directly, also to a synchronous one.
   @_disfavoredOverload @discardableResult
   public func update<Result: Sendable>(
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
   ) async throws -> Result {
+    // This method is disfavored, so that the body that does not throw is passed to the requirement.
     try await update(deciding: keys) { slots in UpdateDecision(catching: { try body(&slots) }) }.get()
   }
 
