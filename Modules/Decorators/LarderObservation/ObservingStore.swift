@@ -97,8 +97,8 @@ public final class ObservingStore<Base: DataStore>: DataStore {
   ) async throws -> Result {
     try beginWrite(.update)
     defer { writes.end() }
-    // Those of the last run, which a store may repeat.
-    let assigned = Locked<[StoreKey]>([])
+    // Those of the last run, because a store may repeat the body, or `nil` before the first.
+    let assigned = Locked<[StoreKey]?>(nil)
     let result: Result
     do {
       result = try await base.update(deciding: keys) { slots in
@@ -108,10 +108,10 @@ public final class ObservingStore<Base: DataStore>: DataStore {
         return decision
       }
     } catch {
-      if mayHaveChangedSomething(error) { observers.report(assigned.withLock { $0 }) }
+      if mayHaveChangedSomething(error) { observers.report(assigned.withLock { $0 } ?? keys) }
       throw error
     }
-    observers.report(assigned.withLock { $0 })
+    observers.report(assigned.withLock { $0 } ?? [])
     return result
   }
 
