@@ -105,6 +105,22 @@ import Testing
     withExtendedLifetime(observations) {}
   }
 
+  @Test func aDiscardedUpdateIsNotReportedToAnObserverThatComesDuringIt() async throws {
+    let (environment, store) = try await openStore()
+    let begun = Locked<StoreObservation?>(nil)
+    let transaction = try await environment.statistics().lastTransaction
+    try await store.update(deciding: ["a"]) { [events] slots in
+      slots[0] = [1]
+      let observation = events.observe(store)
+      begun.withLock { $0 = observation }
+      return .discard(())
+    }
+    #expect(events.take() == [])
+    #expect(try await environment.statistics().lastTransaction == transaction)
+    begun.withLock { $0 = nil }
+    try await environment.close()
+  }
+
   @Test func noCommitOfThisProcessIsTakenForOneOfAnother() async throws {
     let (environment, store) = try await openStore()
     let observation = events.observe(store)
