@@ -88,6 +88,40 @@ package struct ValueCoder<Value: Sendable>: Sendable {
     }
   }
 
+  /// Runs the body of an update on stored bytes, and returns its decision and the changes that are to be written.
+  ///
+  /// All values are encoded before any is written.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - stored: The stored bytes for each key, or `nil` if the key is missing.
+  ///   - operation: The operation, for errors.
+  ///   - body: The body of the update.
+  /// - Returns: The decision, and the new bytes for each key that changes, or `nil` to remove it. There are none if the body
+  ///   decides to discard, or assigns nothing but what is stored.
+  /// - Throws: ``StoreError``: `corrupted`; `undecodable`; `encodingFailed`; `valueTooLarge`.
+  package func update<Result>(
+    _ keys: [StoreKey], stored: [ArraySlice<UInt8>?], during operation: StoreOperation = .update,
+    deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) throws -> (decision: UpdateDecision<Result>, changes: [(key: StoreKey, bytes: ArraySlice<UInt8>?)]) {
+    var slots = UpdateSlots(
+      stored: try zip(keys, stored).map { key, bytes in
+        try bytes?.withUnsafeBytes { try value(of: $0, forKey: key, during: operation) }
+      })
+    let decision = body(&slots)
+    guard decision.isCommit else { return (decision, []) }
+    var changes: [(key: StoreKey, bytes: ArraySlice<UInt8>?)] = []
+    for index in slots.assignedIndices {
+      let new = try slots[index].map { value in
+        var bytes: [UInt8] = []
+        try append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: operation)
+        return bytes[...]
+      }
+      if new != stored[index] { changes.append((keys[index], new)) }
+    }
+    return (decision, changes)
+  }
+
   /// Returns a text about an entry that another program may have written, for verification.
   ///
   /// - Returns: The text if the key has no allowed length or the value cannot be decoded, or `nil`.

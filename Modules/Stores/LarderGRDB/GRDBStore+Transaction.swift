@@ -46,32 +46,19 @@ extension GRDBStore {
   ) throws -> UpdateDecision<Result> {
     let table = rawTable(in: db)
     let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-    var slots = UpdateSlots(
-      stored: try zip(keys, stored).map { key, bytes in
-        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-      })
-    let decision = body(&slots)
-    guard decision.isCommit else { return decision }
-    // All values are encoded before any is written.
-    let changed = try slots.assignedIndices.map { index in
-      let bytes = try slots[index].map { value in
-        var bytes: [UInt8] = []
-        try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
-        return bytes[...]
-      }
-      return (index, bytes)
-    }.filter { index, bytes in bytes != stored[index] }
-    guard !changed.isEmpty else { return decision }
-    try change(BoundedChanges(changed.map { .key(keys[$0.0]) }), in: db) { table in
-      try changed.reduce(0) { try $0 + table.set($1.1, forKey: keys[$1.0]) }
+    let (decision, changes) = try coder.update(keys, stored: stored, deciding: body)
+    guard !changes.isEmpty else { return decision }
+    try change(BoundedChanges(changes.map { .key($0.key) }), in: db) { table in
+      try changes.reduce(0) { try $0 + table.set($1.bytes, forKey: $1.key) }
     }
     return decision
   }
 
   /// Runs a closure in a savepoint of the transaction of the caller, or in a transaction of its own.
   ///
-  /// An error, and a decision to discard, undo what the closure has changed, and nothing else. The causes of a refusal cannot all be known before: a
-  /// trigger, an index or a constraint of the program, a foreign key of another table, or a trigger that a cascade reaches.
+  /// An error, and a decision to discard, undo what the closure has changed, and nothing else. The causes of a refusal cannot
+  /// all be known before: a trigger, an index or a constraint of the program, a foreign key of another table, or a trigger
+  /// that a cascade reaches.
   private func undoable<Result>(
     _ operation: StoreOperation, in db: Database, _ body: () throws -> UpdateDecision<Result>
   ) throws -> Result {

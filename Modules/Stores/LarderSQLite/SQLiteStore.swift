@@ -244,30 +244,15 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       ) { [self] transaction in
         let table = try writableTable(in: &transaction, during: .update)
         let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-        var slots = UpdateSlots(
-          stored: try zip(keys, stored).map { key, bytes in
-            try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
-          })
-        let decision = body(&slots)
-        guard decision.isCommit else { return decision }
-        // All values are encoded before any is written.
-        let changed = try slots.assignedIndices.map { index in
-          let bytes = try slots[index].map { value in
-            var bytes: [UInt8] = []
-            try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
-            return bytes[...]
-          }
-          return (index, bytes)
-        }.filter { index, bytes in bytes != stored[index] }
-        for (index, bytes) in changed {
+        let (decision, changes) = try coder.update(keys, stored: stored, deciding: body)
+        for (key, bytes) in changes {
           if let bytes {
-            try bytes.withUnsafeBytes { try table.setValue($0, forKey: keys[index]) }
+            try bytes.withUnsafeBytes { try table.setValue($0, forKey: key) }
           } else {
-            try table.removeValue(forKey: keys[index])
+            try table.removeValue(forKey: key)
           }
         }
-        transaction.changes.append(
-          changed.map { keys[$0.0] }, in: self.table.identifier, hasWritten: !changed.isEmpty)
+        transaction.changes.append(changes.map(\.key), in: self.table.identifier, hasWritten: !changes.isEmpty)
         return decision
       }
     }

@@ -163,12 +163,7 @@ import Testing
     let cancelled = Gate()
     let origin = Origin { _, number in
       if number == 1 {
-        do {
-          try await Task.sleep(for: .seconds(3_600))
-        } catch {
-          cancelled.open()
-          throw error
-        }
+        try await cancelled.openWhenCancelled()
       }
       return HTTPForwardedResponse(head: head(.ok), body: Array("\(number)".utf8))
     }
@@ -278,12 +273,7 @@ import Testing
         head: head(.ok, [.cacheControl: "max-age=60"]),
         body: ChunkedBody { index in
           guard index > 0 else { return [1] }
-          do {
-            try await Task.sleep(for: .seconds(3_600))
-          } catch {
-            cancelled.open()
-            throw error
-          }
+          try await cancelled.openWhenCancelled()
           return nil
         })
     }

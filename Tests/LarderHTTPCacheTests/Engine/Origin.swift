@@ -125,5 +125,15 @@ final class Gate: Sendable {
   func wait() async throws { try await opening.value() }
 
   func open() { opening.finish() }
+
+  /// Waits as long as nothing cancels the task, and then opens the gate.
+  func openWhenCancelled() async throws {
+    do {
+      try await Task.sleep(for: .seconds(3_600))
+    } catch {
+      open()
+      throw error
+    }
+  }
 }
 #endif

@@ -13,9 +13,10 @@ import Testing
 
   /// A cache with a stale response for each path.
   private func test(
-    _ fields: HTTPFields = usable, paths: [String] = ["/"]
+    _ fields: HTTPFields = usable, paths: [String] = ["/"],
+    configuration: HTTPCacheConfiguration = .private
   ) async throws -> (test: CacheUnderTest, origin: Origin) {
-    let test = try await CacheUnderTest()
+    let test = try await CacheUnderTest(configuration)
     let first = Origin(head(.ok, fields), "old")
     for path in paths { _ = try await test.get(path, from: first) }
     try await settle(test)
@@ -30,6 +31,14 @@ import Testing
 
   private func working() -> HTTPForwardedResponse {
     HTTPForwardedResponse(head: head(.ok, Self.usable), body: Array("new".utf8))
+  }
+
+  /// An origin that answers when a gate is open.
+  private func working(behind gate: Gate) -> Origin {
+    Origin { [self] _, _ in
+      try await gate.wait()
+      return working()
+    }
   }
 
   @Test func anOriginThatRefusesIsProbed() async throws {
@@ -143,12 +152,7 @@ import Testing
     let cancelled = Gate()
     _ = try await test.get(from: origin)
     origin.set { _, _ in
-      do {
-        try await Task.sleep(for: .seconds(3_600))
-      } catch {
-        cancelled.open()
-        throw error
-      }
+      try await cancelled.openWhenCancelled()
       throw Unreachable()
     }
     test.clock.advance(by: .seconds(1))
@@ -177,12 +181,7 @@ import Testing
           if index > 0 { try await clock.sleep(for: .seconds(50)) }
           return [UInt8(index)]
         }
-        do {
-          try await Task.sleep(for: .seconds(3_600))
-        } catch {
-          cancelled.open()
-          throw error
-        }
+        try await cancelled.openWhenCancelled()
         return nil
       }
       return HTTPForwardedResponse(head: head(.ok, Self.usable), body: body)
@@ -206,16 +205,10 @@ import Testing
   @Test func theLastCallerKeepsItsRequest() async throws {
     var configuration = HTTPCacheConfiguration.private
     (configuration.originTimeLimit, configuration.waitLimit) = (.seconds(2), .seconds(4))
-    let test = try await CacheUnderTest(configuration)
-    _ = try await test.get(
-      from: Origin(head(.ok, [.cacheControl: "max-age=10, must-revalidate", .eTag: "\"a\""]), "old"))
-    try await settle(test)
-    test.clock.advance(by: .seconds(20))
+    let (test, _) = try await test(
+      [.cacheControl: "max-age=10, must-revalidate", .eTag: "\"a\""], configuration: configuration)
     let gate = Gate()
-    let origin = Origin { [self] _, _ in
-      try await gate.wait()
-      return working()
-    }
+    let origin = working(behind: gate)
     let leader = Task { try await test.get(from: origin).body }
     try await test.clock.waitForSleepers(1)
     let follower = Task { try await test.get(from: origin).body }
@@ -343,15 +336,9 @@ import Testing
   @Test func aRequestThatWaitsForNoOtherWaitsForTheOrigin() async throws {
     var configuration = HTTPCacheConfiguration.private
     configuration.waitLimit = .zero
-    let test = try await CacheUnderTest(configuration)
-    _ = try await test.get(from: Origin(head(.ok, Self.usable), "old"))
-    try await settle(test)
-    test.clock.advance(by: .seconds(20))
+    let (test, _) = try await test(configuration: configuration)
     let gate = Gate()
-    let origin = Origin { [self] _, _ in
-      try await gate.wait()
-      return working()
-    }
+    let origin = working(behind: gate)
     let callers = (0..<3).map { _ in Task { try await test.get(from: origin).body } }
     try await waitUntil { origin.count >= 2 }
     gate.open()
