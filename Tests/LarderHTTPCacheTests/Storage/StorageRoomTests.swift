@@ -225,7 +225,7 @@ import Testing
     var storage = try await ResponseStorage(base, options: options)
     for _ in 0..<3 { try await storage.makeWriter().append(TestBody.bytes(1, length: 1_500_000)) }
     clock.advance(by: .seconds(61))
-    storage = try await ResponseStorage(unopened: base, options: options)
+    storage = try ResponseStorage(unopened: base, options: options)
     base.schedule(.error(.ioFailed), on: .update)
     await expectStoreError(.ioFailed) { [storage] in try await storage.sweep() }
     #expect(try await base.count(in: storage.layout.marks) == 1)
