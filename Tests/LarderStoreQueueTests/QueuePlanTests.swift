@@ -16,7 +16,7 @@ import Testing
     /// Plans changes from the current entries, and performs them.
     mutating func perform(at now: Int64 = 1000, _ change: (inout QueuePlan) -> Void) {
       let plan = plan(at: now, change)
-      #expect(perform(QueueCommit(plans: [plan])) == [0])
+      #expect(perform([plan]) == [0])
     }
 
     func plan(at now: Int64 = 1000, _ change: (inout QueuePlan) -> Void) -> QueuePlan {
@@ -26,10 +26,11 @@ import Testing
       return plan
     }
 
-    mutating func perform(_ commit: QueueCommit) -> [Int] {
-      let keys = commit.keys
+    mutating func perform(_ plans: [QueuePlan]) -> [Int] {
+      let keys = Set(plans.flatMap(\.commit.keys)).sorted()
       var slots = UpdateSlots(stored: keys.map { values[$0] })
-      let performed = commit.perform(on: &slots, keys: keys)
+      let performed = plans.map(\.commit).perform(
+        on: &slots, at: Dictionary(uniqueKeysWithValues: zip(keys, 0...)))
       for (key, value) in zip(keys, slots) { values[key] = value }
       return performed
     }
@@ -93,26 +94,8 @@ import Testing
     let plans = (1...2).map { number in
       entries.plan { _ = $0.lease(1, ready, length: 50, epoch: UInt64(number)) }
     }
-    #expect(entries.perform(QueueCommit(plans: plans)) == [0])
+    #expect(entries.perform(plans) == [0])
     #expect(entries.item(1)?.epoch == 1)
-  }
-
-  @Test func onlyAsManyLeasesAsWantedArePerformed() throws {
-    var entries = Entries()
-    for number in 1...4 {
-      entries.perform { $0.insert(UInt128(number), Self.item("\(number)"), delay: 0, payload: []) }
-    }
-    let all = entries
-    let plans = try (1...4).map { number in
-      let item = try #require(all.item(UInt128(number)))
-      var plan = QueuePlan(Self.layout, Self.rules, now: 1000)
-      plan.read([Self.layout.stateKey(UInt128(number)): item.bytes])
-      _ = plan.lease(UInt128(number), item, length: 50, epoch: 1)
-      return plan
-    }
-    entries.perform { $0.remove(1, Self.item("1"), remembering: false) }
-    // The first item is gone. The last plan is not limited.
-    #expect(entries.perform(QueueCommit(plans: plans, limitedCount: 3, maximum: 1)) == [1, 3])
   }
 
   @Test func theFirstItemOfAGroupBecomesReadyWhenTheLeaseEnds() throws {
@@ -131,8 +114,8 @@ import Testing
     // Parking another item in between makes the acknowledgement stale, because it may have missed that item.
     var other = entries
     other.perform { $0.park(3, items[2]) }
-    #expect(other.perform(QueueCommit(plans: [acknowledgement])).isEmpty)
-    #expect(entries.perform(QueueCommit(plans: [acknowledgement])) == [0])
+    #expect(other.perform([acknowledgement]).isEmpty)
+    #expect(entries.perform([acknowledgement]) == [0])
     #expect(entries.item(2)?.phase == .ready && entries.item(3)?.phase == .ready)
     #expect(entries.values[Self.layout.groupKey("g")].flatMap { GroupRecord($0) }.map { $0.leased == nil } == true)
   }

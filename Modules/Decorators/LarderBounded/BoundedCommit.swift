@@ -5,25 +5,11 @@ import Larder
 /// This is plain state without any I/O. A commit is one update of the base: the totals are read and changed in it, and
 /// everything else that was read before must not have changed.
 struct BoundedCommit: Sendable {
-  /// A change of one entry of the base.
-  struct Slot: Sendable {
-    /// The condition on the stored bytes.
-    enum Condition: Sendable {
-      case any
-      case equals([UInt8]?)
-    }
-
-    let condition: Condition
-    let new: [UInt8]?
-  }
-
-  /// The error of a commit whose conditions do not hold, with nothing changed.
-  struct IsStale: Error {}
-
   /// The totals, as they were read.
   let totals: Totals
 
-  private(set) var slots: [StoreKey: Slot] = [:]
+  /// The changes of entries and records, without those of the totals.
+  private(set) var entries = ConditionalCommit<any Error>()
 
   /// The sums that the commit adds to the totals.
   private(set) var byteDelta = 0
@@ -56,38 +42,45 @@ struct BoundedCommit: Sendable {
 
   // MARK: Collecting changes
 
-  /// Adds a change of any record.
-  mutating func set(_ key: StoreKey, _ condition: Slot.Condition, _ new: [UInt8]?) {
-    slots[key] = Slot(condition: condition, new: new)
+  /// Returns whether the commit requires or changes the value of a key of the base.
+  func concerns(_ key: StoreKey) -> Bool { entries.concerns(key) }
+
+  /// Requires that a key of the base has a value.
+  mutating func require(_ value: [UInt8]?, forKey key: StoreKey) {
+    entries.require(value, forKey: key)
+  }
+
+  /// Adds a change of any record, whatever is stored.
+  mutating func set(_ key: StoreKey, _ new: [UInt8]?) {
+    entries.setValue(new, forKey: key)
   }
 
   /// Adds the insertion or replacement of an entry.
   mutating func set(
-    _ key: StoreKey, _ old: EntryRecord?, _ condition: Slot.Condition, _ value: [UInt8], at now: Int64,
-    _ layout: BoundedLayout
+    _ key: StoreKey, _ old: EntryRecord?, _ value: [UInt8], at now: Int64, _ layout: BoundedLayout
   ) {
     removeRecords(of: key, old, layout)
-    addRecords(of: key, old, size: key.count + value.count, at: now, layout)
-    set(layout.valueKey(key), condition, value)
+    addRecords(of: key, size: key.count + value.count, at: now, layout)
+    set(layout.valueKey(key), value)
     if old == nil { insertionCount += 1 }
   }
 
   /// Adds the removal of an entry.
-  mutating func remove(_ key: StoreKey, _ old: EntryRecord?, _ condition: Slot.Condition, _ layout: BoundedLayout) {
+  mutating func remove(_ key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {
     removeRecords(of: key, old, layout)
-    set(layout.valueKey(key), condition, nil)
+    set(layout.valueKey(key), nil)
     removed.append(key)
   }
 
   /// Adds the use of an entry.
   mutating func use(_ key: StoreKey, _ record: EntryRecord, at now: Int64, _ layout: BoundedLayout) {
     removeRecords(of: key, record, layout)
-    addRecords(of: key, record, size: record.size, at: now, layout)
+    addRecords(of: key, size: record.size, at: now, layout)
   }
 
   /// Adds the eviction of an entry.
   mutating func evict(_ key: StoreKey, _ record: EntryRecord, _ layout: BoundedLayout) {
-    remove(key, record, .any, layout)
+    remove(key, record, layout)
     evictions.append(Eviction(key: key, byteCount: record.size, reason: .limit))
   }
 
@@ -97,20 +90,19 @@ struct BoundedCommit: Sendable {
   }
 
   private mutating func removeRecords(of key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {
-    set(layout.entryKey(key), .equals(old?.bytes), nil)
+    require(old?.bytes, forKey: layout.entryKey(key))
+    set(layout.entryKey(key), nil)
     guard let old else { return }
-    set(layout.orderKey(key, at: old.place), .any, nil)
+    set(layout.orderKey(key, at: old.place), nil)
     byteDelta -= old.size
     countDelta -= 1
   }
 
-  private mutating func addRecords(
-    of key: StoreKey, _ old: EntryRecord?, size: Int, at now: Int64, _ layout: BoundedLayout
-  ) {
+  private mutating func addRecords(of key: StoreKey, size: Int, at now: Int64, _ layout: BoundedLayout) {
     place += 1
     let record = EntryRecord(place: place, microseconds: now, size: size)
-    set(layout.entryKey(key), .equals(old?.bytes), record.bytes)
-    set(layout.orderKey(key, at: place), .any, [])
+    set(layout.entryKey(key), record.bytes)
+    set(layout.orderKey(key, at: place), [])
     byteDelta += size
     countDelta += 1
     used.append(key)
@@ -118,25 +110,33 @@ struct BoundedCommit: Sendable {
 
   // MARK: Committing
 
-  /// Performs the changes in an update of the base whose first slot is the record of totals.
+  /// Returns the changes of entries and records with that of the totals, which is computed in the update.
   ///
   /// - Parameters:
-  ///   - stored: The slots of the update: the record of totals, and those of `keys`.
-  ///   - keys: The keys of the commit's slots, in the order of the update.
+  ///   - key: The key of the record of totals.
   ///   - store: The name of the store, for errors.
   ///   - operation: The operation, for errors.
-  /// - Throws: ``IsStale``; `StoreError` with `corrupted` if the totals are less than the size of what is removed.
-  func perform(
-    on stored: inout UpdateSlots<[UInt8]>, keys: [StoreKey], store: String, for operation: StoreOperation
-  ) throws {
-    var totals = try Totals(stored[0], store: store, for: operation)
-    if refusesInsertions, totals.insertions != self.totals.insertions { throw IsStale() }
-    for (number, key) in keys.enumerated() {
-      guard let slot = slots[key] else { continue }
-      if case .equals(let expected) = slot.condition, stored[number + 1] != expected { throw IsStale() }
-      if stored[number + 1] != slot.new { stored[number + 1] = slot.new }
+  func withTotals(at key: StoreKey, store: String, for operation: StoreOperation) -> ConditionalCommit<any Error> {
+    var commit = entries
+    commit.computeValue(forKey: key) { stored in
+      do {
+        let totals = try Totals(stored(key), store: store, for: operation)
+        guard let new = try self.totals(after: totals, store: store, for: operation) else { return .isStale }
+        return new == totals ? .keep : .set(new.record)
+      } catch {
+        return .refuse(error)
+      }
     }
-    guard byteDelta != 0 || countDelta != 0 || insertionCount != 0 || !used.isEmpty else { return }
+    return commit
+  }
+
+  /// Returns the totals after the commit, or `nil` if it is stale.
+  ///
+  /// - Throws: `StoreError` with `corrupted` if the totals are less than the size of what is removed.
+  private func totals(after stored: Totals, store: String, for operation: StoreOperation) throws -> Totals? {
+    var totals = stored
+    if refusesInsertions, totals.insertions != self.totals.insertions { return nil }
+    guard byteDelta != 0 || countDelta != 0 || insertionCount != 0 || !used.isEmpty else { return totals }
     var (bytes, count) = (totals.bytes + byteDelta, totals.count + countDelta)
     if totals.isInRepair {
       // The sums are counted again at the end of the repair.
@@ -145,12 +145,12 @@ struct BoundedCommit: Sendable {
     guard bytes >= 0, count >= 0 else {
       throw BoundedLayout.damage("the totals are less than the entries", store: store, for: operation)
     }
-    if let limit, bytes > limit.bytes || count > limit.entries { throw IsStale() }
+    if let limit, bytes > limit.bytes || count > limit.entries { return nil }
     (totals.bytes, totals.count) = (bytes, count)
     // If another process has counted further in the meantime, the place must still change: another writer that walks
     // through the order of use sees by it that an entry may have moved away from where the walk would have come.
     if !used.isEmpty { totals.place = max(totals.place + 1, place) }
     totals.insertions &+= insertionCount
-    stored[0] = totals.record
+    return totals
   }
 }

@@ -21,17 +21,17 @@ extension BoundedStore {
   public func verifyAccounting() async throws -> VerificationReport {
     try await running(.verify) {
       try await gate.withAccess(.exclusive) {
-        for _ in 0..<Self.maximumAttempts {
+        try await information.repeating(.verify) { _ in
           let start = try await totals(for: .verify)
-          var walk = try await walk(fixing: false, during: .verify)
-          guard try await totals(for: .verify) == start else { continue }
+          guard var walk = try await walk(fixing: false, during: .verify),
+            try await totals(for: .verify) == start
+          else { return nil }
           let totals = start ?? Totals()
           if totals.isInRepair || totals.bytes != walk.bytes || totals.count != walk.count {
             walk.find(nil, "the totals, \(totals.bytes) bytes in \(totals.count) entries, are not those of the entries")
           }
           return walk.report
         }
-        throw contention(.verify)
       }
     }
   }
@@ -63,27 +63,24 @@ extension BoundedStore {
   func repair(for operation: StoreOperation) async throws -> VerificationReport {
     try await gate.withAccess(.exclusive) {
       var findings: [VerificationReport.Finding] = []
-      for _ in 0..<Self.maximumAttempts {
-        do {
-          let start = try await beginRepair(operation)
-          var walk = try await walk(fixing: true, during: operation)
-          findings += walk.report.findings
-          var totals = start
-          (totals.bytes, totals.count, totals.isInRepair) = (walk.bytes, walk.count, false)
-          totals.place = max(totals.place, walk.place)
-          try await replaceTotals(start.record, by: totals, operation)
-          walk.report.findings = findings
-          return walk.report
-        } catch is BoundedCommit.IsStale {
-          await Task.yield()
-        }
+      return try await information.repeating(operation) { _ in
+        guard let start = try await beginRepair(operation), var walk = try await walk(fixing: true, during: operation)
+        else { return nil }
+        findings += walk.report.findings
+        var totals = start
+        (totals.bytes, totals.count, totals.isInRepair) = (walk.bytes, walk.count, false)
+        totals.place = max(totals.place, walk.place)
+        guard try await replaceTotals(start.record, by: totals, operation) else { return nil }
+        walk.report.findings = findings
+        return walk.report
       }
-      throw contention(operation)
     }
   }
 
   /// Marks the totals as being repaired.
-  private func beginRepair(_ operation: StoreOperation) async throws -> Totals {
+  ///
+  /// - Returns: The totals, or `nil` if another program has changed them in the meantime.
+  private func beginRepair(_ operation: StoreOperation) async throws -> Totals? {
     let record = try await callingBase(operation) { try await base.value(forKey: layout.totalsKey) }
     var totals: Totals
     do {
@@ -93,17 +90,16 @@ extension BoundedStore {
       totals.insertions = .random(in: .min ... .max)
     }
     totals.isInRepair = true
-    try await replaceTotals(record, by: totals, operation)
-    return totals
+    return try await replaceTotals(record, by: totals, operation) ? totals : nil
   }
 
-  private func replaceTotals(_ expected: [UInt8]?, by totals: Totals, _ operation: StoreOperation) async throws {
-    try await callingBase(operation) {
-      try await base.update([layout.totalsKey]) { stored in
-        guard stored[0] == expected else { throw BoundedCommit.IsStale() }
-        stored[0] = totals.record
-      }
-    }
+  /// Replaces the totals if they are as expected, and returns whether they were.
+  private func replaceTotals(_ expected: [UInt8]?, by totals: Totals, _ operation: StoreOperation) async throws -> Bool
+  {
+    var commit = ConditionalCommit<Never>()
+    commit.require(expected, forKey: layout.totalsKey)
+    commit.setValue(totals.record, forKey: layout.totalsKey)
+    return try await callingBase(operation) { [commit] in try await base.perform(commit).isPerformed }
   }
 
   // MARK: Walking through everything
@@ -123,26 +119,31 @@ extension BoundedStore {
   }
 
   /// Compares entries and records in both directions.
-  private func walk(fixing: Bool, during operation: StoreOperation) async throws -> Walk {
+  ///
+  /// - Returns: The result, or `nil` if another program has changed in the meantime what is to be fixed.
+  private func walk(fixing: Bool, during operation: StoreOperation) async throws -> Walk? {
     var walk = Walk(store: information.name)
     var remaining: KeyRange? = layout.values
     while let range = remaining {
       let entries = try await callingBase(operation) {
         try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
       }
-      try await fix(try await compare(entries, &walk, operation), if: fixing, operation)
+      let commit = try await compare(entries, &walk, operation)
+      guard try await fix(commit, if: fixing, operation) else { return nil }
       remaining = rest(of: range, after: entries.last?.key, entries.count)
     }
     remaining = layout.entries
     while let range = remaining {
       let keys = try await keys(in: range, operation)
-      try await fix(try await compareRecords(keys.map(layout.key(ofEntry:)), &walk, operation), if: fixing, operation)
+      let commit = try await compareRecords(keys.map(layout.key(ofEntry:)), &walk, operation)
+      guard try await fix(commit, if: fixing, operation) else { return nil }
       remaining = rest(of: range, after: keys.last, keys.count)
     }
     remaining = layout.order
     while let range = remaining {
       let keys = try await keys(in: range, operation)
-      try await fix(try await compareOrder(keys, &walk, operation), if: fixing, operation)
+      let commit = try await compareOrder(keys, &walk, operation)
+      guard try await fix(commit, if: fixing, operation) else { return nil }
       remaining = rest(of: range, after: keys.last, keys.count)
     }
     return walk
@@ -156,10 +157,10 @@ extension BoundedStore {
     count < Self.sliceSize ? nil : last.map { range.after($0) }
   }
 
-  /// Commits corrections, which leave the totals unchanged.
-  private func fix(_ commit: BoundedCommit, if fixing: Bool, _ operation: StoreOperation) async throws {
+  /// Commits corrections, which leave the totals unchanged, and returns whether they were not stale.
+  private func fix(_ commit: BoundedCommit, if fixing: Bool, _ operation: StoreOperation) async throws -> Bool {
     try Task.checkCancellation()
-    if fixing { try await perform(commit, during: operation) }
+    return fixing ? try await perform(commit, during: operation) : true
   }
 
   /// Compares values with their records, and adds up their sizes.
@@ -192,9 +193,10 @@ extension BoundedStore {
       guard let problem else { continue }
       walk.find(key, problem)
       let new = EntryRecord(place: record?.place ?? 0, microseconds: record?.microseconds ?? 0, size: size)
-      commit.set(entries[number].key, .equals(entries[number].value), entries[number].value)
-      commit.set(layout.entryKey(key), .equals(stored[number]), new.bytes)
-      commit.set(orderKeys[number], .any, [])
+      commit.require(entries[number].value, forKey: entries[number].key)
+      commit.require(stored[number], forKey: layout.entryKey(key))
+      commit.set(layout.entryKey(key), new.bytes)
+      commit.set(orderKeys[number], [])
     }
     return commit
   }
@@ -209,8 +211,9 @@ extension BoundedStore {
     var commit = BoundedCommit(Totals())
     for (number, key) in keys.enumerated() where stored[keys.count + number] == nil {
       walk.find(key, "a record belongs to no entry")
-      commit.set(layout.valueKey(key), .equals(nil), nil)
-      commit.set(layout.entryKey(key), .equals(stored[number]), nil)
+      commit.require(nil, forKey: layout.valueKey(key))
+      commit.require(stored[number], forKey: layout.entryKey(key))
+      commit.set(layout.entryKey(key), nil)
     }
     return commit
   }
@@ -226,7 +229,7 @@ extension BoundedStore {
         uses.append((orderKey, use.key, use.place))
       } else {
         walk.find(nil, "a place in the order of use is damaged")
-        commit.set(orderKey, .any, nil)
+        commit.set(orderKey, nil)
       }
     }
     let stored = try await callingBase(operation) { [uses] in
@@ -234,8 +237,8 @@ extension BoundedStore {
     }
     for (use, record) in zip(uses, stored) where record.flatMap({ EntryRecord($0) })?.place != use.place {
       walk.find(use.key, "a place in the order of use is not that of the entry")
-      commit.set(layout.entryKey(use.key), .equals(record), record)
-      commit.set(use.orderKey, .any, nil)
+      commit.require(record, forKey: layout.entryKey(use.key))
+      commit.set(use.orderKey, nil)
     }
     return commit
   }

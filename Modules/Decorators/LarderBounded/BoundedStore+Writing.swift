@@ -16,19 +16,17 @@ extension BoundedStore {
       let start = changes.changes.lastIndex { $0.removedRange == .all }
       if let start { return try await replaceEverything(by: changes.changes[(start + 1)...].finalValues(forKeys: [])) }
       let ranges = changes.changes.compactMap(\.removedRange).filter { !$0.isEmpty }
-      try await committing(.apply) {
+      try await committing(.apply) { () -> (BoundedCommit, Void)? in
         let known = try await existingKeys(in: ranges)
         let news = changes.changes[...].finalValues(forKeys: known.keys)
         let keys = news.keys.sorted()
         let read = try await read(keys, withValues: false, during: .apply)
         // Another process may have inserted a key into a range since the keys were read.
-        guard known.insertions == nil || known.insertions == read.totals.insertions else {
-          throw BoundedCommit.IsStale()
-        }
+        guard known.insertions == nil || known.insertions == read.totals.insertions else { return nil }
         var commit = BoundedCommit(read.totals)
         commit.refusesInsertions = known.insertions != nil
-        try await plan(keys.map { ($0, news[$0] ?? nil) }, read, &commit, during: .apply)
-        return (commit, ())
+        let isPlanned = try await plan(keys.map { ($0, news[$0] ?? nil) }, read, &commit, during: .apply)
+        return isPlanned ? (commit, ()) : nil
       }
     }
   }
@@ -51,10 +49,9 @@ extension BoundedStore {
         var slots = UpdateSlots(stored: read.values)
         let decision = body(&slots)
         var commit = BoundedCommit(read.totals)
-        if decision.isCommit {
-          try await plan(zip(keys, slots).map { ($0, $1) }, read, &commit, during: .update)
-        }
-        return (commit, decision.result)
+        guard decision.isCommit else { return (commit, decision.result) }
+        let isPlanned = try await plan(zip(keys, slots).map { ($0, $1) }, read, &commit, during: .update)
+        return isPlanned ? (commit, decision.result) : nil
       }
     }
   }
@@ -70,15 +67,15 @@ extension BoundedStore {
     let now = nowMicroseconds
     for (key, value) in entries {
       if isStorable(key, value) {
-        commit.set(key, nil, .any, value, at: now, layout)
+        commit.set(key, nil, value, at: now, layout)
       } else {
         commit.refuse(key, byteCount: key.count + value.count)
       }
     }
     (totals.bytes, totals.count, totals.place) = (commit.byteDelta, commit.countDelta, commit.place)
     var batch = ChangeBatch<[UInt8]>([.removeAll(layout.values), .removeAll(layout.entries), .removeAll(layout.order)])
-    for (key, slot) in commit.slots {
-      if let new = slot.new { batch.setValue(new, forKey: key) }
+    for (key, value) in commit.entries.changes {
+      if let value { batch.setValue(value, forKey: key) }
     }
     batch.setValue(totals.record, forKey: layout.totalsKey)
     try await gate.withAccess(.exclusive) { [batch] in
@@ -109,9 +106,6 @@ extension BoundedStore {
       }
       return record
     }
-
-    /// The condition on the stored value: none, unless the value was read.
-    func condition(_ number: Int) -> BoundedCommit.Slot.Condition { values.isEmpty ? .any : .equals(values[number]) }
   }
 
   /// Reads the totals, and the records and possibly the values of some entries, in one snapshot.
@@ -155,31 +149,33 @@ extension BoundedStore {
   }
 
   /// Adds the changes of entries to a commit, and the evictions that make room for them.
+  ///
+  /// - Returns: Whether they could be planned, or `false` if what was read is stale.
   private func plan(
     _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, _ commit: inout BoundedCommit,
     during operation: StoreOperation
-  ) async throws {
+  ) async throws -> Bool {
     let now = nowMicroseconds
     var sizes: [Int] = []
     for (number, (key, value)) in news.enumerated() {
       let old = try read.record(number, of: key)
+      // If the values were read, the commit depends on all of them, also on those that it leaves unchanged.
+      if !read.values.isEmpty { commit.require(read.values[number], forKey: layout.valueKey(key)) }
       if !read.values.isEmpty, read.values[number] == value {
-        // An update that leaves an entry unchanged commits only if it is still so.
-        commit.set(layout.valueKey(key), read.condition(number), value)
-        commit.set(layout.entryKey(key), .equals(old?.bytes), old?.bytes)
+        commit.require(old?.bytes, forKey: layout.entryKey(key))
         if let old { sizes.append(old.size) }
       } else if let value, isStorable(key, value) {
-        commit.set(key, old, read.condition(number), value, at: now, layout)
+        commit.set(key, old, value, at: now, layout)
         sizes.append(key.count + value.count)
       } else {
-        commit.remove(key, old, read.condition(number), layout)
+        commit.remove(key, old, layout)
         if let value { commit.refuse(key, byteCount: key.count + value.count) }
       }
     }
-    guard commit.byteDelta > 0 || commit.countDelta > 0 else { return }
+    guard commit.byteDelta > 0 || commit.countDelta > 0 else { return true }
     try checkLimit(sizes, during: operation)
     commit.limit = (byteLimit, entryLimit ?? .max)
-    try await makeRoom(in: &commit, during: operation)
+    return try await makeRoom(in: &commit, during: operation)
   }
 
   /// The number of entries by which a commit exceeds the limit, and the number of bytes.
@@ -195,48 +191,39 @@ extension BoundedStore {
   /// An entry that was used in this process since it got its place gets a new one instead, as long as there are others.
   ///
   /// - Parameter maximum: The number of evictions after which the commit need not keep the limit. Defaults to none.
-  /// - Throws: ``BoundedCommit/IsStale``; `StoreError` with `corrupted` if the order of use lacks entries.
+  /// - Returns: Whether it keeps the limit, or `false` if what was read is stale.
+  /// - Throws: `StoreError` with `corrupted` if the order of use lacks entries.
   private func makeRoom(
     in commit: inout BoundedCommit, maximum: Int = .max, during operation: StoreOperation
-  ) async throws {
+  ) async throws -> Bool {
     let now = nowMicroseconds
-    var spared: [(key: StoreKey, record: EntryRecord)] = []
     var misplaced: Set<StoreKey> = []
-    var remaining: KeyRange? = layout.order
     func isEnough() -> Bool {
       let excess = excess(of: commit)
       return excess.bytes <= 0 && excess.entries <= 0 || commit.evictions.count >= maximum
     }
-    while !isEnough(), let range = remaining {
-      let page = try await candidates(in: range, during: operation)
-      for candidate in page.candidates where !isEnough() {
+    let spared = try await uses.evict(
+      in: layout.order, page: { try await candidates(in: $0, during: operation) }, until: isEnough,
+      key: { candidate in
         let entryKey = layout.entryKey(candidate.key)
-        let isTaken = commit.slots[entryKey] != nil && !misplaced.contains(candidate.key)
-        guard !isTaken, commit.slots[candidate.orderKey] == nil else { continue }
-        guard let record = candidate.record else {
-          // The place is not that of the entry. The commit removes it if that is still so.
-          misplaced.insert(candidate.key)
-          commit.set(entryKey, .equals(candidate.bytes), candidate.bytes)
-          commit.set(candidate.orderKey, .any, nil)
-          continue
-        }
-        if spared.count < PendingUses.batchSize, uses.withLock({ $0.recent.isRecent(candidate.key) }) {
-          spared.append((candidate.key, record))
-        } else {
-          commit.evict(candidate.key, record, layout)
-        }
-      }
-      remaining = page.remaining
+        let isTaken = commit.concerns(entryKey) && !misplaced.contains(candidate.key)
+        guard !isTaken, !commit.concerns(candidate.orderKey) else { return nil }
+        if candidate.record != nil { return candidate.key }
+        // The place is not that of the entry. The commit removes it if that is still so.
+        misplaced.insert(candidate.key)
+        commit.require(candidate.bytes, forKey: entryKey)
+        commit.set(candidate.orderKey, nil)
+        return nil
+      },
+      { candidate in
+        if let record = candidate.record { commit.evict(candidate.key, record, layout) }
+      })
+    for candidate in spared {
+      if let record = candidate.record { commit.use(candidate.key, record, at: now, layout) }
     }
-    // If there are no others, used entries go as well.
-    var kept = spared[...]
-    while !isEnough(), let first = kept.popFirst() { commit.evict(first.key, first.record, layout) }
-    for (key, record) in kept { commit.use(key, record, at: now, layout) }
-    guard !isEnough() else { return }
+    if isEnough() { return true }
     // During a repair by another process, the totals may be wrong.
-    guard try await totals(for: operation) ?? Totals() == commit.totals, !commit.totals.isInRepair else {
-      throw BoundedCommit.IsStale()
-    }
+    guard try await totals(for: operation) ?? Totals() == commit.totals, !commit.totals.isInRepair else { return false }
     throw BoundedLayout.damage(
       "the order of use has fewer entries than the totals", store: information.name, for: operation)
   }
@@ -254,7 +241,7 @@ extension BoundedStore {
   /// Reads a part of the order of use.
   private func candidates(
     in range: KeyRange, during operation: StoreOperation
-  ) async throws -> (candidates: [Candidate], remaining: KeyRange?) {
+  ) async throws -> (candidates: [Candidate], rest: KeyRange?) {
     let pageSize = 64
     let orderKeys = try await callingBase(operation) {
       try await base.keys(in: range, limit: pageSize, order: .ascending)
@@ -272,50 +259,45 @@ extension BoundedStore {
         orderKey: found[number].0, key: found[number].1, bytes: bytes,
         record: record?.place == found[number].2 ? record : nil)
     }
-    let remaining = orderKeys.count < pageSize ? nil : orderKeys.last.map { range.after($0) }
-    return (candidates, remaining)
+    return (candidates, orderKeys.count < pageSize ? nil : orderKeys.last.map { range.after($0) })
   }
 
   // MARK: Committing
 
   /// Plans and commits changes, again if something changes between planning and committing.
-  func committing<Result: Sendable>(
-    _ operation: StoreOperation, _ plan: () async throws -> (BoundedCommit, Result)
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - plan: A closure that plans a commit, or returns `nil` if what it has read is stale.
+  func committing<Result>(
+    _ operation: StoreOperation, _ plan: () async throws -> (BoundedCommit, Result)?
   ) async throws -> Result {
-    for _ in 0..<Self.maximumAttempts {
-      do {
-        let (commit, result) = try await gate.withAccess(.exclusive) {
-          let (commit, result) = try await plan()
-          try await perform(commit, during: operation)
-          return (commit, result)
-        }
-        finish(commit)
-        return result
-      } catch is BoundedCommit.IsStale {
-        await Task.yield()
+    try await information.repeating(operation) { _ in
+      let planned = try await gate.withAccess(.exclusive) { () -> (BoundedCommit, Result)? in
+        guard let (commit, result) = try await plan(), try await perform(commit, during: operation) else { return nil }
+        return (commit, result)
       }
+      guard let (commit, result) = planned else { return nil }
+      finish(commit)
+      return result
     }
-    throw contention(operation)
   }
 
   /// Performs the changes of a commit in one update of the base.
-  func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws {
-    guard !commit.slots.isEmpty else { return }
-    let keys = Array(commit.slots.keys)
-    let store = information.name
-    try await callingBase(operation) {
-      try await base.update([layout.totalsKey] + keys) { stored in
-        try commit.perform(on: &stored, keys: keys, store: store, for: operation)
-      }
+  ///
+  /// - Returns: Whether they were performed, or `false` if the commit is stale.
+  func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws -> Bool {
+    guard !commit.entries.keys.isEmpty else { return true }
+    let outcome = try await callingBase(operation) {
+      try await base.perform(commit.withTotals(at: layout.totalsKey, store: information.name, for: operation))
     }
+    if case .refused(let error) = outcome { throw error }
+    return outcome.isPerformed
   }
 
   /// Updates the state in memory after a commit, and reports its evictions.
   private func finish(_ commit: BoundedCommit) {
-    uses.withLock { uses in
-      for key in commit.used { uses.recent.settle(key) }
-      for key in commit.removed { uses.recent.forget(key) }
-    }
+    uses.finish(placed: commit.used, removed: commit.removed)
     guard !commit.evictions.isEmpty else { return }
     counters.withLock { counters in
       for eviction in commit.evictions {
@@ -340,8 +322,7 @@ extension BoundedStore {
         var commit = BoundedCommit(try await totals(for: operation) ?? Totals())
         let before = excess(of: commit)
         guard before.bytes > 0 || before.entries > 0 else { return (commit, false) }
-        try await makeRoom(in: &commit, maximum: 512, during: operation)
-        return (commit, true)
+        return try await makeRoom(in: &commit, maximum: 512, during: operation) ? (commit, true) : nil
       }
     }
   }

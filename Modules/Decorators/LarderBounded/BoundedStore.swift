@@ -57,14 +57,8 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// The lock of the writers of this object, all of which change the totals.
   let gate = WriteGate()
 
-  let uses: Locked<PendingUses>
+  let uses: OrderOfUse
   let counters = Locked(BoundedStatistics())
-
-  /// The task that persists the last batch of uses.
-  let persisting = Locked<Task<Void, Never>?>(nil)
-
-  /// The maximum number of attempts of an operation when other programs change what it has read.
-  static var maximumAttempts: Int { 100 }
 
   /// Opens a bounded store.
   ///
@@ -92,7 +86,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     self.information = information
     let share = options.maximumShare
     shareLimit = share > 0 && share < 1 ? Int((Double(bytes) * share).rounded(.down)) : bytes
-    uses = Locked(PendingUses(interval: options.useInterval))
+    uses = OrderOfUse(interval: options.useInterval)
     try checkArguments()
     let totals = try await totals(for: .open)
     guard information.access == .readWrite else { return }
@@ -214,13 +208,6 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     } catch let error as StoreError {
       throw error.translated(during: operation, store: information.name, removing: layout.valuePrefix)
     }
-  }
-
-  /// The error of an operation that could not be committed because other programs kept changing what it read.
-  func contention(_ operation: StoreOperation) -> StoreError {
-    StoreError(
-      .conflict, during: operation, store: information.name,
-      message: "other programs kept changing what the operation had read; try again", isRetryable: true)
   }
 }
 

@@ -171,23 +171,21 @@ extension IndexedStore {
     _ index: StoreIndex<Value>, during operation: StoreOperation, _ body: (ActiveIndex<Value>) async throws -> Result
   ) async throws -> Result {
     var known = known
-    for _ in 0..<Self.maximumAttempts {
-      if let complete = known.complete(index) {
-        let result = try await callingBase(operation) { try await body(complete) }
-        // An index that is still in use now was in use and complete before.
-        let bytes = known.bytes
-        if try await callingBase(operation, { try await base.value(forKey: layout.catalogKey) }) == bytes {
-          return result
-        }
+    return try await information.repeating(operation) { _ in
+      guard let complete = known.complete(index) else {
         known = try await reloadCatalog(for: operation)
-        if known.complete(index)?.id == complete.id { return result }
-      } else {
-        known = try await reloadCatalog(for: operation)
-        guard known.complete(index) == nil else { continue }
+        guard known.complete(index) == nil else { return nil }
         throw try unusable(index, known, during: operation)
       }
+      let result = try await callingBase(operation) { try await body(complete) }
+      // An index that is still in use now was in use and complete before.
+      let bytes = known.bytes
+      if try await callingBase(operation, { try await base.value(forKey: layout.catalogKey) }) == bytes {
+        return result
+      }
+      known = try await reloadCatalog(for: operation)
+      return known.complete(index)?.id == complete.id ? result : nil
     }
-    throw contention(operation)
   }
 
   private func unusable(

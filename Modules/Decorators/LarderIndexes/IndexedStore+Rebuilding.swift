@@ -86,36 +86,66 @@ extension IndexedStore {
       try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
     }
     let slice = try await indexed(entries, by: incomplete)
-    var step = RebuildStep(
-      catalogKey: layout.catalogKey, catalog: known.bytes, progressKeys: progressKeys, progress: progress,
-      values: entries, entries: slice.entries)
-    if entries.count < Self.sliceSize {
+    var commit = commit(of: slice.entries, for: entries)
+    commit.require(known.bytes, forKey: layout.catalogKey)
+    let isLast = entries.count < Self.sliceSize
+    for (key, record) in zip(progressKeys, progress) {
+      commit.require(record, forKey: key)
+      commit.setValue(isLast ? nil : entries.last?.key.bytes, forKey: key)
+    }
+    if isLast {
       var catalog = known.catalog
       catalog.complete()
-      step.newCatalog = try catalog.bytes(store: information.name, for: .rebuildIndexes)
+      commit.setValue(try catalog.bytes(store: information.name, for: .rebuildIndexes), forKey: layout.catalogKey)
     }
-    do {
-      try await gate.withAccess(.shared) { try await callingBase(.rebuildIndexes) { try await step.commit(to: base) } }
+    let outcome = try await gate.withAccess(.shared) { [commit] in
+      try await callingBase(.rebuildIndexes) { try await base.perform(commit) }
+    }
+    switch outcome {
+    case .performed:
       report.entryCount += entries.count
       report.findings += slice.findings
-    } catch WriteRefusal.isStale {
+    case .isStale:
       // Another program has rebuilt the same part, or defined other indexes.
       await Task.yield()
-    } catch WriteRefusal.isNotUnique(let key, let entryKey) {
-      let name = slice.entries.first { $0.entryKey == entryKey }?.name ?? ""
-      throw StoreError(
-        .notUnique, during: .rebuildIndexes, store: information.name, key: key,
-        message: "another entry has the same key in the unique index '\(name)'; change one of them")
+    case .refused(let error): throw error
     }
     return true
+  }
+
+  /// Returns the addition of index entries, as far as their values have not changed since they were read.
+  ///
+  /// The writer of a value that has changed has added the new entries itself.
+  private func commit(
+    of entries: [RebuiltEntry], for values: [StoreEntry<[UInt8]>]
+  ) -> ConditionalCommit<any Error> {
+    var commit = ConditionalCommit<any Error>()
+    for value in values { commit.read(value.key) }
+    // Two values can have the same key of a unique index.
+    for (entryKey, entries) in Dictionary(grouping: entries, by: \.entryKey) {
+      commit.computeValue(forKey: entryKey) { [store = information.name] stored in
+        var content = stored(entryKey)
+        for entry in entries where stored(values[entry.value].key) == values[entry.value].value {
+          if entry.isUnique, let owner = content, owner != entry.key.bytes {
+            return .refuse(
+              StoreError(
+                .notUnique, during: .rebuildIndexes, store: store, key: entry.key,
+                message: "another entry has the same key in the unique index '\(entry.name)'; change one of them"))
+          }
+          content = entry.isUnique ? entry.key.bytes : []
+        }
+        return .set(content)
+      }
+    }
+    return commit
   }
 
   /// Returns the index entries of values.
   private func indexed(
     _ values: [StoreEntry<[UInt8]>], by indexes: [ActiveIndex<Value>]
-  ) async throws -> (entries: [RebuildStep.Entry], findings: [VerificationReport.Finding]) {
+  ) async throws -> (entries: [RebuiltEntry], findings: [VerificationReport.Finding]) {
     try await BulkWork.run(atMost: values.count) { [self] allowance in
-      var entries: [RebuildStep.Entry] = []
+      var entries: [RebuiltEntry] = []
       var findings: [VerificationReport.Finding] = []
       for number in values.indices {
         let (key, bytes) = (layout.key(ofValue: values[number].key), values[number].value)
@@ -130,7 +160,7 @@ extension IndexedStore {
         let entryKeys = entryKeys(key, value, indexes)
         try check(entryKeys, of: key, during: .rebuildIndexes)
         entries += entryKeys.map { entryKey, index in
-          RebuildStep.Entry(
+          RebuiltEntry(
             value: number, key: key, entryKey: entryKey, name: index.definition.name,
             isUnique: index.definition.isUnique)
         }
@@ -140,56 +170,12 @@ extension IndexedStore {
   }
 }
 
-/// A step of a rebuild: the index entries of some values, to be added in one commit.
-private struct RebuildStep: Sendable {
-  /// An index entry.
-  struct Entry: Sendable {
-    /// The number of the value in the step.
-    let value: Int
-    let key: StoreKey
-    let entryKey: StoreKey
-    let name: String
-    let isUnique: Bool
-  }
-
-  let catalogKey: StoreKey
-  let catalog: [UInt8]?
-  let progressKeys: [StoreKey]
-  let progress: [[UInt8]?]
-  let values: [StoreEntry<[UInt8]>]
-  let entries: [Entry]
-
-  /// The catalog afterwards, if this is the last step.
-  var newCatalog: [UInt8]?
-
-  /// Adds the entries of the values that have not changed since they were read.
-  ///
-  /// The writer of a value that has changed has added the new entries itself.
-  ///
-  /// - Throws: ``WriteRefusal``.
-  func commit(to base: some DataStore<[UInt8]>) async throws {
-    // Two values can have the same unique index key, but the keys of an update must be distinct.
-    let entryKeys = Array(Set(entries.map(\.entryKey)))
-    let slotNumbers = Dictionary(uniqueKeysWithValues: zip(entryKeys, 0...))
-    let keys = [catalogKey] + progressKeys + values.map(\.key) + entryKeys
-    try await base.update(keys) { slots in
-      let valueStart = 1 + progressKeys.count
-      let entryStart = valueStart + values.count
-      guard slots[0] == catalog, slots[1..<valueStart].elementsEqual(progress) else { throw WriteRefusal.isStale }
-      for entry in entries where slots[valueStart + entry.value] == values[entry.value].value {
-        guard let number = slotNumbers[entry.entryKey] else { continue }
-        let owner = slots[entryStart + number]
-        if entry.isUnique, let owner, owner != entry.key.bytes {
-          throw WriteRefusal.isNotUnique(key: entry.key, entryKey: entry.entryKey)
-        }
-        slots[entryStart + number] = entry.isUnique ? entry.key.bytes : []
-      }
-      if let newCatalog {
-        slots[0] = newCatalog
-        for number in progressKeys.indices { slots[1 + number] = nil }
-      } else if let last = values.last?.key {
-        for number in progressKeys.indices { slots[1 + number] = last.bytes }
-      }
-    }
-  }
+/// An index entry that a step of a rebuild adds.
+private struct RebuiltEntry: Sendable {
+  /// The number of the value in the step.
+  let value: Int
+  let key: StoreKey
+  let entryKey: StoreKey
+  let name: String
+  let isUnique: Bool
 }

@@ -13,14 +13,13 @@ extension IndexedStore {
   public func verifyIndexes() async throws -> VerificationReport {
     try await running(.verify) {
       var known = try await reloadCatalog(for: .verify)
-      for _ in 0..<Self.maximumAttempts {
+      return try await information.repeating(.verify) { _ in
         let report = try await verifyIndexes(of: known)
         let start = known.bytes
         known = try await reloadCatalog(for: .verify)
         // The entries of an index that was dropped in the meantime may be gone.
-        if known.bytes == start { return report }
+        return known.bytes == start ? report : nil
       }
-      throw contention(.verify)
     }
   }
 
@@ -64,7 +63,7 @@ extension IndexedStore {
   ) async throws {
     var values = values
     // A value that changes in between is verified again. A value that changes during every attempt is not verified.
-    for _ in 0..<Self.maximumAttempts where !values.isEmpty {
+    for _ in 0..<100 where !values.isEmpty {
       let expected = try await expectedEntries(of: values, indexes)
       let entryKeys = expected.flatMap { $0.entries.map(\.entryKey) }
       let found = try await callingBase(.verify) { [values] in

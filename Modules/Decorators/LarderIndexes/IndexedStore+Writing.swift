@@ -21,19 +21,19 @@ extension IndexedStore {
     /// The entry that has the index key from now on, if any.
     var key: StoreKey?
 
-    /// The content of the index entry from now on.
+    /// Returns the change of the entry of a unique index.
     ///
-    /// - Throws: ``WriteRefusal`` if the index key belongs to an entry outside the batch.
-    func content(replacing old: [UInt8]?) throws -> [UInt8]? {
-      guard isUnique else { return key.map { _ in [] } }
+    /// - Parameters:
+    ///   - old: The content of the index entry.
+    ///   - refusal: Returns the error if the index key belongs to an entry outside the batch.
+    func change(
+      of old: [UInt8]?, orRefuse refusal: (StoreKey) -> any Error
+    ) -> ConditionalCommit<any Error>.ComputedChange {
       let owner = old.map { StoreKey(bytes: $0) }
       let isFree = owner.map { $0 == key || formerKeys.contains($0) } ?? true
-      if let key {
-        guard isFree else { throw WriteRefusal.isNotUnique(key: key, entryKey: entryKey) }
-        return key.bytes
-      }
-      // While the index is incomplete, the index key may belong to another entry.
-      return isFree ? nil : old
+      // Without a new owner, the index key may belong to another entry while the index is incomplete.
+      guard isFree else { return key.map { .refuse(refusal($0)) } ?? .keep }
+      return .set(key?.bytes)
     }
   }
 
@@ -232,16 +232,23 @@ extension IndexedStore {
     /// The announcement that must still be there, if the changes remove a range.
     var removal: AnnouncedRemoval?
 
-    /// Returns the record of announced removals after the commit.
+    /// Returns the change of the record of announced removals.
     ///
-    /// - Throws: ``WriteRefusal/isStale`` if the announcement of this removal has been withdrawn.
-    func removals(after record: [UInt8]?, store: String, for operation: StoreOperation) throws -> [UInt8]? {
-      guard record != nil || removal != nil else { return nil }
+    /// It is stale if the announcement of this removal has been withdrawn.
+    func change(
+      of record: [UInt8]?, store: String, for operation: StoreOperation
+    ) -> ConditionalCommit<any Error>.ComputedChange {
+      guard record != nil || removal != nil else { return .keep }
       let old = AnnouncedRemovals(record)
       var removals = old
-      if let removal, !removals.withdraw(removal) { throw WriteRefusal.isStale }
+      if let removal, !removals.withdraw(removal) { return .isStale }
       removals.withdraw(covering: changes.filter { $0.old == nil && $0.new != nil }.map(\.key))
-      return removals == old ? record : try removals.record(store: store, for: operation)
+      if removals == old { return .keep }
+      do {
+        return .set(try removals.record(store: store, for: operation))
+      } catch {
+        return .refuse(error)
+      }
     }
   }
 
@@ -255,53 +262,48 @@ extension IndexedStore {
     _ operation: StoreOperation, _ access: WriteGate.Access,
     _ plan: (KnownCatalog<Value>) async throws -> (Plan?, Result)
   ) async throws -> Result {
-    var (access, known) = (access, known)
-    for _ in 0..<Self.maximumAttempts {
-      do {
-        return try await gate.withAccess(access) {
-          try checkDefinitions(of: known, for: operation)
-          let (plan, result) = try await plan(known)
-          if let plan { try await commit(plan, known, operation) }
-          return result
-        }
-      } catch WriteRefusal.isStale {
-        // The other writers of this object wait from now on, so that only other programs can interfere again.
-        access = .exclusive
-        known = try await reloadCatalog(for: operation)
+    var known = known
+    return try await information.repeating(operation) { number in
+      if number > 0 { known = try await reloadCatalog(for: operation) }
+      // After a first attempt, the other writers of this object wait, so that only other programs can interfere again.
+      return try await gate.withAccess(number == 0 ? access : .exclusive) {
+        try checkDefinitions(of: known, for: operation)
+        let (plan, result) = try await plan(known)
+        guard let plan else { return result }
+        let commit = try commit(of: plan, known, operation)
+        let outcome = try await callingBase(operation) { try await base.perform(commit) }
+        if case .refused(let error) = outcome { throw error }
+        return outcome.isPerformed ? result : nil
       }
     }
-    throw contention(operation)
   }
 
-  /// Writes the changes of entries and indexes in one step of the base.
+  /// Returns the changes of entries and indexes, on condition that nothing that was read has changed.
   ///
-  /// - Throws: ``WriteRefusal/isStale`` if something that was read has changed; `StoreError`.
-  private func commit(_ plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation) async throws {
-    let changes = plan.changes
-    let indexChanges = try indexChanges(of: changes, operation)
-    let keys =
-      [layout.catalogKey, layout.removalsKey] + changes.map { layout.valueKey($0.key) } + indexChanges.map(\.entryKey)
-    let store = information.name
-    do {
-      try await callingBase(operation) {
-        try await base.update(keys) { slots in
-          guard slots[0] == known.bytes else { throw WriteRefusal.isStale }
-          let removals = try plan.removals(after: slots[1], store: store, for: operation)
-          if removals != slots[1] { slots[1] = removals }
-          let start = 2
-          for (number, change) in changes.enumerated() {
-            guard slots[start + number] == change.old else { throw WriteRefusal.isStale }
-            if change.new != change.old { slots[start + number] = change.new }
-          }
-          for (number, change) in indexChanges.enumerated() {
-            let slot = start + changes.count + number
-            slots[slot] = try change.content(replacing: slots[slot])
-          }
-        }
-      }
-    } catch WriteRefusal.isNotUnique(let key, let entryKey) {
-      throw notUnique(key, changes.first { $0.key == key }?.newEntries[entryKey], operation)
+  /// - Throws: `StoreError` with `notUnique` if two of the entries have the same key of a unique index.
+  private func commit(
+    of plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation
+  ) throws -> ConditionalCommit<any Error> {
+    var commit = ConditionalCommit<any Error>()
+    commit.require(known.bytes, forKey: layout.catalogKey)
+    let (store, removalsKey) = (information.name, layout.removalsKey)
+    commit.computeValue(forKey: removalsKey) { plan.change(of: $0(removalsKey), store: store, for: operation) }
+    for change in plan.changes {
+      commit.require(change.old, forKey: layout.valueKey(change.key))
+      commit.setValue(change.new, forKey: layout.valueKey(change.key))
     }
+    let indexes = plan.changes.reduce(into: [:]) { $0.merge($1.newEntries) { first, _ in first } }
+    for change in try indexChanges(of: plan.changes, operation) {
+      let entryKey = change.entryKey
+      guard change.isUnique else {
+        commit.setValue(change.key.map { _ in [] }, forKey: entryKey)
+        continue
+      }
+      commit.computeValue(forKey: entryKey) { [self] stored in
+        change.change(of: stored(entryKey)) { notUnique($0, indexes[entryKey], operation) }
+      }
+    }
+    return commit
   }
 
   /// Returns the changes of index entries that belong to changes of entries.

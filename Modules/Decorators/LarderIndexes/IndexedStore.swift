@@ -53,9 +53,6 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   /// The catalog as it was last read.
   let knownCatalog: Locked<KnownCatalog<Value>>
 
-  /// The maximum number of attempts of an operation when other programs change what it has read.
-  static var maximumAttempts: Int { 100 }
-
   /// Opens an indexed store, and records its indexes in the base unless the base is read-only.
   ///
   /// - Parameters:
@@ -194,27 +191,19 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   func changeCatalog(
     for operation: StoreOperation, _ change: (inout IndexCatalog) async throws -> Void
   ) async throws {
-    for _ in 0..<Self.maximumAttempts {
-      try Task.checkCancellation()
+    try await information.repeating(operation) { _ in
       let stored = try await reloadCatalog(for: operation)
       var catalog = stored.catalog
       try await change(&catalog)
       guard catalog != stored.catalog else { return }
       let bytes = try catalog.bytes(store: information.name, for: operation)
-      do {
-        try await callingBase(operation) {
-          try await base.update([layout.catalogKey]) { slots in
-            guard slots[0] == stored.bytes else { throw WriteRefusal.isStale }
-            slots[0] = bytes
-          }
-        }
-        _ = try remember(bytes, for: operation)
-        return
-      } catch WriteRefusal.isStale {
-        await Task.yield()
-      }
+      var commit = ConditionalCommit<Never>()
+      commit.require(stored.bytes, forKey: layout.catalogKey)
+      commit.setValue(bytes, forKey: layout.catalogKey)
+      let isPerformed = try await callingBase(operation) { [commit] in try await base.perform(commit).isPerformed }
+      if isPerformed { _ = try remember(bytes, for: operation) }
+      return isPerformed ? () : nil
     }
-    throw contention(operation)
   }
 
   /// Marks the indexes as complete if there are no values.
@@ -229,22 +218,6 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
       if keys.isEmpty { catalog.complete() }
     }
   }
-
-  /// The error of an operation that could not be committed because other programs kept changing what it read.
-  func contention(_ operation: StoreOperation) -> StoreError {
-    StoreError(
-      .conflict, during: operation, store: information.name,
-      message: "other programs kept changing the same entries or inserting entries into a removed range; try again",
-      isRetryable: true)
-  }
-}
-
-/// The reason for which a commit was given up in the base, with nothing changed.
-enum WriteRefusal: Error {
-  /// Something has changed since it was read.
-  case isStale
-  /// An index key of an entry belongs to another entry already.
-  case isNotUnique(key: StoreKey, entryKey: StoreKey)
 }
 
 extension IndexedStore: CustomStringConvertible {

@@ -2,9 +2,6 @@ import Larder
 
 /// Planning and performing changes of the base.
 extension StoreQueue {
-  /// The maximum number of attempts of an operation when others change what it has read.
-  private static var maximumAttempts: Int { 100 }
-
   /// Reads stored values in one snapshot.
   func read(_ keys: [StoreKey], _ operation: StoreOperation) async throws -> [StoreKey: [UInt8]?] {
     guard !keys.isEmpty else { return [:] }
@@ -43,21 +40,19 @@ extension StoreQueue {
   /// Performs plans in one update of the base, each only if it is still current.
   ///
   /// - Parameters:
-  ///   - commit: The plans.
+  ///   - plans: The plans.
   ///   - operation: The operation, for errors.
+  ///   - isWanted: Whether a plan is still wanted; see `DataStore.perform(_:where:)`.
   /// - Returns: The indices of the plans that were performed.
-  func perform(_ commit: QueueCommit, _ operation: StoreOperation) async throws -> [Int] {
-    let keys = commit.keys
-    guard !keys.isEmpty else { return [] }
+  func perform(
+    _ plans: [QueuePlan], _ operation: StoreOperation,
+    where isWanted: @escaping @Sendable (_ index: Int, _ performedCount: Int) -> Bool = { _, _ in true }
+  ) async throws -> [Int] {
     let performed = try await callingBase(operation) {
-      try await base.update(deciding: keys) { slots in
-        let performed = commit.perform(on: &slots, keys: keys)
-        return performed.isEmpty ? .discard([]) : .commit(performed)
-      }
+      try await base.perform(plans.map(\.commit), where: isWanted)
     }
-    if performed.isEmpty { return [] }
-    noteChanges(performed.lazy.flatMap { commit.plans[$0].changes })
-    deaths.report(performed.flatMap { commit.plans[$0].deaths })
+    noteChanges(performed.lazy.flatMap { plans[$0].changes })
+    deaths.report(performed.flatMap { plans[$0].deaths })
     return performed
   }
 
@@ -73,20 +68,11 @@ extension StoreQueue {
   ) async throws -> Result {
     func attempt() async throws -> Result? {
       let (plan, result) = try await plan()
-      if plan.isEmpty { return result }
-      return try await perform(QueueCommit(plans: [plan]), operation).isEmpty ? nil : result
+      if plan.commit.isEmpty { return result }
+      return try await perform([plan], operation).isEmpty ? nil : result
     }
-    if let result = try await attempt() { return result }
-    for _ in 1..<Self.maximumAttempts {
-      if let result = try await gate.withAccess(.exclusive, attempt) { return result }
-      await Task.yield()
+    return try await information.repeating(operation) { number in
+      try await number == 0 ? attempt() : gate.withAccess(.exclusive, attempt)
     }
-    throw contention(operation)
-  }
-
-  func contention(_ operation: StoreOperation) -> StoreError {
-    StoreError(
-      .conflict, during: operation, store: information.name,
-      message: "other programs kept changing what the operation had read; try again", isRetryable: true)
   }
 }

@@ -211,7 +211,7 @@ extension StoreQueue {
         plan.read([entry.key: entry.value])
         if try await change(sequence, &plan) { plans.append(plan) }
       }
-      count += try await perform(QueueCommit(plans: plans), operation).count
+      count += try await perform(plans, operation).count
     }
     return count
   }

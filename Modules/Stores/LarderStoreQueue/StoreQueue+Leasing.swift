@@ -46,13 +46,15 @@ extension StoreQueue {
       try await look(for: wanted, length, epoch, mayBeSuspect: mayBeSuspect, skipping: skipped, &found)
       if found.leases.isEmpty, found.others.isEmpty { return [] }
       // The leases first, because parking an item of a group would make the lease of another one stale.
-      let commit = QueueCommit(
-        plans: found.leases.map(\.plan) + found.others, limitedCount: found.leases.count, maximum: wanted)
-      leased = try await perform(commit, .receive).filter { $0 < found.leases.count }.map { found.leases[$0].item }
+      let leaseCount = found.leases.count
+      let performed = try await perform(found.leases.map(\.plan) + found.others, .receive) { index, performedCount in
+        index >= leaseCount || performedCount < wanted
+      }
+      leased = performed.filter { $0 < leaseCount }.map { found.leases[$0].item }
       if !leased.isEmpty { return leased }
       // Others have taken the items, or none of them could be leased.
     }
-    throw contention(.receive)
+    throw information.contentionError(for: .receive)
   }
 
   private static var maximumLooks: Int { 10_000 }

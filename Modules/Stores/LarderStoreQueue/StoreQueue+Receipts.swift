@@ -95,11 +95,11 @@ extension StoreQueue {
         try await finishGroups(&plan, operation)
         planned.append((receipt, plan))
       }
-      let performed = Set(try await perform(QueueCommit(plans: planned.map(\.plan)), operation))
+      let performed = Set(try await perform(planned.map(\.plan), operation))
       remaining = planned.indices.filter { !performed.contains($0) }.map { planned[$0].receipt }
       stale += newStale
     }
-    guard remaining.isEmpty else { throw contention(operation) }
+    guard remaining.isEmpty else { throw information.contentionError(for: operation) }
   }
 
   /// Adds the death of an item to a plan.
@@ -135,7 +135,7 @@ extension StoreQueue {
         try await finishGroups(&plan, operation)
         plans.append(plan)
       }
-      let performed = try await perform(QueueCommit(plans: plans), operation)
+      let performed = try await perform(plans, operation)
       // If there are more, or others have handled some of them, look again.
       if keys.count < Self.timerLimit, performed.count == plans.count { return }
     }

@@ -145,31 +145,6 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func usesAreRememberedForALimitedNumberOfResponses() {
-    var uses = PendingUses(interval: .seconds(600))
-    let now: Int64 = 1_000_000_000
-    let limit = RecentUses.generationSize
-    for number in 0..<(3 * limit) {
-      let isDue = uses.note(StoreKey(integer: number), persisted: now, at: now)
-      #expect(!isDue)
-    }
-    let recent = (0..<(3 * limit)).filter { uses.recent.isRecent(StoreKey(integer: $0)) }
-    #expect(recent == Array(limit..<(3 * limit)))
-    uses.recent.settle(StoreKey(integer: 3 * limit - 1))
-    uses.recent.forget(StoreKey(integer: 3 * limit - 2))
-    #expect(
-      !uses.recent.isRecent(StoreKey(integer: 3 * limit - 1)) && !uses.recent.isRecent(StoreKey(integer: 3 * limit - 2))
-    )
-    // Only the first due use starts the task.
-    let starts = ["a", "b"].map { uses.note($0, persisted: 0, at: now) }
-    #expect(starts == [true, false])
-    let batches = [uses.takeBatch(), uses.takeBatch()]
-    #expect(batches == [["a", "b"], []])
-    // A clock that was set back makes a use due.
-    let isDue = uses.note("c", persisted: now + 1, at: now)
-    #expect(isDue)
-  }
-
   @Test func aUseThatCannotBePersistedIsCounted() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let storage = try await ResponseStorage(base, options: smallOptions(clock))

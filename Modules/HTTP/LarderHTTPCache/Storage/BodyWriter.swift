@@ -97,7 +97,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
     if !isLast || old != nil { commit.setMark(markKey, replacing: old, by: isLast ? nil : mark) }
     for offset in stride(from: 0, to: batch.bytes.count, by: StorageLayout.chunkLength) {
       let chunk = batch.bytes.dropFirst(offset).prefix(StorageLayout.chunkLength)
-      commit.set(layout.chunkKey(of: body, at: batch.start + Int64(offset)), .any, Array(chunk))
+      commit.set(layout.chunkKey(of: body, at: batch.start + Int64(offset)), Array(chunk))
     }
   }
 

@@ -100,7 +100,7 @@ extension ResponseStorage {
           if let use = UseRecord(entry.value, layout: layout) {
             commit.evict(entry.key, entry.value, use, at: now)
           } else {
-            commit.set(entry.key, .any, nil)
+            commit.set(entry.key, nil)
           }
         }
         return page.rest
@@ -139,9 +139,9 @@ extension ResponseStorage {
         // The number must still be the next one.
         commit.invalidations = commit.totals.invalidations
         commit.isInvalidation = true
-        commit.set(layout.invalidationKey(number), .any, invalidation.bytes)
+        commit.set(layout.invalidationKey(number), invalidation.bytes)
         if number > Invalidation.logLength {
-          commit.set(layout.invalidationKey(number - Invalidation.logLength), .any, nil)
+          commit.set(layout.invalidationKey(number - Invalidation.logLength), nil)
         }
         return isCurrent ? FetchToken(invalidations: number) : nil
       }

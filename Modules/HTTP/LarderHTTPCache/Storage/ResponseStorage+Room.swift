@@ -231,42 +231,34 @@ extension ResponseStorage {
   private func evict(atLeast needed: Int) async throws -> Int {
     let evicted = try await committing { commit in
       let now = now
-      var (evicted, spared, bytes): ([UseRecord], [(key: StoreKey, stored: [UInt8], use: UseRecord)], Int) = ([], [], 0)
-      func isEnough() -> Bool { bytes >= needed || evicted.count >= Self.pageSize }
-      func evict(_ key: StoreKey, _ stored: [UInt8], _ use: UseRecord) {
-        commit.evict(key, stored, use, at: now)
-        evicted.append(use)
-        bytes += use.recordLength + use.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
-      }
-      var rest: KeyRange? = layout.uses
-      while !isEnough(), let range = rest {
-        let page = try await page(in: range, limit: Self.pageSize)
-        for entry in page.entries where !isEnough() {
-          guard let use = UseRecord(entry.value, layout: layout) else {
+      var (evicted, bytes) = ([UseRecord](), 0)
+      let spared = try await uses.evict(
+        in: layout.uses,
+        page: { range in
+          let page = try await page(in: range, limit: Self.pageSize)
+          return (page.entries.map { ($0, UseRecord($0.value, layout: layout)) }, page.rest)
+        },
+        until: { bytes >= needed || evicted.count >= Self.pageSize },
+        key: { candidate in
+          guard let use = candidate.1 else {
             // The response gets another place when it is used.
-            commit.set(entry.key, .any, nil)
-            continue
+            commit.set(candidate.0.key, nil)
+            return nil
           }
-          guard !use.bodies.contains(where: { leases.contains($0.identifier) }) else { continue }
-          if spared.count < Self.pageSize, uses.withLock({ $0.recent.isRecent(use.responseKey) }) {
-            spared.append((entry.key, entry.value, use))
-          } else {
-            evict(entry.key, entry.value, use)
-          }
-        }
-        rest = page.rest
-      }
-      // If there are no others, used ones go as well.
-      var kept = spared[...]
-      while !isEnough(), let first = kept.popFirst() { evict(first.key, first.stored, first.use) }
+          return use.bodies.contains { leases.contains($0.identifier) } ? nil : use.responseKey
+        },
+        { candidate in
+          guard let use = candidate.1 else { return }
+          commit.evict(candidate.0.key, candidate.0.value, use, at: now)
+          evicted.append(use)
+          bytes += use.recordLength + use.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
+        })
+      let keys = spared.compactMap { $0.1?.responseKey }
       // A damaged one keeps its place and goes the next time.
-      for case let old? in try await entries(forKeys: kept.map(\.use.responseKey)) { try commit.use(old, at: now) }
-      return (evicted, kept.map(\.use.responseKey))
+      for case let old? in try await entries(forKeys: keys) { try commit.use(old, at: now) }
+      return (evicted, keys)
     }
-    uses.withLock { uses in
-      for use in evicted.0 { uses.recent.forget(use.responseKey) }
-      for key in evicted.1 { uses.recent.settle(key) }
-    }
+    uses.finish(placed: evicted.1, removed: evicted.0.map(\.responseKey))
     counted.withLock { counters in
       counters.evictions += evicted.0.count
       counters.evictedBytes += evicted.0.reduce(0) { $0 + $1.bodies.reduce(0) { $0 + Int($1.length) } }

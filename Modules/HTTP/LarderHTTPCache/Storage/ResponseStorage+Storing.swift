@@ -123,9 +123,7 @@ extension ResponseStorage {
     try await committing { commit in
       for case let old? in try await entries(forKeys: keys) where isIncluded(old) { commit.remove(old, at: now) }
     }
-    uses.withLock { uses in
-      for key in keys { uses.recent.forget(key) }
-    }
+    uses.finish(removed: keys)
   }
 }
 

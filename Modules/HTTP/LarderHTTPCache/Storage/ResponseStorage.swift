@@ -114,20 +114,14 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The bodies that readers and writers of this object use.
   let leases = BodyLeases()
 
-  let uses: Locked<PendingUses>
+  let uses: OrderOfUse
   let counted = Locked(StorageCounters())
-
-  /// The task that persists uses, if there is one.
-  let persisting = Locked<Task<Void, Never>?>(nil)
 
   /// The lock of storing and invalidating responses.
   let storeGate = WriteGate()
 
   /// The lock of making room, so that not all writers evict at the same time.
   let roomGate = WriteGate()
-
-  /// The number of attempts of an operation when other writers change what it has read.
-  static var maximumAttempts: Int { 1_000 }
 
   /// The number of entries that one step of a walk reads, and the number of chunks that one commit removes.
   static var pageSize: Int { 64 }
@@ -161,7 +155,8 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     self.options = options
     self.layout = layout
     lastingCapacity = max(0, options.capacity - layout.footprint(ofUnfinished: options.unfinishedShare))
-    uses = Locked(PendingUses(interval: options.useInterval))
+    // The next use of a response may be in another process, which evicts by what is written.
+    uses = OrderOfUse(interval: options.useInterval, collectingFor: .zero)
   }
 
   /// Opens the storage, sweeps abandoned and retired bodies, and evicts if there is more than the capacity.
@@ -286,39 +281,70 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   func committing<Result>(
     _ plan: (inout StorageCommit) async throws -> Result
   ) async throws -> Result {
-    for _ in 0..<Self.maximumAttempts {
-      do {
-        var commit = StorageCommit(try await totals(for: .update), layout: layout)
-        let result = try await plan(&commit)
-        try await perform(commit)
-        return result
-      } catch is StorageCommit.IsStale {
-        await Task.yield()
-      } catch let error as StorageCommit.NeedsRoom {
-        guard try await makeRoom(for: error.bytes, lasting: error.lasting) else { throw StorageRefusal.noRoom }
-      } catch is StorageCommit.ShareIsFull {
+    // All writers of this object commit at the same time, so that one of them is stale more often than where they wait.
+    try await base.information.repeating(.update, attempts: 1_000) { _ in
+      var commit = StorageCommit(try await totals(for: .update), layout: layout)
+      let result = try await plan(&commit)
+      switch try await perform(commit) {
+      case .performed: return result
+      case .isStale: return nil
+      case .refused(.needsRoom(let bytes, let lasting)):
+        guard try await makeRoom(for: bytes, lasting: lasting) else { throw StorageRefusal.noRoom }
+      case .refused(.shareIsFull):
         guard try await retireAbandoned() > 0 else { throw StorageRefusal.noRoom }
+      case .refused(.failed(let error)): throw error
       }
+      return nil
     }
-    throw StoreError(
-      .conflict, during: .update, store: base.information.name,
-      message: "other programs kept changing what the operation had read; try again", isRetryable: true)
   }
 
-  private func perform(_ commit: StorageCommit) async throws {
-    guard !commit.slots.isEmpty else { return }
-    let keys = Array(commit.slots.keys)
-    let store = base.information.name
+  private func perform(_ commit: StorageCommit) async throws -> ConditionalCommit<StorageCommit.Refusal>.Outcome {
+    guard !commit.entries.keys.isEmpty else { return .performed }
     do {
-      try await base.update([layout.totalsKey] + keys) { stored in
-        try commit.perform(on: &stored, keys: keys, store: store)
-      }
+      return try await base.perform(commit.withTotals(store: base.information.name))
     } catch let error as StoreError where error.concernsStoredValue {
       // A value that is to be replaced or removed can't be read. An update reads it, so make it empty first. No reader
       // takes an empty value for a response or a chunk.
-      guard let key = error.key, commit.slots[key] != nil else { throw error }
+      guard let key = error.key, commit.entries.concerns(key) else { throw error }
       try await base.apply([.set(key, [])])
-      throw StorageCommit.IsStale()
+      return .isStale
+    }
+  }
+
+  // MARK: Uses
+
+  /// Records that a stored response was used, and persists it in the background if that is due.
+  ///
+  /// The method never waits for the store.
+  func noteUse(of entry: StoredEntry) {
+    uses.note(entry.key, persisted: entry.used, at: now) { [self] keys in await persistUses(of: keys) }
+  }
+
+  /// Waits until the uses so far are persisted.
+  func settleUses() async {
+    await uses.settle(at: now) { [self] keys in await persistUses(of: keys) }
+  }
+
+  /// Persists the uses of responses, and returns whether it could.
+  private func persistUses(of keys: [StoreKey]) async -> Bool {
+    do {
+      let moved = try await committing { commit in
+        let now = now
+        var moved: [StoreKey] = []
+        for case let old? in try await entries(forKeys: keys) {
+          // Another process may have persisted a use in the meantime.
+          guard uses.isDue(at: now, after: old.used) else { continue }
+          try commit.use(old, at: now)
+          moved.append(old.key)
+        }
+        return moved
+      }
+      uses.finish(placed: moved)
+      return true
+    } catch {
+      // The responses keep their places. Their next uses after the interval are recorded again.
+      counted.withLock { $0.failedUses += 1 }
+      return false
     }
   }
 }

@@ -4,37 +4,26 @@ internal import Larder
 
 /// The changes of one commit of a cache's storage, with the conditions under which they hold.
 ///
-/// This is plain state without any I/O. A commit is one update of the store whose first slot is the record of totals, so
+/// This is plain state without any I/O. A commit is one update of the store that changes the record of totals as well, so
 /// that the counted bytes and the stored bytes agree after every crash.
 struct StorageCommit: Sendable {
-  /// A change of one entry of the store.
-  struct Slot: Sendable {
-    /// The condition on the stored bytes.
-    enum Condition: Sendable {
-      case any
-      case equals([UInt8]?)
-    }
-
-    let condition: Condition
-    let new: [UInt8]?
-
-    /// Whether the size of the old value, instead of ``StorageCommit/adjustment``, is subtracted from the totals.
-    let countsOld: Bool
+  /// The reason for which the totals refuse a commit, with nothing changed.
+  enum Refusal: Sendable {
+    /// The commit would exceed the limit.
+    ///
+    /// The number of bytes that it adds, and the number of those that are not transient, or `nil` if it must evict nothing.
+    case needsRoom(bytes: Int, lasting: Int?)
+    /// The bodies that are being stored would exceed their share.
+    case shareIsFull
+    /// The record of totals is damaged, or of a newer version.
+    case failed(any Error)
   }
 
-  /// The error of a commit whose conditions do not hold, with nothing changed.
-  struct IsStale: Error {}
+  /// The changes of entries, without that of the totals.
+  private(set) var entries = ConditionalCommit<Refusal>()
 
-  /// The error of a commit that would exceed the limit, with nothing changed.
-  struct NeedsRoom: Error {
-    /// The number of bytes that the commit adds.
-    let bytes: Int
-
-    /// The number of bytes that it adds to those that are not transient, or `nil` if it must evict nothing.
-    let lasting: Int?
-  }
-
-  private(set) var slots: [StoreKey: Slot] = [:]
+  /// The removed keys whose old sizes are counted by ``adjustment``.
+  private var countedKeys: Set<StoreKey> = []
 
   /// The number of bytes that the commit adds to the totals, besides the differences of its slots.
   private(set) var adjustment = 0
@@ -55,9 +44,6 @@ struct StorageCommit: Sendable {
   ///
   /// `nil` means that the commit adds none, and that nothing is evicted to make room for it.
   var lastingLimit: Int?
-
-  /// The error of a commit with which bodies that are being stored would exceed their share, with nothing changed.
-  struct ShareIsFull: Error {}
 
   /// The number of bytes by which the commit changes what the bodies that are being stored reserve.
   private var reservedDelta = 0
@@ -90,14 +76,21 @@ struct StorageCommit: Sendable {
 
   // MARK: Collecting changes
 
-  /// Adds a change of an entry.
-  mutating func set(_ key: StoreKey, _ condition: Slot.Condition, _ new: [UInt8]?) {
-    slots[key] = Slot(condition: condition, new: new, countsOld: true)
+  /// Adds a change of an entry, whatever is stored.
+  mutating func set(_ key: StoreKey, _ new: [UInt8]?) {
+    entries.setValue(new, forKey: key)
+  }
+
+  /// Adds a change of an entry that must have a value.
+  private mutating func set(_ key: StoreKey, replacing old: [UInt8]?, _ new: [UInt8]?) {
+    entries.require(old, forKey: key)
+    set(key, new)
   }
 
   /// Adds the removal of entries whose size is known, because what is stored may be missing or damaged.
   private mutating func remove(_ keys: some Sequence<StoreKey>, counted bytes: Int) {
-    for key in keys { slots[key] = Slot(condition: .any, new: nil, countsOld: false) }
+    for key in keys { set(key, nil) }
+    countedKeys.formUnion(keys)
     adjustment -= bytes
   }
 
@@ -115,7 +108,7 @@ struct StorageCommit: Sendable {
     reservedDelta += Int((mark?.reserved ?? 0) - (old?.reserved ?? 0))
     transientDelta += layout.footprint(ofBody: mark?.count ?? 0)
     transientDelta -= footprint ?? layout.footprint(ofBody: old?.count ?? 0)
-    set(key, .equals(stored), mark?.bytes)
+    set(key, replacing: stored, mark?.bytes)
   }
 
   /// Sets the number of bytes that the bodies which are being stored reserve after the commit.
@@ -147,21 +140,21 @@ struct StorageCommit: Sendable {
   /// Adds the use of a response, which gets the last place in the order.
   mutating func use(_ old: StoredEntry, at now: Int64) throws {
     let entry = try old.moved(to: nextPlace(), at: now)
-    set(layout.useKey(of: old.key, at: old.place), .any, nil)
+    set(layout.useKey(of: old.key, at: old.place), nil)
     put(entry, replacing: old)
   }
 
   /// Adds the removal of a response, and the retirement of its bodies except for some.
   mutating func remove(_ old: StoredEntry, keeping kept: [StoredBody] = [], at now: Int64) {
-    set(old.key, .equals(old.bytes), nil)
-    set(layout.useKey(of: old.key, at: old.place), .any, nil)
+    set(old.key, replacing: old.bytes, nil)
+    set(layout.useKey(of: old.key, at: old.place), nil)
     responseDelta -= 1
     for body in old.bodies where !kept.contains(body) { retire(body, at: now) }
   }
 
   /// Adds the eviction of a response by its entry in the order of use.
   mutating func evict(_ useKey: StoreKey, _ bytes: [UInt8], _ use: UseRecord, at now: Int64) {
-    set(useKey, .equals(bytes), nil)
+    set(useKey, replacing: bytes, nil)
     remove(CollectionOfOne(use.responseKey), counted: use.responseKey.count + use.recordLength)
     responseDelta -= 1
     for body in use.bodies { retire(body, at: now) }
@@ -175,7 +168,7 @@ struct StorageCommit: Sendable {
   /// Adds the retirement of a body whose chunks have some number of bytes.
   mutating func retire(_ body: BodyIdentifier, footprint: Int, at now: Int64) {
     transientDelta += footprint
-    set(layout.retiredKey(of: body, at: now), .any, UInt64(footprint).bigEndianBytes)
+    set(layout.retiredKey(of: body, at: now), UInt64(footprint).bigEndianBytes)
   }
 
   /// Adds the removal of chunks of a retired body.
@@ -194,7 +187,7 @@ struct StorageCommit: Sendable {
     let bytes = isRest ? footprint : min(footprint, chunks.count * layout.fullChunkFootprint)
     remove(chunks, counted: bytes)
     transientDelta -= bytes
-    set(retiredKey, .equals(stored), isRest ? nil : UInt64(footprint - bytes).bigEndianBytes)
+    set(retiredKey, replacing: stored, isRest ? nil : UInt64(footprint - bytes).bigEndianBytes)
     return isRest ? bytes + retiredKey.count + stored.count : bytes
   }
 
@@ -205,41 +198,47 @@ struct StorageCommit: Sendable {
   }
 
   private mutating func put(_ entry: StoredEntry, replacing old: StoredEntry?) {
-    set(entry.key, .equals(old?.bytes), entry.bytes)
-    set(layout.useKey(of: entry.key, at: entry.place), .any, entry.use.bytes(layout: layout))
+    set(entry.key, replacing: old?.bytes, entry.bytes)
+    set(layout.useKey(of: entry.key, at: entry.place), entry.use.bytes(layout: layout))
   }
 
   // MARK: Committing
 
-  /// Performs the changes in an update of the store whose first slot is the record of totals.
+  /// Returns the changes of entries with that of the totals, which is computed in the update.
   ///
-  /// - Parameters:
-  ///   - stored: The slots of the update: the record of totals, and those of `keys`.
-  ///   - keys: The keys of the commit's slots, in the order of the update.
-  ///   - store: The name of the store, for errors.
-  /// - Throws: ``IsStale``; ``NeedsRoom``; ``ShareIsFull``; `StoreError` with `corrupted` or `versionMismatch`.
-  func perform(on stored: inout UpdateSlots<[UInt8]>, keys: [StoreKey], store: String) throws {
-    var totals = try StorageTotals(stored[0], store: store, for: .update)
-    if let invalidations, totals.invalidations != invalidations { throw IsStale() }
-    if refusesNewPlaces, totals.place != self.totals.place { throw IsStale() }
-    if reserved != nil, totals.unfinished != self.totals.unfinished { throw IsStale() }
+  /// - Parameter store: The name of the store, for errors.
+  func withTotals(store: String) -> ConditionalCommit<Refusal> {
+    var commit = entries
+    commit.computeValue(forKey: layout.totalsKey) { stored in
+      do {
+        return totals(after: try StorageTotals(stored(layout.totalsKey), store: store, for: .update), stored)
+      } catch {
+        return .refuse(.failed(error))
+      }
+    }
+    return commit
+  }
+
+  /// Returns the change of the totals.
+  private func totals(
+    after old: StorageTotals, _ stored: (StoreKey) -> [UInt8]?
+  ) -> ConditionalCommit<Refusal>.ComputedChange {
+    var totals = old
+    if let invalidations, totals.invalidations != invalidations { return .isStale }
+    if refusesNewPlaces, totals.place != self.totals.place { return .isStale }
+    if reserved != nil, totals.unfinished != self.totals.unfinished { return .isStale }
     var (delta, transient) = (adjustment, transientDelta)
-    for (number, key) in keys.enumerated() {
-      guard let slot = slots[key] else { continue }
-      let old = stored[number + 1]
-      if case .equals(let expected) = slot.condition, old != expected { throw IsStale() }
-      var difference = 0
-      if slot.countsOld, let old { difference -= key.count + old.count }
-      if let new = slot.new { difference += key.count + new.count }
+    for (key, new) in entries.changes {
+      var difference = new.map { key.count + $0.count } ?? 0
+      if !countedKeys.contains(key), let old = stored(key) { difference -= key.count + old.count }
       delta += difference
       if layout.isTransient(key) { transient += difference }
-      if old != slot.new { stored[number + 1] = slot.new }
     }
     let unfinished = reserved ?? max(0, totals.unfinished + reservedDelta)
-    if let share, reservedDelta > 0, unfinished > share { throw ShareIsFull() }
+    if let share, reservedDelta > 0, unfinished > share { return .refuse(.shareIsFull) }
     let lasting = delta - transient
     if exceeds(limit, totals.bytes, by: delta) || exceeds(lastingLimit, totals.lasting, by: lasting) {
-      throw NeedsRoom(bytes: delta, lasting: lastingLimit == nil ? nil : lasting)
+      return .refuse(.needsRoom(bytes: delta, lasting: lastingLimit == nil ? nil : lasting))
     }
     // Sums below zero mean that another program has removed entries.
     totals.bytes = max(0, totals.bytes + delta)
@@ -250,7 +249,7 @@ struct StorageCommit: Sendable {
     if let place { totals.place = max(totals.place + 1, place) }
     if isInvalidation { totals.invalidations += 1 }
     totals.unfinished = unfinished
-    stored[0] = totals.record
+    return .set(totals.record)
   }
 
   private func exceeds(_ limit: Int?, _ sum: Int, by delta: Int) -> Bool {

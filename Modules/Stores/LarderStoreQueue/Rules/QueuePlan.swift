@@ -5,11 +5,8 @@ import Larder
 /// This is plain state without any I/O. A plan is performed in an update of the base, and only if none of the stored
 /// values that it depends on has changed since it was read.
 struct QueuePlan: Sendable {
-  /// The stored values that the plan depends on.
-  private(set) var conditions: [StoreKey: [UInt8]?] = [:]
-
-  /// The new values.
-  private(set) var changes: [StoreKey: [UInt8]?] = [:]
+  /// The stored values that the plan depends on, and the new values.
+  private(set) var commit = ConditionalCommit<Never>()
 
   /// The groups of which an item leaves the queue, or ends its lease.
   private(set) var touchedGroups: [StoreKey: TouchedGroup] = [:]
@@ -36,19 +33,19 @@ struct QueuePlan: Sendable {
     self.now = now
   }
 
-  var isEmpty: Bool { changes.isEmpty }
+  /// The new values.
+  var changes: some Sequence<(key: StoreKey, value: [UInt8]?)> { commit.changes }
 
   /// Adds stored values, on which the plan depends from now on.
   mutating func read(_ stored: [StoreKey: [UInt8]?]) {
-    conditions.merge(stored) { first, _ in first }
+    for (key, value) in stored { commit.require(value, forKey: key) }
   }
 
   /// Returns the value that a key has after the changes so far.
   ///
   /// - Returns: The value. It is `nil` if the key is missing or was not read.
   func value(forKey key: StoreKey) -> [UInt8]? {
-    if let changed = changes[key] { return changed }
-    return conditions[key] ?? nil
+    commit.plannedValue(forKey: key) ?? nil
   }
 
   func item(_ sequence: UInt128) -> ItemRecord? {
@@ -56,7 +53,7 @@ struct QueuePlan: Sendable {
   }
 
   mutating func set(_ value: [UInt8]?, forKey key: StoreKey) {
-    changes.updateValue(value, forKey: key)
+    commit.setValue(value, forKey: key)
   }
 
   // MARK: Items
@@ -233,49 +230,5 @@ struct QueuePlan: Sendable {
       let record = value(forKey: layout.deadKey(sequence)).flatMap { DeadRecord($0) }
       if let record, record.expiry == time { removeDeadLetter(sequence, record) }
     }
-  }
-
-  // MARK: Performing
-
-  /// The keys of all entries that the plan reads or changes.
-  var keys: Set<StoreKey> { Set(conditions.keys).union(changes.keys) }
-
-  /// Whether the stored values are those that the plan depends on.
-  func isCurrent(_ stored: (StoreKey) -> [UInt8]?) -> Bool {
-    conditions.allSatisfy { stored($0.key) == $0.value }
-  }
-}
-
-/// Several plans that are performed in one update of the base.
-struct QueueCommit: Sendable {
-  var plans: [QueuePlan]
-
-  /// The number of plans, from the first on, that ``maximum`` concerns.
-  var limitedCount = 0
-
-  /// The maximum number of those plans that are performed.
-  var maximum = Int.max
-
-  /// The keys of the update.
-  var keys: [StoreKey] { Array(plans.reduce(into: Set<StoreKey>()) { $0.formUnion($1.keys) }) }
-
-  /// Performs the plans in order, each only if it is current after the preceding ones.
-  ///
-  /// - Parameters:
-  ///   - slots: The slots of the update.
-  ///   - keys: The keys of the slots.
-  /// - Returns: The indices of the plans that were performed.
-  func perform(on slots: inout UpdateSlots<[UInt8]>, keys: [StoreKey]) -> [Int] {
-    let indices = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
-    var performed: [Int] = []
-    for (number, plan) in plans.enumerated() {
-      if number < limitedCount, performed.count >= maximum { continue }
-      guard plan.isCurrent({ key in indices[key].flatMap { slots[$0] } }) else { continue }
-      for (key, value) in plan.changes {
-        if let index = indices[key] { slots[index] = value }
-      }
-      performed.append(number)
-    }
-    return performed
   }
 }

@@ -1,7 +1,16 @@
 /// A lock that several writers share or that one writer holds exclusively, in the order of their arrival.
-package final class WriteGate: Sendable {
+///
+/// A task that waits for it suspends, so that it may be held across calls of a store:
+///
+/// ```swift
+/// let gate = WriteGate()
+/// try await gate.withAccess(.exclusive) { try await rewriteEverything() }
+/// ```
+///
+/// A task that holds it must not wait for it again.
+public final class WriteGate: Sendable {
   /// The two ways to hold the lock.
-  package enum Access: Sendable {
+  public enum Access: Sendable {
     /// Together with other writers.
     case shared
     /// Alone.
@@ -40,12 +49,13 @@ package final class WriteGate: Sendable {
   private let state = Locked(State())
 
   /// Creates a lock that no writer holds.
-  package init() {}
+  public init() {}
 
-  /// Waits for the lock.
+  /// Waits for the lock, which ``leave()`` releases.
   ///
+  /// - Parameter access: Whether other writers may hold it at the same time.
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock.
-  package func enter(_ access: Access) async throws {
+  public func enter(_ access: Access) async throws {
     let number = state.withLock { state in
       defer { state.nextNumber += 1 }
       return state.nextNumber
@@ -74,7 +84,7 @@ package final class WriteGate: Sendable {
   }
 
   /// Releases the lock.
-  package func leave() {
+  public func leave() {
     let next = state.withLock { state in
       state.holders = max(0, state.holders - 1)
       return state.takeNext()
@@ -84,8 +94,12 @@ package final class WriteGate: Sendable {
 
   /// Runs a closure while holding the lock.
   ///
+  /// - Parameters:
+  ///   - access: Whether other writers may hold it at the same time.
+  ///   - body: The closure.
+  /// - Returns: The result of the closure.
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock; the error of `body`.
-  package func withAccess<Result>(_ access: Access, _ body: () async throws -> Result) async throws -> Result {
+  public func withAccess<Result>(_ access: Access, _ body: () async throws -> Result) async throws -> Result {
     try await enter(access)
     defer { leave() }
     return try await body()

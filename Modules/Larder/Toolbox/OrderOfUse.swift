@@ -1,0 +1,260 @@
+/// The order in which the entries of a store were used, for a store that evicts the least recently used ones.
+///
+/// The order itself is a range of keys of the base: an entry of the store has a place there, and gets the last one when it
+/// is used. Writing a place for each read would be slow, so this object remembers the uses by this process in memory, and
+/// hands the keys of those that are due over to be written, in batches and in the background. A walk through the order spares
+/// entries that were used since they got their place.
+///
+/// ```swift
+/// let order = OrderOfUse(interval: .seconds(600))
+///
+/// // After a read:
+/// order.note(key, at: now) { [self] keys in await writePlaces(of: keys) }
+///
+/// // To make room:
+/// let spared = try await order.evict(in: places, page: read, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
+/// ```
+///
+/// Times are in microseconds since 1970. It remembers about 40,000 keys, and at most 10,000 that wait to be written.
+public final class OrderOfUse: Sendable {
+  /// The number of entries that are written in one batch, and that a walk spares.
+  public static let batchSize = 128
+
+  private let state: Locked<PendingUses>
+
+  /// The task that writes the last batch.
+  private let writing = Locked<Task<Bool, Never>?>(nil)
+
+  /// Creates the order without any uses.
+  ///
+  /// - Parameters:
+  ///   - interval: The time after which a further use of an entry is due to be written.
+  ///   - delay: The longest time for which a batch that is not full waits for further uses. Defaults to `interval`.
+  public init(interval: Duration, collectingFor delay: Duration? = nil) {
+    state = Locked(PendingUses(interval: interval, delay: delay ?? interval))
+  }
+
+  /// Records a use, and starts to write a batch if one is due.
+  ///
+  /// The method never waits.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the entry.
+  ///   - persisted: The time of the last use that was written, or `nil` if it is unknown, so that the first use is due.
+  ///   - now: The current time.
+  ///   - write: A closure that gives entries the last places in the order, and returns whether it could. It runs in a task
+  ///     of its own, one after another. If it fails, the entries keep their places until they are used again.
+  public func note(
+    _ key: StoreKey, persisted: Int64? = nil, at now: Int64,
+    _ write: @escaping @Sendable ([StoreKey]) async -> Bool
+  ) {
+    if state.withLock({ $0.note(key, persisted: persisted, at: now) }) { writeBatch(at: now, write) }
+  }
+
+  /// Writes all recorded uses, until one batch fails.
+  ///
+  /// - Parameters:
+  ///   - now: The current time.
+  ///   - write: The closure of ``note(_:persisted:at:_:)``.
+  public func settle(at now: Int64, _ write: @escaping @Sendable ([StoreKey]) async -> Bool) async {
+    _ = await writing.withLock { $0 }?.value
+    let batchCount = (state.withLock { $0.pending.count } + Self.batchSize - 1) / Self.batchSize
+    for _ in 0..<batchCount where await !writeBatch(at: now, write).value { return }
+  }
+
+  /// Writes the next batch after the previous one, in a task that no reader waits for or cancels.
+  @discardableResult
+  private func writeBatch(
+    at now: Int64, _ write: @escaping @Sendable ([StoreKey]) async -> Bool
+  ) -> Task<Bool, Never> {
+    writing.withLock { last in
+      let task = Task.detached { [last, self] in
+        _ = await last?.value
+        let keys = state.withLock { $0.takeBatch(at: now) }
+        return keys.isEmpty ? true : await write(keys)
+      }
+      last = task
+      return task
+    }
+  }
+
+  /// Returns whether a use is due to be written after the last one, or the clock was set back.
+  ///
+  /// - Parameters:
+  ///   - now: The current time.
+  ///   - last: The time of the last use that was written.
+  public func isDue(at now: Int64, after last: Int64) -> Bool {
+    state.withLock { $0.recent.isDue(at: now, after: last) }
+  }
+
+  /// Records that entries got a place in the order, and that others were removed.
+  ///
+  /// - Parameters:
+  ///   - placed: The keys of the entries that got a place.
+  ///   - removed: The keys of the entries that were removed.
+  public func finish(placed: [StoreKey] = [], removed: [StoreKey] = []) {
+    state.withLock { state in
+      for key in placed { state.recent.settle(key) }
+      for key in removed { state.recent.forget(key) }
+    }
+  }
+
+  /// Walks through the order, the least recently used entry first, and evicts entries until it is enough.
+  ///
+  /// An entry that was used in this process since it got its place is spared, as long as there are others; at most
+  /// ``batchSize`` of them.
+  ///
+  /// - Parameters:
+  ///   - order: The range of the order in the base.
+  ///   - page: A closure that reads the first candidates of a range, and returns the range of the rest, if any.
+  ///   - isEnough: A closure that returns whether enough is evicted.
+  ///   - key: A closure that returns the key of the entry of a candidate, or `nil` to pass over it.
+  ///   - evict: A closure that evicts a candidate.
+  /// - Returns: The spared candidates, which must get a new place.
+  /// - Throws: The errors of the closures.
+  public func evict<Candidate>(
+    in order: KeyRange, page: (KeyRange) async throws -> (candidates: [Candidate], rest: KeyRange?),
+    until isEnough: () -> Bool, key: (Candidate) throws -> StoreKey?, _ evict: (Candidate) throws -> Void
+  ) async throws -> [Candidate] {
+    var spared: [Candidate] = []
+    var rest: KeyRange? = order
+    while !isEnough(), let range = rest {
+      let page = try await page(range)
+      for candidate in page.candidates where !isEnough() {
+        guard let key = try key(candidate) else { continue }
+        if spared.count < Self.batchSize, state.withLock({ $0.recent.isRecent(key) }) {
+          spared.append(candidate)
+        } else {
+          try evict(candidate)
+        }
+      }
+      rest = page.rest
+    }
+    // If there are no others, used entries go as well.
+    var kept = spared[...]
+    while !isEnough(), let first = kept.popFirst() { try evict(first) }
+    return Array(kept)
+  }
+}
+
+/// The uses of entries by this process, and those of them that are to be written.
+///
+/// This is plain state without any I/O.
+struct PendingUses: Sendable {
+  /// The maximum number of uses that wait to be written.
+  ///
+  /// Further ones only count in memory.
+  static let pendingLimit = 10_000
+
+  /// The entries that were used.
+  var recent: RecentUses
+
+  /// The keys whose uses are to be written, the first recorded one first.
+  private(set) var pending: [StoreKey] = []
+
+  private let delay: Int64
+  private var firstPending: Int64 = 0
+  private var isScheduled = false
+
+  /// Creates an empty state.
+  ///
+  /// - Parameters:
+  ///   - interval: The time after which a further use of an entry is due to be written.
+  ///   - delay: The longest time for which a batch that is not full waits.
+  init(interval: Duration, delay: Duration) {
+    recent = RecentUses(interval: interval)
+    self.delay = delay.microseconds
+  }
+
+  /// Records a use.
+  ///
+  /// A batch is due when it is full, or when its first use has waited for the delay.
+  ///
+  /// - Returns: Whether the caller must ensure that the next batch is taken.
+  mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
+    if recent.note(key, persisted: persisted, at: now), pending.count < Self.pendingLimit {
+      if pending.isEmpty { firstPending = now }
+      pending.append(key)
+    }
+    guard !isScheduled, !pending.isEmpty else { return false }
+    let (waited, overflow) = now.subtractingReportingOverflow(firstPending)
+    isScheduled = pending.count >= OrderOfUse.batchSize || overflow || waited < 0 || waited >= delay
+    return isScheduled
+  }
+
+  /// Takes the next batch of keys whose uses are to be written, in the order of their uses.
+  mutating func takeBatch(at now: Int64) -> [StoreKey] {
+    isScheduled = false
+    firstPending = now
+    let batch = pending.prefix(OrderOfUse.batchSize)
+    pending.removeFirst(batch.count)
+    // An entry can occur twice, with an interval in between. Its last use counts.
+    var seen: Set<StoreKey> = []
+    return batch.reversed().filter { seen.insert($0).inserted }.reversed()
+  }
+}
+
+/// The entries that this process has used, in memory.
+///
+/// This is plain state without any I/O. It remembers a limited number of keys, in two generations: when the younger one is
+/// full, it becomes the older one, whose keys are forgotten. Times are in microseconds since 1970.
+struct RecentUses: Sendable {
+  /// The maximum number of keys in a generation.
+  static let generationSize = 20_000
+
+  private struct Use {
+    /// Whether the entry was used since it was last put into the order of use.
+    var isRecent: Bool
+    /// The time at which a use was last due.
+    var recorded: Int64
+  }
+
+  private let interval: Int64
+  private var young: [StoreKey: Use] = [:]
+  private var old: [StoreKey: Use] = [:]
+
+  /// Creates an empty state.
+  ///
+  /// - Parameter interval: The time after which a further use of an entry is due to be persisted.
+  init(interval: Duration) {
+    self.interval = interval.microseconds
+  }
+
+  /// Returns whether a use is due to be persisted after the last one, or the clock was set back.
+  func isDue(at now: Int64, after last: Int64) -> Bool {
+    let (difference, overflow) = now.subtractingReportingOverflow(last)
+    return overflow || difference < 0 || difference >= interval
+  }
+
+  /// Records a use.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the entry.
+  ///   - persisted: The time of the last use that was persisted, or `nil` if it is unknown, so that the first use is due.
+  ///   - now: The current time.
+  /// - Returns: Whether the use is due to be persisted.
+  mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
+    let last = young[key] ?? old[key]
+    let recorded = last?.recorded ?? persisted
+    let isDue = recorded.map { self.isDue(at: now, after: $0) } ?? true
+    guard isDue || last?.isRecent != true else { return false }
+    if young[key] == nil, young.count >= Self.generationSize { (old, young) = (young, [:]) }
+    young[key] = Use(isRecent: true, recorded: isDue ? now : recorded ?? now)
+    return isDue
+  }
+
+  /// Returns whether an entry was used since it was last put into the order of use.
+  func isRecent(_ key: StoreKey) -> Bool { (young[key] ?? old[key])?.isRecent == true }
+
+  /// Records that an entry was put into the order of use at its current place.
+  mutating func settle(_ key: StoreKey) {
+    young[key]?.isRecent = false
+    old[key]?.isRecent = false
+  }
+
+  /// Forgets an entry that was removed.
+  mutating func forget(_ key: StoreKey) {
+    young[key] = nil
+    old[key] = nil
+  }
+}

@@ -1,0 +1,112 @@
+import LarderTesting
+import Testing
+
+@testable import Larder
+
+/// The memory of an order of use, and a walk through it, without a store.
+@Suite struct OrderOfUseTests {
+  private let now: Int64 = 1_000_000_000
+  private let interval: Int64 = 600_000_000
+
+  @Test func usesAreRememberedForALimitedNumberOfKeys() {
+    var recent = RecentUses(interval: .seconds(600))
+    let limit = RecentUses.generationSize
+    for number in 0..<(3 * limit) {
+      let isDue = recent.note(StoreKey(integer: number), persisted: now, at: now)
+      #expect(!isDue)
+    }
+    #expect((0..<(3 * limit)).filter { recent.isRecent(StoreKey(integer: $0)) } == Array(limit..<(3 * limit)))
+    recent.settle(StoreKey(integer: 3 * limit - 1))
+    recent.forget(StoreKey(integer: 3 * limit - 2))
+    #expect(!recent.isRecent(StoreKey(integer: 3 * limit - 1)) && !recent.isRecent(StoreKey(integer: 3 * limit - 2)))
+    // A clock that was set back makes a use due.
+    let isDue = recent.note("c", persisted: now + 1, at: now)
+    #expect(isDue)
+  }
+
+  @Test func aBatchIsDueWhenItIsFullOrHasWaited() {
+    var pending = PendingUses(interval: .seconds(600), delay: .seconds(600))
+    let starts = (0..<OrderOfUse.batchSize).map { pending.note(StoreKey(integer: $0), at: now) }
+    #expect(starts.firstIndex(of: true) == OrderOfUse.batchSize - 1)
+    let isStartedTwice = pending.note("b", at: now)
+    #expect(!isStartedTwice)
+    let batches = [pending.takeBatch(at: now), pending.takeBatch(at: now), pending.takeBatch(at: now)]
+    #expect(batches.map(\.count) == [OrderOfUse.batchSize, 1, 0])
+    let isStartedEarly = pending.note("c", at: now)
+    #expect(!isStartedEarly)
+    let isStarted = pending.note("d", at: now + interval)
+    #expect(isStarted)
+    #expect(pending.takeBatch(at: now + interval) == ["c", "d"])
+  }
+
+  @Test func withoutADelayTheFirstDueUseStartsABatch() {
+    var pending = PendingUses(interval: .seconds(600), delay: .zero)
+    let starts = ["a", "b"].map { pending.note($0, persisted: 0, at: now) }
+    #expect(starts == [true, false])
+    #expect([pending.takeBatch(at: now), pending.takeBatch(at: now)] == [["a", "b"], []])
+  }
+
+  @Test func theLastOfTwoUsesInABatchCounts() {
+    var pending = PendingUses(interval: .seconds(600), delay: .seconds(6000))
+    for (number, key) in ["a", "b", "a"].enumerated() {
+      _ = pending.note(StoreKey(key), at: now + Int64(number) * interval)
+    }
+    #expect(pending.takeBatch(at: now) == ["b", "a"])
+  }
+
+  @Test func settlingWritesBatchesUntilOneFails() async {
+    let order = OrderOfUse(interval: .seconds(600))
+    let written = Locked<[Int]>([])
+    @Sendable func write(_ keys: [StoreKey]) async -> Bool {
+      written.withLock { written in
+        written.append(keys.count)
+        return written.count < 2
+      }
+    }
+    for number in 0..<300 { order.note(StoreKey(integer: number), at: now, write) }
+    await order.settle(at: now, write)
+    // The first batch was full, and the second one fails.
+    #expect(written.withLock { $0 } == [128, 128])
+    await order.settle(at: now, write)
+    #expect(written.withLock { $0 } == [128, 128, 44])
+  }
+
+  /// Evicts a number of the entries "a" to "f" of which some were used.
+  private func walk(
+    evicting count: Int, used: [StoreKey], passingOver skipped: StoreKey? = nil
+  ) async throws -> (evicted: [StoreKey], spared: [StoreKey]) {
+    let order = OrderOfUse(interval: .seconds(600))
+    for key in used { order.note(key, at: now) { _ in true } }
+    let keys: [StoreKey] = ["a", "b", "c", "d", "e", "f"]
+    var evicted: [StoreKey] = []
+    let spared = try await order.evict(
+      in: .all,
+      page: { range in
+        let page = Array(keys.filter { range.contains($0) }.prefix(2))
+        return (page, page.count < 2 ? nil : page.last.map { range.after($0) })
+      },
+      until: { evicted.count >= count }, key: { $0 == skipped ? nil : $0 }, { evicted.append($0) })
+    return (evicted, spared)
+  }
+
+  @Test func usedEntriesAreSparedAsLongAsThereAreOthers() async throws {
+    var result = try await walk(evicting: 2, used: ["a", "c"])
+    #expect(result.evicted == ["b", "d"] && result.spared == ["a", "c"])
+    result = try await walk(evicting: 5, used: ["a", "c"])
+    #expect(result.evicted == ["b", "d", "e", "f", "a"] && result.spared == ["c"])
+    result = try await walk(evicting: 9, used: [], passingOver: "c")
+    #expect(result.evicted == ["a", "b", "d", "e", "f"] && result.spared == [])
+    result = try await walk(evicting: 0, used: ["a"])
+    #expect(result.evicted == [] && result.spared == [])
+  }
+
+  @Test func anEntryWithANewPlaceIsNoLongerSpared() async throws {
+    let order = OrderOfUse(interval: .seconds(600))
+    order.note("a", at: now) { _ in true }
+    order.finish(placed: ["a"])
+    var evicted: [StoreKey] = []
+    let spared = try await order.evict(
+      in: .all, page: { _ in (["a"], nil) }, until: { !evicted.isEmpty }, key: { $0 }, { evicted.append($0) })
+    #expect(evicted == ["a"] && spared == [])
+  }
+}
