@@ -347,6 +347,12 @@ let package = Package(
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
       ]),
+    .testTarget(
+      name: "TransactionTests",
+      dependencies: [
+        "LarderCache", "LarderCBOR", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderPostgres", "LarderSQLite",
+        "LarderStoreQueue", "LarderTesting", "TestSupport",
+      ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
@@ -355,7 +361,7 @@ let package = Package(
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
-        "LarderObservation", "LarderQueue", "LarderSQLite", "TestSupport",
+        "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -81,14 +81,16 @@ struct NoteBook<Base: ObservableStore>: Sendable where Base.Value == [UInt8] {
   ///
   /// - Throws: ``NoteError`` if the folder or a note does not exist.
   func move(_ keys: [StoreKey], to folder: String) async throws {
-    // An indexed store cannot take part in an update of several views, so this check comes before the update. It is
-    // enough here because the app never removes a folder.
-    if folder != Folder.inbox, try await !folders.contains(StoreKey(folder)) { throw NoteError.missingFolder(folder) }
-    try await notes.update(keys) { slots in
-      for index in slots.indices {
-        guard slots[index] != nil else { throw NoteError.missingNote(keys[index]) }
-        slots[index]?.folder = folder
+    try await notes.base.transaction { tx in
+      if folder != Folder.inbox, try await !tx.contains(StoreKey(folder), in: folders) {
+        throw NoteError.missingFolder(folder)
       }
+      for (key, note) in zip(keys, try await tx.values(forKeys: keys, in: notes)) {
+        guard var note else { throw NoteError.missingNote(key) }
+        note.folder = folder
+        try await tx.setValue(note, forKey: key, in: notes)
+      }
+      return .commit(())
     }
   }
 }

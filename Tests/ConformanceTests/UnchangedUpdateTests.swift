@@ -120,7 +120,10 @@ import Testing
     let drafts = bytes.typed([UInt8].self, prefix: "draft/", codec: codec)
     try await notes.setValue([1], forKey: "a")
     try await notes.update(["b", "c"]) { $0.assign([[2], [3]]) }
-    try await bytes.update(notes.key("d"), drafts.key("a")) { note, draft in (note, draft) = ([4], [5]) }
+    try await bytes.transaction { tx in
+      try await tx.setValue([4], forKey: "d", in: notes)
+      return .commit(try await tx.setValue([5], forKey: "a", in: drafts))
+    }
     try await notes.apply([.set("e", [6])])
     #expect(try await notes.entries(in: .all, limit: .max).map(\.value) == [[1], [2], [3], [4], [6]])
     // A value that is moved to another view is found, with the key in the view.
@@ -128,7 +131,10 @@ import Testing
     let error = await #expect(throws: StoreError.self) { try await drafts.value(forKey: "b") }
     #expect(error?.code == .corrupted && error?.key == "b")
     let stored = try bytes.entries(in: .all, limit: .max, order: .ascending).map(\.value)
-    try await bytes.update(notes.key("d"), drafts.key("a")) { _, _ in }
+    try await bytes.transaction { tx in
+      try await tx.update("d", in: notes) { _ in }
+      return .commit(try await tx.update("a", in: drafts) { _ in })
+    }
     try await notes.update("b") { _ in }
     #expect(try bytes.entries(in: .all, limit: .max, order: .ascending).map(\.value) == stored)
   }

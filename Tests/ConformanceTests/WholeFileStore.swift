@@ -30,7 +30,8 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     information = StoreInformation(
-      name: "WholeFileStore", durability: .synced, sharing: .exclusive, access: access)
+      name: "WholeFileStore", durability: .synced, sharing: .exclusive, access: access, entryLifetime: .untilRemoved,
+      identity: StoreIdentity(), readsMayBeCopies: false)
     self.path = path
     self.codec = codec
     self.fileSystem = fileSystem

@@ -1,6 +1,6 @@
-import Larder
 import Testing
 
+@testable import Larder
 @testable import LarderStoreQueue
 
 /// The rules of a queue, without any I/O.
@@ -26,13 +26,16 @@ import Testing
       return plan
     }
 
+    /// Performs plans, each if it is current after the preceding ones, and returns their positions.
     mutating func perform(_ plans: [QueuePlan]) -> [Int] {
-      let keys = Set(plans.flatMap(\.commit.keys)).sorted()
-      var slots = UpdateSlots(stored: keys.map { values[$0] })
-      let performed = plans.map(\.commit).perform(
-        on: &slots, at: Dictionary(uniqueKeysWithValues: zip(keys, 0...)))
-      for (key, value) in zip(keys, slots) { values[key] = value }
-      return performed
+      plans.indices.filter { number in
+        let keys = plans[number].commit.keys.sorted()
+        var slots = UpdateSlots(stored: keys.map { values[$0] })
+        let indices = Dictionary(uniqueKeysWithValues: zip(keys, 0...))
+        let isPerformed = plans[number].commit.perform(on: &slots, at: indices).isPerformed
+        for (key, value) in zip(keys, slots) { values[key] = value }
+        return isPerformed
+      }
     }
 
     func item(_ sequence: UInt128) -> ItemRecord? { values[layout.stateKey(sequence)].flatMap { ItemRecord($0) } }

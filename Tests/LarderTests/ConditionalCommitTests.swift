@@ -1,6 +1,7 @@
-import Larder
 import LarderTesting
 import Testing
+
+@testable import Larder
 
 /// Conditional commits, first as plain state and then over a store.
 @Suite struct ConditionalCommitTests {
@@ -57,15 +58,47 @@ import Testing
     #expect(entries.values == stored)
   }
 
-  @Test func theFirstConditionAndTheLastChangeOfAKeyCount() {
+  @Test func theLastChangeOfAKeyCounts() {
+    var entries = Entries(values: [:])
+    var commit = ConditionalCommit<Never>()
+    commit.setValue([3], forKey: "a")
+    commit.setValue([4], forKey: "a")
+    commit.setValue([5], forKey: "b")
+    commit.computeValue(forKey: "b") { _ in .set([6]) }
+    commit.computeValue(forKey: "c") { _ in .set([7]) }
+    commit.setValue([8], forKey: "c")
+    #expect(entries.perform(commit).outcome.isPerformed)
+    #expect(entries.values == ["a": [4], "b": [6], "c": [8]])
+    #expect(commit.plannedValue(forKey: "b") == nil)
+    #expect(Set(commit.changes.map(\.key)) == ["a", "c"])
+  }
+
+  /// The commit was planned from both values.
+  @Test func aCommitThatRequiresTwoValuesIsStale() {
     var entries = Entries(values: ["a": [1]])
     var commit = ConditionalCommit<Never>()
     commit.require([1], forKey: "a")
-    commit.require([2], forKey: "a")
-    commit.setValue([3], forKey: "a")
-    commit.setValue([4], forKey: "a")
+    commit.require([1], forKey: "a")
     #expect(entries.perform(commit).outcome.isPerformed)
-    #expect(entries.values == ["a": [4]])
+    var added = commit
+    commit.require([2], forKey: "a")
+    #expect(!entries.perform(commit).outcome.isPerformed)
+    added.add(commit)
+    #expect(!entries.perform(added).outcome.isPerformed)
+  }
+
+  @Test func aCommitCanBeAddedToAnother() {
+    var entries = Entries(values: ["a": [1], "d": [2]])
+    var commit = ConditionalCommit<Never>()
+    commit.require([1], forKey: "a")
+    commit.setValue([1], forKey: "b")
+    var other = ConditionalCommit<Never>()
+    other.require([1], forKey: "a")
+    other.setValue([2], forKey: "b")
+    other.computeValue(forKey: "c", reading: ["d"]) { stored in .set(stored("d")) }
+    commit.add(other)
+    #expect(entries.perform(commit).outcome.isPerformed)
+    #expect(entries.values == ["a": [1], "b": [2], "c": [2], "d": [2]])
   }
 
   @Test func whatIsStoredAlreadyIsNotWritten() {

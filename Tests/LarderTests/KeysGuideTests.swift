@@ -94,16 +94,15 @@ private struct Note: Codable {
     let inbox = bytes.typed(Note.self, prefix: "inbox/", codec: .json())
     let archive = bytes.typed(Note.self, prefix: "archive/", codec: .json())
     let counts = bytes.typed(Int.self, prefix: "count/", codec: .json())
+    try await inbox.setValue(Note(text: "Buy milk"), forKey: "7")
 
-    var batch = ViewBatch<MemoryStore<[UInt8]>>()
-    batch.setValue(Note(text: "Buy milk"), forKey: "7", in: inbox)
-    batch.setValue(0, forKey: "archived", in: counts)
-    try await bytes.apply(batch)
-
-    try await bytes.update(inbox.key("7"), archive.key("7"), counts.key("archived")) { note, archived, count in
-      archived = note
-      note = nil
-      count = (count ?? 0) + 1
+    try await bytes.transaction { tx in
+      let note = try await tx.value(forKey: "7", in: inbox)
+      guard let note else { return .discard(()) }
+      try await tx.removeValue(forKey: "7", in: inbox)
+      try await tx.setValue(note, forKey: "7", in: archive)
+      try await tx.update("archived", in: counts) { $0 = ($0 ?? 0) + 1 }
+      return .commit(())
     }
     #expect(try bytes.keys(in: .all, limit: .max, order: .ascending) == ["archive/7", "count/archived"])
     #expect(try await counts.value(forKey: "archived") == 1)

@@ -30,8 +30,9 @@ import Testing
     #expect(starts.firstIndex(of: true) == OrderOfUse.batchSize - 1)
     let isStartedTwice = pending.note("b", at: now)
     #expect(!isStartedTwice)
-    let batches = [pending.takeBatch(at: now), pending.takeBatch(at: now), pending.takeBatch(at: now)]
-    #expect(batches.map(\.count) == [OrderOfUse.batchSize, 1, 0])
+    // The rest is not due.
+    #expect([pending.takeBatch(at: now), pending.takeBatch(at: now)].map(\.count) == [OrderOfUse.batchSize, 0])
+    #expect(pending.takeBatch(at: now, all: true) == ["b"])
     let isStartedEarly = pending.note("c", at: now)
     #expect(!isStartedEarly)
     let isStarted = pending.note("d", at: now + interval)
@@ -51,7 +52,17 @@ import Testing
     for (number, key) in ["a", "b", "a"].enumerated() {
       _ = pending.note(StoreKey(key), at: now + Int64(number) * interval)
     }
-    #expect(pending.takeBatch(at: now) == ["b", "a"])
+    #expect(pending.takeBatch(at: now + interval, all: true) == ["b", "a"])
+  }
+
+  @Test func aUseWithoutRoomIsDueAgain() {
+    var pending = PendingUses(interval: .seconds(600), delay: .seconds(600))
+    for number in 0..<PendingUses.pendingLimit { _ = pending.note(StoreKey(integer: number), at: now) }
+    _ = pending.note("late", at: now)
+    #expect(pending.recent.isRecent("late"))
+    _ = pending.takeBatch(at: now)
+    _ = pending.note("late", at: now + 1)
+    #expect(pending.pending.last == "late")
   }
 
   @Test func settlingWritesBatchesUntilOneFails() async {
@@ -60,15 +71,53 @@ import Testing
     @Sendable func write(_ keys: [StoreKey]) async -> Bool {
       written.withLock { written in
         written.append(keys.count)
-        return written.count < 2
+        return written.count != 2
       }
     }
-    for number in 0..<300 { order.note(StoreKey(integer: number), at: now, write) }
+    let starts = (0..<300).filter { order.note(StoreKey(integer: $0), at: now) }
+    #expect(starts == [127])
+    // The second batch fails.
     await order.settle(at: now, write)
-    // The first batch was full, and the second one fails.
     #expect(written.withLock { $0 } == [128, 128])
     await order.settle(at: now, write)
     #expect(written.withLock { $0 } == [128, 128, 44])
+  }
+
+  @Test func withoutADelayEverythingIsWritten() async {
+    let order = OrderOfUse(interval: .seconds(600), collectingFor: .zero)
+    for number in 0..<300 { _ = order.note(StoreKey(integer: number), persisted: 0, at: now) }
+    let counts: [Int] = await withCheckedContinuation { continuation in
+      let written = Locked<[Int]>([])
+      order.startWriting(at: now) { keys in
+        let counts = written.withLock { written in
+          written.append(keys.count)
+          return written
+        }
+        if counts.reduce(0, +) == 300 { continuation.resume(returning: counts) }
+        return true
+      }
+    }
+    #expect(counts == [128, 128, 44])
+  }
+
+  /// A use that another task is about to write is written when the method returns.
+  @Test func settlingWaitsForWritesThatRun() async {
+    let order = OrderOfUse(interval: .seconds(600))
+    let written = Locked<[StoreKey]>([])
+    let (stream, go) = AsyncStream.makeStream(of: Void.self)
+    for number in 0..<128 { _ = order.note(StoreKey(integer: number), at: now) }
+    order.startWriting(at: now) { keys in
+      for await _ in stream { break }
+      written.withLock { $0 += keys }
+      return true
+    }
+    async let settled: Void = order.settle(at: now) { keys in
+      written.withLock { $0 += keys }
+      return true
+    }
+    go.yield()
+    await settled
+    #expect(written.withLock { $0.count } == 128)
   }
 
   /// Evicts a number of the entries "a" to "f" of which some were used.
@@ -76,7 +125,7 @@ import Testing
     evicting count: Int, used: [StoreKey], passingOver skipped: StoreKey? = nil
   ) async throws -> (evicted: [StoreKey], spared: [StoreKey]) {
     let order = OrderOfUse(interval: .seconds(600))
-    for key in used { order.note(key, at: now) { _ in true } }
+    for key in used { _ = order.note(key, at: now) }
     let keys: [StoreKey] = ["a", "b", "c", "d", "e", "f"]
     var evicted: [StoreKey] = []
     let spared = try await order.evict(
@@ -102,7 +151,7 @@ import Testing
 
   @Test func anEntryWithANewPlaceIsNoLongerSpared() async throws {
     let order = OrderOfUse(interval: .seconds(600))
-    order.note("a", at: now) { _ in true }
+    _ = order.note("a", at: now)
     order.finish(placed: ["a"])
     var evicted: [StoreKey] = []
     let spared = try await order.evict(

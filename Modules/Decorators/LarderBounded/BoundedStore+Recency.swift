@@ -7,7 +7,8 @@ extension BoundedStore {
   /// Records the read of an entry, and starts to persist uses if that is due.
   func noteUse(of key: StoreKey) {
     guard information.access == .readWrite, !running.isClosing else { return }
-    uses.note(key, at: nowMicroseconds) { [self] keys in await persistUses(of: keys) }
+    let now = nowMicroseconds
+    if uses.note(key, at: now) { uses.startWriting(at: now) { [self] keys in await persistUses(of: keys) } }
   }
 
   /// Persists all recorded uses, until one batch fails.

@@ -83,6 +83,9 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     layout = BoundedLayout(valuePrefix: options.valuePrefix, recordPrefix: options.recordPrefix)
     var information = base.information
     information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
+    information.entryLifetime = .untilEvicted
+    // The keys are others than those of the base.
+    information.identity = StoreIdentity()
     self.information = information
     let share = options.maximumShare
     shareLimit = share > 0 && share < 1 ? Int((Double(bytes) * share).rounded(.down)) : bytes
@@ -107,11 +110,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     try check(
       !value.hasPrefix(record) && !record.hasPrefix(value),
       "the prefixes of values and records must not begin with each other")
-    guard AnyDataStore(base).expiry == nil else {
-      throw StoreError(
-        .unsupported, during: .open, store: information.name,
-        message: "the accounting must not expire; put the expiring store above the bounded one")
-    }
+    try base.information.checkKeepsEntries(for: "the accounting of a bounded store")
   }
 
   private func openForWriting(_ totals: Totals?) async throws {

@@ -97,8 +97,12 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     date = now
   }
 
-  /// The information of the base.
-  public var information: StoreInformation { base.information }
+  /// The information of the base, with entries that stay until their deadline.
+  public var information: StoreInformation {
+    var information = base.information
+    information.entryLifetime = .untilDeadline
+    return information
+  }
 
   /// Returns the current time.
   @usableFromInline

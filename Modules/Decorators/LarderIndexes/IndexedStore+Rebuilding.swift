@@ -120,10 +120,9 @@ extension IndexedStore {
     of entries: [RebuiltEntry], for values: [StoreEntry<[UInt8]>]
   ) -> ConditionalCommit<any Error> {
     var commit = ConditionalCommit<any Error>()
-    for value in values { commit.read(value.key) }
     // Two values can have the same key of a unique index.
     for (entryKey, entries) in Dictionary(grouping: entries, by: \.entryKey) {
-      commit.computeValue(forKey: entryKey) { [store = information.name] stored in
+      commit.computeValue(forKey: entryKey, reading: values.map(\.key)) { [store = information.name] stored in
         var content = stored(entryKey)
         for entry in entries where stored(values[entry.value].key) == values[entry.value].value {
           if entry.isUnique, let owner = content, owner != entry.key.bytes {

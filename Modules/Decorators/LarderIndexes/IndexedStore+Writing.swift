@@ -147,7 +147,7 @@ extension IndexedStore {
   // MARK: Planning
 
   /// Determines the index entries of changed entries.
-  private func entryChanges(
+  func entryChanges(
     _ keys: [StoreKey], _ old: [[UInt8]?], new: [[UInt8]?], values: [Value?], _ known: KnownCatalog<Value>,
     _ operation: StoreOperation
   ) async throws -> [EntryChange] {
@@ -227,7 +227,7 @@ extension IndexedStore {
   // MARK: Committing
 
   /// The changes of a commit.
-  private struct Plan: Sendable {
+  struct Plan: Sendable {
     let changes: [EntryChange]
     /// The announcement that must still be there, if the changes remove a range.
     var removal: AnnouncedRemoval?
@@ -284,15 +284,22 @@ extension IndexedStore {
   private func commit(
     of plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation
   ) throws -> ConditionalCommit<any Error> {
-    var commit = ConditionalCommit<any Error>()
+    var commit = try indexCommit(of: plan, operation)
     commit.require(known.bytes, forKey: layout.catalogKey)
-    let (store, removalsKey) = (information.name, layout.removalsKey)
-    commit.computeValue(forKey: removalsKey) { plan.change(of: $0(removalsKey), store: store, for: operation) }
     for change in plan.changes {
       commit.require(change.old, forKey: layout.valueKey(change.key))
       commit.setValue(change.new, forKey: layout.valueKey(change.key))
     }
-    let indexes = plan.changes.reduce(into: [:]) { $0.merge($1.newEntries) { first, _ in first } }
+    return commit
+  }
+
+  /// Returns the changes of indexes and announced removals that belong to changes of entries.
+  ///
+  /// - Throws: `StoreError` with `notUnique` if two of the entries have the same key of a unique index.
+  func indexCommit(of plan: Plan, _ operation: StoreOperation) throws -> ConditionalCommit<any Error> {
+    var commit = ConditionalCommit<any Error>()
+    let (store, removalsKey) = (information.name, layout.removalsKey)
+    commit.computeValue(forKey: removalsKey) { plan.change(of: $0(removalsKey), store: store, for: operation) }
     for change in try indexChanges(of: plan.changes, operation) {
       let entryKey = change.entryKey
       guard change.isUnique else {
@@ -300,7 +307,9 @@ extension IndexedStore {
         continue
       }
       commit.computeValue(forKey: entryKey) { [self] stored in
-        change.change(of: stored(entryKey)) { notUnique($0, indexes[entryKey], operation) }
+        change.change(of: stored(entryKey)) { key in
+          notUnique(key, plan.changes.lazy.compactMap { $0.newEntries[entryKey] }.first, operation)
+        }
       }
     }
     return commit

@@ -22,7 +22,7 @@ public import Larder
 ///
 /// Removing a range loads all values of the range into memory. Removing everything does not.
 ///
-/// An indexed store cannot take part in a `ViewBatch` or in an update of several views.
+/// An indexed store takes part in transactions of its base, together with views and queues.
 ///
 /// ## New and changed indexes
 ///
@@ -85,6 +85,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   }
 
   private func checkArguments() throws {
+    try base.information.checkKeepsEntries(for: "an index")
     let (values, index) = (layout.valuePrefix, layout.indexPrefix)
     guard !values.hasPrefix(index), !index.hasPrefix(values) else {
       throw StoreError(
@@ -165,7 +166,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     return try remember(bytes, for: operation)
   }
 
-  private func remember(_ bytes: [UInt8]?, for operation: StoreOperation) throws -> KnownCatalog<Value> {
+  func remember(_ bytes: [UInt8]?, for operation: StoreOperation) throws -> KnownCatalog<Value> {
     let catalog = try IndexCatalog(bytes, store: information.name, for: operation)
     let known = KnownCatalog(bytes: bytes, catalog: catalog, definitions: indexes)
     knownCatalog.withLock { $0 = known }

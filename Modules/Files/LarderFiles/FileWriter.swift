@@ -85,7 +85,7 @@ package actor FileWriter<File: Sendable> {
     executor = DispatchQueueExecutor(label: label)
     information = StoreInformation(
       name: configuration.name, durability: Durability(configuration.durability), sharing: .exclusive,
-      access: configuration.access)
+      access: configuration.access, entryLifetime: .untilRemoved, identity: StoreIdentity(), readsMayBeCopies: false)
     reads = content.reads
     file = try await executor.run(body)
   }

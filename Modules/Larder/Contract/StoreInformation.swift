@@ -33,6 +33,64 @@ public struct StoreInformation: Sendable {
   /// The maximum size of an encoded value, in bytes, or `nil` if only memory and disk limit it.
   public var maximumValueSize: Int?
 
+  /// The identity of the store's entries, which decorators pass on unless they change keys or values.
+  ///
+  /// Transactions tell by it whether a view belongs to their store. Defaults to `nil`, with which only stores that are
+  /// objects can be told apart.
+  public var identity: StoreIdentity?
+
+  /// How long entries stay without a call that removes them.
+  ///
+  /// Defaults to `nil`, for unknown, which counts as the worst case where a layer would lose its records.
+  public var entryLifetime: EntryLifetime?
+
+  /// The commits that the store reports to its observers, if it is an ``ObservableStore``.
+  ///
+  /// Defaults to `nil`, for none that could be relied on.
+  public var reportedCommits: ReportedCommits?
+
+  /// Whether the store is a ``DurableQueue``, whose items have an order, leases and attempts that a copy would lose.
+  ///
+  /// Defaults to `false`.
+  public var isQueue = false
+
+  /// Whether reads may return copies that are older than the latest commit, such as those of a cache.
+  ///
+  /// Defaults to `nil`, for unknown, which counts as `true`.
+  public var readsMayBeCopies: Bool?
+
+  /// How long entries stay without a call that removes them.
+  public enum EntryLifetime: Sendable, Hashable {
+    /// Until they are removed.
+    case untilRemoved
+    /// Until they are removed, or evicted because the store is full.
+    case untilEvicted
+    /// Until they are removed, or their deadline has passed.
+    case untilDeadline
+  }
+
+  /// The commits that a store reports to its observers.
+  public enum ReportedCommits: Sendable, Hashable, Comparable {
+    /// Those of this store object.
+    case ofObject
+    /// Those of all programs on this host.
+    case ofHost
+    /// Those of all hosts.
+    case ofAllHosts
+  }
+
+  /// A Boolean value that indicates whether no commit to the store's entries goes unreported, by whichever program.
+  ///
+  /// If it is `false`, a layer that relies on reports must look again from time to time.
+  public var reportsAllCommits: Bool {
+    guard let reportedCommits else { return false }
+    return switch sharing {
+    case .exclusive: true
+    case .betweenProcesses: reportedCommits >= .ofHost
+    case .betweenHosts: reportedCommits >= .ofAllHosts
+    }
+  }
+
   /// Creates the information of a store.
   ///
   /// - Parameters:
@@ -43,13 +101,21 @@ public struct StoreInformation: Sendable {
   ///   - maximumKeyLength: The maximum length of a key, in bytes. Defaults to ``StoreKey/maximumLength``, and is never
   ///     more.
   ///   - maximumValueSize: The maximum size of an encoded value, in bytes. Defaults to `nil`, for no limit.
+  ///   - entryLifetime: How long entries stay. Defaults to `nil`, for unknown.
+  ///   - reportedCommits: The commits that the store reports. Defaults to `nil`, for none.
+  ///   - identity: The identity of the store's entries. Defaults to `nil`, for none.
+  ///   - readsMayBeCopies: Whether reads may return older copies. Defaults to `nil`, for unknown.
   public init(
     name: String,
     durability: Durability,
     sharing: Sharing,
     access: StoreAccess = .readWrite,
     maximumKeyLength: Int = StoreKey.maximumLength,
-    maximumValueSize: Int? = nil
+    maximumValueSize: Int? = nil,
+    entryLifetime: EntryLifetime? = nil,
+    reportedCommits: ReportedCommits? = nil,
+    identity: StoreIdentity? = nil,
+    readsMayBeCopies: Bool? = nil
   ) {
     self.name = name
     self.durability = durability
@@ -57,6 +123,10 @@ public struct StoreInformation: Sendable {
     self.access = access
     self.maximumKeyLength = min(maximumKeyLength, StoreKey.maximumLength)
     self.maximumValueSize = maximumValueSize
+    self.entryLifetime = entryLifetime
+    self.reportedCommits = reportedCommits
+    self.identity = identity
+    self.readsMayBeCopies = readsMayBeCopies
   }
 }
 
@@ -144,6 +214,46 @@ extension StoreInformation {
         .invalidArgument, during: .update, store: name, key: key,
         message: "the keys of an update must be distinct, but one occurs twice")
     }
+  }
+
+  /// Checks that a layer can keep records in the store, or a copy of it, that must not lose entries.
+  ///
+  /// - Parameters:
+  ///   - layer: The layer, as the subject of a sentence, such as "an index".
+  ///   - operation: The operation, for errors. Defaults to opening.
+  /// - Throws: ``StoreError`` with `unsupported` if entries can vanish, if it is unknown whether they can, or if the store is
+  ///   a queue.
+  public func checkKeepsEntries(for layer: String, during operation: StoreOperation = .open) throws {
+    func refuse(_ reason: String) -> StoreError {
+      StoreError(.unsupported, during: operation, store: name, message: reason)
+    }
+    switch entryLifetime {
+    case .untilRemoved: break
+    case .untilDeadline:
+      throw refuse("\(layer) must not lose entries, and those of this store expire; put the expiring store above it")
+    case .untilEvicted:
+      throw refuse("\(layer) must not lose entries, and this store evicts them; use the store below the bounded one")
+    case nil:
+      throw refuse(
+        "\(layer) must not lose entries, and this store does not say whether it keeps them; set `entryLifetime` in its "
+          + "information")
+    }
+    try checkIsNoQueue(for: layer, during: operation)
+  }
+
+  /// Checks that the store is no queue.
+  ///
+  /// - Parameters:
+  ///   - layer: The user of the store, as the subject of a sentence, such as "a copy".
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` with `unsupported`.
+  public func checkIsNoQueue(for layer: String, during operation: StoreOperation) throws {
+    guard isQueue else { return }
+    throw StoreError(
+      .unsupported, during: operation, store: name,
+      message:
+        "\(layer) would lose the order, the delays and the attempts of a queue's items; receive and enqueue them, or "
+        + "use `larder queue move`")
   }
 
   /// Returns the error of an operation on a closed store.

@@ -26,7 +26,9 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   ///
   /// - Parameter name: The name of the store in errors, reports and logs. Defaults to `memory`.
   public init(name: String = "memory") {
-    information = StoreInformation(name: name, durability: .volatile, sharing: .exclusive)
+    information = StoreInformation(
+      name: name, durability: .volatile, sharing: .exclusive, entryLifetime: .untilRemoved,
+      identity: StoreIdentity(), readsMayBeCopies: false)
   }
 
   /// Returns the value of a key.

@@ -11,7 +11,7 @@
 /// A view contains the entries whose keys begin with its prefix and are longer than it. The keys of the view are
 /// without the prefix, and `removeAll()` removes only the entries of the view. No prefix may begin with another one. A
 /// store of bytes does not record which codec wrote a value, so your program must use the right one. Several views of a
-/// store can change together: see ``ViewBatch`` and ``ViewKey``.
+/// store can change together: see ``DataStore/transaction(_:)``.
 ///
 /// A view keeps no entries itself. Beside the work of the codec, an operation costs one copy of the bytes of each
 /// value. Closing a view closes its base, and with it all other views of the base.
@@ -48,6 +48,7 @@ extension TypedView {
     self.base = base
     self.prefix = prefix
     var information = base.information
+    information.identity = information.identity?.view(withPrefix: prefix)
     if !prefix.isEmpty {
       information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
     }
@@ -74,12 +75,18 @@ extension TypedView {
     return try await reads.run(.values, of: information) {
       let storedKeys = keys.map(storedKey)
       let values = try await translatingErrors { try await base.values(forKeys: storedKeys) }
-      return try await BulkWork.run(atMost: keys.count) { [self] allowance in
-        try zip(storedKeys, values).map { storedKey, bytes in
-          guard let bytes else { return nil }
-          try allowance.take(bytes.count)
-          return try decode(bytes, storedAs: storedKey, during: .values)
-        }
+      return try await decode(values, storedAs: storedKeys, during: .values)
+    }
+  }
+
+  func decode(
+    _ values: [[UInt8]?], storedAs keys: [StoreKey], during operation: StoreOperation
+  ) async throws -> [Value?] {
+    try await BulkWork.run(atMost: keys.count) { [self] allowance in
+      try zip(keys, values).map { key, bytes in
+        guard let bytes else { return nil }
+        try allowance.take(bytes.count)
+        return try decode(bytes, storedAs: key, during: operation)
       }
     }
   }

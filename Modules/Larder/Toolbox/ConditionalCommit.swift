@@ -6,17 +6,17 @@
 /// ```swift
 /// let isSold = try await base.information.repeating(.update) { _ -> Bool? in
 ///   let stock = try await base.value(forKey: "stock")
-///   guard let stock, stock[0] > 0 else { return false }
+///   guard let count = stock?.first, count > 0 else { return false }
 ///   var commit = ConditionalCommit<Never>()
 ///   commit.require(stock, forKey: "stock")
-///   commit.setValue([stock[0] - 1], forKey: "stock")
+///   commit.setValue([count - 1], forKey: "stock")
 ///   commit.setValue(customer, forKey: "sales/17")
 ///   return try await base.perform(commit).isPerformed ? true : nil
 /// }
 /// ```
 ///
 /// A change that depends on a record which many writers change, such as a total, is better computed within the update, so
-/// that it never becomes stale; see ``computeValue(forKey:_:)``.
+/// that it never becomes stale; see ``computeValue(forKey:reading:_:)``.
 ///
 /// This is plain state without any I/O. `Refusal` is the reason for which such a computation can refuse the commit, or
 /// `Never`.
@@ -50,34 +50,45 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
 
   /// Computes a change within the update.
   ///
-  /// - Parameter stored: A closure that returns the value of a key before the commit, or `nil` if it is missing. Only keys
-  ///   that the commit requires, reads or changes have one.
+  /// - Parameter stored: A closure that returns the value of a key before the commit, or `nil` if it is missing. The commit
+  ///   must require, read or change the key.
   public typealias Computation = @Sendable (_ stored: (StoreKey) -> [UInt8]?) -> ComputedChange
 
   /// The requirement and the change of an entry.
   private struct Entry: Sendable {
     /// The value that must be stored, where an inner `nil` is a missing key, or `nil` for any.
     var required: [UInt8]??
-    /// The new value, where an inner `nil` removes the key, or `nil` for no change.
-    var new: [UInt8]??
-    /// A computation of the new value.
-    var computation: Computation?
+    var change = Change.none
+  }
+
+  private enum Change: Sendable {
+    case none
+    /// The new value, or `nil` to remove the key.
+    case set([UInt8]?)
+    case compute(Computation)
   }
 
   private var entries: [StoreKey: Entry] = [:]
+
+  /// Whether a key is required to have two values, so that one of them was stale when it was read.
+  private var isContradictory = false
 
   /// Creates a commit without conditions and changes.
   public init() {}
 
   /// A Boolean value that indicates whether the commit changes nothing, whatever it requires.
-  public var isEmpty: Bool { entries.values.allSatisfy { $0.new == nil && $0.computation == nil } }
+  public var isEmpty: Bool {
+    entries.values.allSatisfy { if case .none = $0.change { true } else { false } }
+  }
 
   /// The keys of all entries that the commit requires, reads or changes.
   public var keys: some Collection<StoreKey> & Sendable { entries.keys }
 
   /// The new values, without those that are computed, or `nil` for keys that are removed.
   public var changes: some Sequence<(key: StoreKey, value: [UInt8]?)> {
-    entries.lazy.compactMap { key, entry in entry.new.map { (key, $0) } }
+    entries.lazy.compactMap { key, entry in
+      if case .set(let value) = entry.change { (key, value) } else { nil }
+    }
   }
 
   /// Returns whether the commit requires, reads or changes the value of a key.
@@ -91,25 +102,23 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   /// - Returns: The new value, else the required one, where an inner `nil` is a missing key; or `nil` if the commit neither
   ///   sets nor requires the value.
   public func plannedValue(forKey key: StoreKey) -> [UInt8]?? {
-    entries[key].flatMap { $0.new ?? $0.required }
+    guard let entry = entries[key] else { return nil }
+    return if case .set(let value) = entry.change { .some(value) } else { entry.required }
   }
 
   /// Requires that a key has a value when the commit is performed.
   ///
-  /// If it is required twice, the first value counts, because it was read first.
+  /// A commit that requires two values of a key is stale, because it was planned from both.
   ///
   /// - Parameters:
   ///   - value: The value, or `nil` if the key must be missing.
   ///   - key: The key.
   public mutating func require(_ value: [UInt8]?, forKey key: StoreKey) {
-    if entries[key]?.required == nil { entries[key, default: Entry()].required = .some(value) }
-  }
-
-  /// Reads the value of a key for the computations, whatever it is.
-  ///
-  /// - Parameter key: The key.
-  public mutating func read(_ key: StoreKey) {
-    if entries[key] == nil { entries[key] = Entry() }
+    if let required = entries[key]?.required {
+      if required != value { isContradictory = true }
+    } else {
+      entries[key, default: Entry()].required = .some(value)
+    }
   }
 
   /// Sets or removes a value.
@@ -120,7 +129,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   ///   - value: The value, or `nil` to remove the key.
   ///   - key: The key.
   public mutating func setValue(_ value: [UInt8]?, forKey key: StoreKey) {
-    entries[key, default: Entry()].new = .some(value)
+    entries[key, default: Entry()].change = .set(value)
   }
 
   /// Computes a change within the update, from the values that are stored then.
@@ -132,13 +141,32 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   /// }
   /// ```
   ///
-  /// It takes the place of ``setValue(_:forKey:)`` for this key, and of another computation.
+  /// It takes the place of an earlier change of this key, as a later one takes its place.
   ///
   /// - Parameters:
   ///   - key: The key.
+  ///   - others: Further keys whose values the computation reads, whatever they are. Defaults to none.
   ///   - computation: The computation. It runs in the update, possibly several times, and must not block.
-  public mutating func computeValue(forKey key: StoreKey, _ computation: @escaping Computation) {
-    entries[key, default: Entry()].computation = computation
+  public mutating func computeValue(
+    forKey key: StoreKey, reading others: some Sequence<StoreKey> = [], _ computation: @escaping Computation
+  ) {
+    entries[key, default: Entry()].change = .compute(computation)
+    for key in others where entries[key] == nil { entries[key] = Entry() }
+  }
+
+  /// Adds the conditions, changes and computations of another commit, which count as later ones.
+  ///
+  /// - Parameter other: The commit.
+  public mutating func add(_ other: ConditionalCommit) {
+    if other.isContradictory { isContradictory = true }
+    for (key, entry) in other.entries {
+      if let required = entry.required { require(required, forKey: key) }
+      if case .none = entry.change {
+        if entries[key] == nil { entries[key] = Entry() }
+      } else {
+        entries[key, default: Entry()].change = entry.change
+      }
+    }
   }
 
   // MARK: Performing
@@ -147,50 +175,37 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - slots: The slots.
-  ///   - indices: The position of the slot of each of ``keys``. Without one of them, the commit is stale.
-  public func perform(on slots: inout UpdateSlots<[UInt8]>, at indices: [StoreKey: Int]) -> Outcome {
-    let before = slots
-    func stored(_ key: StoreKey) -> [UInt8]? { indices[key].flatMap { before[$0] } }
-    for (key, entry) in entries {
-      guard let index = indices[key] else { return .isStale }
-      if let required = entry.required, before[index] != required { return .isStale }
+  ///   - indices: The position of the slot of each of ``keys``.
+  func perform(on slots: inout UpdateSlots<[UInt8]>, at indices: [StoreKey: Int]) -> Outcome {
+    if isContradictory { return .isStale }
+    func stored(_ key: StoreKey) -> [UInt8]? {
+      precondition(concerns(key), "a computation can only read keys that the commit requires, reads or changes")
+      return indices[key].flatMap { slots[$0] }
     }
-    // A refusal counts only if everything that the commit was planned from is current.
-    var refusal: Refusal?
+    for (key, entry) in entries {
+      if let required = entry.required, stored(key) != required { return .isStale }
+    }
+    // A refusal counts only if everything that the commit was planned from is current. Of several, that of the first key
+    // counts.
+    var refused: (key: StoreKey, reason: Refusal)?
     var changes: [(index: Int, value: [UInt8]?)] = []
     for (key, entry) in entries {
-      guard let index = indices[key] else { continue }
-      switch entry.computation?(stored) ?? entry.new.map({ .set($0) }) ?? .keep {
+      let change: ComputedChange =
+        switch entry.change {
+        case .none: .keep
+        case .set(let value): .set(value)
+        case .compute(let computation): computation(stored)
+        }
+      switch change {
       case .keep: break
-      case .set(let value): if value != before[index] { changes.append((index, value)) }
+      case .set(let value): if let index = indices[key], value != slots[index] { changes.append((index, value)) }
       case .isStale: return .isStale
-      case .refuse(let reason): refusal = reason
+      case .refuse(let reason): if refused.map({ key < $0.key }) ?? true { refused = (key, reason) }
       }
     }
-    if let refusal { return .refused(refusal) }
+    if let refused { return .refused(refused.reason) }
     for (index, value) in changes { slots[index] = value }
     return .performed
-  }
-}
-
-extension [ConditionalCommit<Never>] {
-  /// Performs several commits on the slots of an update, in order, each only if it is current after the preceding ones.
-  ///
-  /// - Parameters:
-  ///   - slots: The slots.
-  ///   - indices: The position of the slot of each key of the commits.
-  ///   - isWanted: A closure that gets the position of a commit and the number of those before it that are performed, and
-  ///     returns whether it is still wanted.
-  /// - Returns: The positions of the commits that were performed, in ascending order.
-  public func perform(
-    on slots: inout UpdateSlots<[UInt8]>, at indices: [StoreKey: Int],
-    where isWanted: (_ index: Int, _ performedCount: Int) -> Bool = { _, _ in true }
-  ) -> [Int] {
-    var performed: [Int] = []
-    for (number, commit) in enumerated() where isWanted(number, performed.count) {
-      if commit.perform(on: &slots, at: indices).isPerformed { performed.append(number) }
-    }
-    return performed
   }
 }
 
@@ -198,12 +213,13 @@ extension DataStore where Value == [UInt8] {
   /// Performs a commit in one update.
   ///
   /// - Parameter commit: The commit. Without any keys, it is performed by doing nothing.
-  /// - Returns: What became of it.
+  /// - Returns: The outcome.
   /// - Throws: The errors of `update(deciding:_:)`.
   public func perform<Refusal>(
     _ commit: ConditionalCommit<Refusal>
   ) async throws -> ConditionalCommit<Refusal>.Outcome {
-    let keys = Array(commit.keys)
+    // In order, because a store reads and writes entries that are close to each other faster.
+    let keys = commit.keys.sorted()
     guard !keys.isEmpty else { return .performed }
     let indices = Dictionary(uniqueKeysWithValues: zip(keys, 0...))
     return try await update(deciding: keys) { slots in
@@ -224,11 +240,14 @@ extension DataStore where Value == [UInt8] {
     _ commits: [ConditionalCommit<Never>],
     where isWanted: @escaping @Sendable (_ index: Int, _ performedCount: Int) -> Bool = { _, _ in true }
   ) async throws -> [Int] {
-    let keys = Array(commits.reduce(into: Set<StoreKey>()) { $0.formUnion($1.keys) })
+    let keys = commits.reduce(into: Set<StoreKey>()) { $0.formUnion($1.keys) }.sorted()
     guard !keys.isEmpty else { return Array(commits.indices) }
     let indices = Dictionary(uniqueKeysWithValues: zip(keys, 0...))
     return try await update(deciding: keys) { slots in
-      let performed = commits.perform(on: &slots, at: indices, where: isWanted)
+      var performed: [Int] = []
+      for (number, commit) in commits.enumerated() where isWanted(number, performed.count) {
+        if commit.perform(on: &slots, at: indices).isPerformed { performed.append(number) }
+      }
       return performed.isEmpty ? .discard([]) : .commit(performed)
     }
   }
@@ -240,16 +259,16 @@ extension StoreInformation {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - attempts: The maximum number of attempts. Defaults to 100.
-  ///   - attempt: A closure that reads, plans and performs a commit, and returns `nil` if it was stale. Its argument is the
-  ///     number of the attempt, from 0 on. From 1 on, a store that has a ``WriteGate`` holds it exclusively, so that only
-  ///     other programs can interfere again.
+  ///   - attempt: A closure that reads, plans and performs a commit, and returns `nil` if it was stale, so that a result
+  ///     that can be missing needs a type of its own. Its argument is the number of the attempt, from 0 on. From 1 on, it
+  ///     should hold the ``WriteGate`` of its store exclusively, so that only other programs can interfere again.
   /// - Returns: The first result.
   /// - Throws: ``StoreError`` with a retryable `conflict`, with nothing changed, if every attempt was stale;
   ///   `CancellationError` between two attempts; the errors of `attempt`.
   public func repeating<Result>(
     _ operation: StoreOperation, attempts: Int = 100, _ attempt: (_ number: Int) async throws -> Result?
   ) async throws -> Result {
-    for number in 0..<attempts {
+    for number in 0..<max(1, attempts) {
       if number > 0 {
         await Task.yield()
         try Task.checkCancellation()

@@ -9,7 +9,7 @@
 /// let order = OrderOfUse(interval: .seconds(600))
 ///
 /// // After a read:
-/// order.note(key, at: now) { [self] keys in await writePlaces(of: keys) }
+/// if order.note(key, at: now) { order.startWriting(at: now) { [self] keys in await writePlaces(of: keys) } }
 ///
 /// // To make room:
 /// let spared = try await order.evict(in: places, page: read, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
@@ -23,7 +23,7 @@ public final class OrderOfUse: Sendable {
   private let state: Locked<PendingUses>
 
   /// The task that writes the last batch.
-  private let writing = Locked<Task<Bool, Never>?>(nil)
+  private let writing = Locked<Task<Void, Never>?>(nil)
 
   /// Creates the order without any uses.
   ///
@@ -34,44 +34,53 @@ public final class OrderOfUse: Sendable {
     state = Locked(PendingUses(interval: interval, delay: delay ?? interval))
   }
 
-  /// Records a use, and starts to write a batch if one is due.
-  ///
-  /// The method never waits.
+  /// Records a use.
   ///
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - persisted: The time of the last use that was written, or `nil` if it is unknown, so that the first use is due.
   ///   - now: The current time.
-  ///   - write: A closure that gives entries the last places in the order, and returns whether it could. It runs in a task
-  ///     of its own, one after another. If it fails, the entries keep their places until they are used again.
-  public func note(
-    _ key: StoreKey, persisted: Int64? = nil, at now: Int64,
-    _ write: @escaping @Sendable ([StoreKey]) async -> Bool
-  ) {
-    if state.withLock({ $0.note(key, persisted: persisted, at: now) }) { writeBatch(at: now, write) }
+  /// - Returns: Whether the caller must call ``startWriting(at:_:)``.
+  public func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
+    state.withLock { $0.note(key, persisted: persisted, at: now) }
+  }
+
+  /// Writes the batches that are due, in a task that no reader waits for or cancels.
+  ///
+  /// The method never waits.
+  ///
+  /// - Parameters:
+  ///   - now: The current time.
+  ///   - write: A closure that gives entries the last places in the order, and returns whether it could. If it could not,
+  ///     the entries keep their places until they are used again.
+  public func startWriting(at now: Int64, _ write: @escaping @Sendable ([StoreKey]) async -> Bool) {
+    writeBatches(at: now, all: false, write)
   }
 
   /// Writes all recorded uses, until one batch fails.
   ///
   /// - Parameters:
   ///   - now: The current time.
-  ///   - write: The closure of ``note(_:persisted:at:_:)``.
+  ///   - write: The closure of ``startWriting(at:_:)``.
   public func settle(at now: Int64, _ write: @escaping @Sendable ([StoreKey]) async -> Bool) async {
-    _ = await writing.withLock { $0 }?.value
-    let batchCount = (state.withLock { $0.pending.count } + Self.batchSize - 1) / Self.batchSize
-    for _ in 0..<batchCount where await !writeBatch(at: now, write).value { return }
+    await writeBatches(at: now, all: true, write).value
   }
 
-  /// Writes the next batch after the previous one, in a task that no reader waits for or cancels.
+  /// Writes batches after the previous ones.
+  ///
+  /// - Parameter all: Whether to write those as well that are not due, except after a failure.
   @discardableResult
-  private func writeBatch(
-    at now: Int64, _ write: @escaping @Sendable ([StoreKey]) async -> Bool
-  ) -> Task<Bool, Never> {
+  private func writeBatches(
+    at now: Int64, all: Bool, _ write: @escaping @Sendable ([StoreKey]) async -> Bool
+  ) -> Task<Void, Never> {
     writing.withLock { last in
       let task = Task.detached { [last, self] in
-        _ = await last?.value
-        let keys = state.withLock { $0.takeBatch(at: now) }
-        return keys.isEmpty ? true : await write(keys)
+        await last?.value
+        while true {
+          let keys = state.withLock { $0.takeBatch(at: now, all: all) }
+          if keys.isEmpty { return }
+          if await !write(keys), all { return }
+        }
       }
       last = task
       return task
@@ -168,23 +177,38 @@ struct PendingUses: Sendable {
 
   /// Records a use.
   ///
-  /// A batch is due when it is full, or when its first use has waited for the delay.
-  ///
-  /// - Returns: Whether the caller must ensure that the next batch is taken.
+  /// - Returns: Whether the caller must ensure that the batches that are due are taken.
   mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
-    if recent.note(key, persisted: persisted, at: now), pending.count < Self.pendingLimit {
+    // A use that has no room counts in memory, and the next one is due again.
+    let hasRoom = pending.count < Self.pendingLimit
+    if recent.note(key, persisted: persisted, at: now, mayBeRecorded: hasRoom), hasRoom {
       if pending.isEmpty { firstPending = now }
       pending.append(key)
     }
-    guard !isScheduled, !pending.isEmpty else { return false }
-    let (waited, overflow) = now.subtractingReportingOverflow(firstPending)
-    isScheduled = pending.count >= OrderOfUse.batchSize || overflow || waited < 0 || waited >= delay
+    guard !isScheduled else { return false }
+    isScheduled = isDue(at: now)
     return isScheduled
   }
 
+  /// Whether a batch is full, or its first use has waited for the delay.
+  private func isDue(at now: Int64) -> Bool {
+    let (waited, overflow) = now.subtractingReportingOverflow(firstPending)
+    return !pending.isEmpty
+      && (pending.count >= OrderOfUse.batchSize || overflow || waited < 0 || waited >= delay)
+  }
+
   /// Takes the next batch of keys whose uses are to be written, in the order of their uses.
-  mutating func takeBatch(at now: Int64) -> [StoreKey] {
-    isScheduled = false
+  ///
+  /// - Parameters:
+  ///   - now: The current time.
+  ///   - all: Whether to take a batch that is not due.
+  /// - Returns: The keys, or nothing if no batch is due.
+  mutating func takeBatch(at now: Int64, all: Bool = false) -> [StoreKey] {
+    // A use that was noted after the time of the task is not one before the clock was set back.
+    guard isDue(at: max(now, firstPending)) || all && !pending.isEmpty else {
+      isScheduled = false
+      return []
+    }
     firstPending = now
     let batch = pending.prefix(OrderOfUse.batchSize)
     pending.removeFirst(batch.count)
@@ -232,14 +256,18 @@ struct RecentUses: Sendable {
   ///   - key: The key of the entry.
   ///   - persisted: The time of the last use that was persisted, or `nil` if it is unknown, so that the first use is due.
   ///   - now: The current time.
+  ///   - mayBeRecorded: Whether a use that is due counts as recorded from now on. Defaults to `true`.
   /// - Returns: Whether the use is due to be persisted.
-  mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
+  mutating func note(
+    _ key: StoreKey, persisted: Int64? = nil, at now: Int64, mayBeRecorded: Bool = true
+  ) -> Bool {
     let last = young[key] ?? old[key]
     let recorded = last?.recorded ?? persisted
     let isDue = recorded.map { self.isDue(at: now, after: $0) } ?? true
     guard isDue || last?.isRecent != true else { return false }
     if young[key] == nil, young.count >= Self.generationSize { (old, young) = (young, [:]) }
-    young[key] = Use(isRecent: true, recorded: isDue ? now : recorded ?? now)
+    // A recorded time that no clock shows keeps the next use due.
+    young[key] = Use(isRecent: true, recorded: isDue ? (mayBeRecorded ? now : .max) : recorded ?? now)
     return isDue
   }
 

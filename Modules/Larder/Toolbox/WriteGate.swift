@@ -86,7 +86,8 @@ public final class WriteGate: Sendable {
   /// Releases the lock.
   public func leave() {
     let next = state.withLock { state in
-      state.holders = max(0, state.holders - 1)
+      precondition(state.holders != 0, "a lock without a holder cannot be released")
+      state.holders = state.holders < 0 ? 0 : state.holders - 1
       return state.takeNext()
     }
     for waiter in next { waiter.continuation.resume(returning: true) }

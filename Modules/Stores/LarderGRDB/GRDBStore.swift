@@ -97,7 +97,8 @@ public final class GRDBStore<Value: Sendable>: DataStore {
       name: fullName, durability: settings.durability,
       // Only this process sees a database in memory.
       sharing: settings.isInMemory ? .exclusive : .betweenProcesses, access: isReadOnly ? .readOnly : .readWrite,
-      maximumValueSize: GRDBSettings.maximumValueSize)
+      maximumValueSize: GRDBSettings.maximumValueSize, entryLifetime: .untilRemoved, reportedCommits: .ofObject,
+      identity: StoreIdentity(), readsMayBeCopies: false)
     self.writer = writer
     self.recorder = recorder
     table = opened.table

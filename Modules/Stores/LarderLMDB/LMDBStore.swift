@@ -108,7 +108,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     handle = database.handle
     try database.check(codec, store: handle.name)
     try handle.claimDatabase(for: Value.self)
-    information = handle.information
+    var information = handle.information
+    information.identity = StoreIdentity()
+    self.information = information
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
     identifier = database.identifier
     let databaseName = StoreKey(database.name)

@@ -87,7 +87,7 @@ public final class PostgresDatabase: Sendable {
         pool,
         information: StoreInformation(
           name: facts.databaseName, durability: isSynced ? .synced : .buffered, sharing: .betweenHosts, access: access,
-          maximumValueSize: PostgresDatabase.maximumValueSize))
+          maximumValueSize: PostgresDatabase.maximumValueSize, entryLifetime: .untilRemoved, readsMayBeCopies: false))
     } catch let error as PostgresError {
       throw StoreError(error, during: .open, store: "postgres", message: "the database cannot be opened")
     }

@@ -34,6 +34,7 @@ struct UntypedTable: UntypedStore {
   ) async throws {
     let root = database.handle
     var information = root.information
+    information.identity = StoreIdentity()
     if name != PostgresStore<Never>.defaultName { information.name += "#\(name)" }
     let handle = PostgresHandle(root.pool, dependingOn: root, information: information)
     self.handle = handle

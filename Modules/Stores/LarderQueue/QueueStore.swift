@@ -115,7 +115,9 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
   /// - Throws: `StoreError` with `versionMismatch` if they were written with another codec.
   init(_ queue: UntypedQueue, codec: some Codec<Element>) throws {
     engine = queue.engine
-    information = engine.information
+    var information = engine.information
+    information.isQueue = true
+    self.information = information
     try queue.check(codec, store: information.name)
     if codec.name != queue.codecName { engine.recordWithNextWrite(codecName: codec.name) }
     retrying = queue.retrying

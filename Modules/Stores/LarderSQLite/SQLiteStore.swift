@@ -112,7 +112,9 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       try? await untyped.ownDatabase?.close()
       throw error
     }
-    information = handle.information
+    var information = handle.information
+    information.identity = StoreIdentity()
+    self.information = information
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
     codecName = codec.name
     adoptedNames = codec.adoptedNames

@@ -2,19 +2,26 @@ import Larder
 
 /// Planning and performing changes of the base.
 extension StoreQueue {
-  /// Reads stored values in one snapshot.
-  func read(_ keys: [StoreKey], _ operation: StoreOperation) async throws -> [StoreKey: [UInt8]?] {
+  /// Reads stored values in one snapshot, or through a transaction.
+  func read(
+    _ keys: [StoreKey], _ operation: StoreOperation, in transaction: StoreTransaction<Base>? = nil
+  ) async throws -> [StoreKey: [UInt8]?] {
     guard !keys.isEmpty else { return [:] }
-    let values = try await callingBase(operation) { try await base.values(forKeys: keys) }
+    let values = try await callingBase(operation) {
+      if let transaction { return try await transaction.storedValues(forKeys: keys) }
+      return try await base.values(forKeys: keys)
+    }
     return Dictionary(zip(keys, values), uniquingKeysWith: { first, _ in first })
   }
 
   func newPlan() -> QueuePlan { QueuePlan(layout, rules, now: microseconds) }
 
   /// Adds to a plan what its changes mean for the other items of their groups.
-  func finishGroups(_ plan: inout QueuePlan, _ operation: StoreOperation) async throws {
+  func finishGroups(
+    _ plan: inout QueuePlan, _ operation: StoreOperation, in transaction: StoreTransaction<Base>? = nil
+  ) async throws {
     for (group, touched) in plan.touchedGroups {
-      let first = try await readFirst(of: group, except: touched.removed, &plan, operation)
+      let first = try await readFirst(of: group, except: touched.removed, &plan, operation, in: transaction)
       plan.finish(group, first: first)
     }
   }
@@ -26,14 +33,15 @@ extension StoreQueue {
   ///
   /// - Returns: The sequence number of the item, or `nil` if the group has no other item.
   func readFirst(
-    of group: StoreKey, except removed: Set<UInt128> = [], _ plan: inout QueuePlan, _ operation: StoreOperation
+    of group: StoreKey, except removed: Set<UInt128> = [], _ plan: inout QueuePlan, _ operation: StoreOperation,
+    in transaction: StoreTransaction<Base>? = nil
   ) async throws -> UInt128? {
-    plan.read(try await read([layout.groupKey(group)], operation))
+    plan.read(try await read([layout.groupKey(group)], operation, in: transaction))
     let members = try await callingBase(operation) {
       try await base.keys(in: layout.members(group), limit: removed.count + 1, order: .ascending)
     }
     let first = members.lazy.compactMap { self.layout.sequence(of: $0) }.first { !removed.contains($0) }
-    if let first { plan.read(try await read([layout.stateKey(first)], operation)) }
+    if let first { plan.read(try await read([layout.stateKey(first)], operation, in: transaction)) }
     return first
   }
 

@@ -19,7 +19,11 @@ extension StoreQueue {
     return try await running(.enqueue) {
       let new = try await newItems(inputs)
       if inputs.contains(where: { $0.id != nil }) {
-        return try await committing(.enqueue) { try await planEnqueuing(new) }
+        return try await committing(.enqueue) {
+          var plan = newPlan()
+          let items = try await planEnqueuing(new, &plan)
+          return (plan, items)
+        }
       }
       let changes = batch(new)
       try await callingBase(.enqueue) { try await base.apply(changes) }
@@ -68,7 +72,7 @@ extension StoreQueue {
     }
   }
 
-  private func newItem(_ input: QueueInput<Element>, _ allowance: inout BulkWork.Allowance) throws -> NewItem {
+  func newItem(_ input: QueueInput<Element>, _ allowance: inout BulkWork.Allowance) throws -> NewItem {
     let sequence = nextSequence()
     var plan = newPlan()
     let item = ItemRecord(
@@ -94,11 +98,12 @@ extension StoreQueue {
   }
 
   /// Plans the insertion of the items whose ids are neither in the queue nor remembered.
-  private func planEnqueuing(_ new: [NewItem]) async throws -> (QueuePlan, [EnqueuedItem]) {
-    var plan = newPlan()
+  func planEnqueuing(
+    _ new: [NewItem], _ plan: inout QueuePlan, in transaction: StoreTransaction<Base>? = nil
+  ) async throws -> [EnqueuedItem] {
     let ids = new.filter(\.item.hasCallersKey).map(\.item.key)
-    plan.read(try await read(ids.map(layout.itemKey) + ids.map(layout.rememberedKey), .enqueue))
-    let results = new.map { new in
+    plan.read(try await read(ids.map(layout.itemKey) + ids.map(layout.rememberedKey), .enqueue, in: transaction))
+    return new.map { new in
       let key = new.item.key
       if new.item.hasCallersKey, let original = original(of: key, plan) {
         return EnqueuedItem(key: key, sequence: original, isDuplicate: true)
@@ -106,7 +111,6 @@ extension StoreQueue {
       for (key, value) in new.plan.changes { plan.set(value, forKey: key) }
       return EnqueuedItem(key: key, sequence: new.sequence)
     }
-    return (plan, results)
   }
 
   /// Returns the sequence number of an item that has an id or had it recently.

@@ -105,12 +105,12 @@ extension StoreQueue {
   /// Adds the death of an item to a plan.
   func bury(
     _ sequence: UInt128, _ item: ItemRecord, _ reason: DeathReason, _ plan: inout QueuePlan,
-    _ operation: StoreOperation
+    _ operation: StoreOperation, in transaction: StoreTransaction<Base>? = nil
   ) async throws {
     let key = layout.itemKey(item.key)
-    plan.read(try await read([key], operation))
+    plan.read(try await read([key], operation, in: transaction))
     plan.bury(sequence, item, reason, payload: plan.value(forKey: key).flatMap { StoredItem($0)?.payload } ?? [])
-    try await finishGroups(&plan, operation)
+    try await finishGroups(&plan, operation, in: transaction)
   }
 
   // MARK: Timers
@@ -120,11 +120,13 @@ extension StoreQueue {
 
   /// Handles expired timers: items become ready, ids are forgotten, and old dead letters are removed.
   func settleTimers(_ operation: StoreOperation) async throws {
-    while true {
+    var rest: KeyRange? = layout.timers(upTo: microseconds)
+    while let range = rest {
       let keys = try await callingBase(operation) {
-        try await base.keys(in: layout.timers(upTo: microseconds), limit: Self.timerLimit, order: .ascending)
+        try await base.keys(in: range, limit: Self.timerLimit, order: .ascending)
       }
-      guard !keys.isEmpty else { return }
+      // A key that is no timer stays.
+      let next = keys.count < Self.timerLimit ? nil : keys.last.map { range.after($0) }
       let timers = keys.compactMap { key in layout.timer(of: key).map { (key, $0.time, $0.timer) } }
       let stored = try await read(timers.map { subjectKey($0.2) }, operation)
       var plans: [QueuePlan] = []
@@ -136,8 +138,8 @@ extension StoreQueue {
         plans.append(plan)
       }
       let performed = try await perform(plans, operation)
-      // If there are more, or others have handled some of them, look again.
-      if keys.count < Self.timerLimit, performed.count == plans.count { return }
+      // If others have handled some of them, look again.
+      if performed.count == plans.count { rest = next }
     }
   }
 

@@ -114,6 +114,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
     information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
     // A dead letter has the state and the key of its item in its value.
     information.maximumValueSize = information.maximumValueSize.map { max(0, $0 - 1024) }
+    information.isQueue = true
+    information.identity = StoreIdentity()
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
@@ -146,13 +148,19 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
         message: "the queue has format version \(version); this version of Larder reads version "
           + "\(QueueLayout.formatVersion), so use a newer one")
     }
-    guard AnyDataStore(base).expiry == nil else {
-      throw StoreError(
-        .unsupported, during: .open, store: name,
-        message: "the states of items must not expire; use a store without a time to live")
-    }
+    try base.information.checkKeepsEntries(for: "a queue")
+    // The entries first, because another program may create the queue in between.
+    let others = try await callingBase(.open) { try await base.keys(in: .prefix(prefix), limit: 1, order: .ascending) }
     let record = try await callingBase(.open) { try await base.value(forKey: layout.formatKey) }
     try check(record)
+    if record == nil {
+      guard others.isEmpty else {
+        throw StoreError(
+          .invalidArgument, during: .open, store: name,
+          message:
+            "the store has other entries with the prefix of the queue; choose a prefix that no other key begins with")
+      }
+    }
     if record == nil, information.access == .readWrite {
       try await callingBase(.open) { try await base.apply([.set(layout.formatKey, [QueueLayout.formatVersion])]) }
     }
@@ -256,6 +264,9 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
 
   /// Whether waiting consumers are woken by the base.
   var isObserved: Bool { observation != nil }
+
+  /// Whether the base reports the items that any program enqueues, so that a consumer need not look for them.
+  var hearsOfAllCommits: Bool { isObserved && base.information.reportsAllCommits }
 
   // MARK: Lifecycle
 

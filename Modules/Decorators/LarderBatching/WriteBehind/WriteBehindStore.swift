@@ -100,6 +100,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   public var information: StoreInformation {
     var information = base.information
     if information.durability != .volatile { information.durability = .accepted }
+    information.readsMayBeCopies = true
     return information
   }
 

@@ -317,7 +317,9 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   ///
   /// The method never waits for the store.
   func noteUse(of entry: StoredEntry) {
-    uses.note(entry.key, persisted: entry.used, at: now) { [self] keys in await persistUses(of: keys) }
+    let now = now
+    guard uses.note(entry.key, persisted: entry.used, at: now) else { return }
+    uses.startWriting(at: now) { [self] keys in await persistUses(of: keys) }
   }
 
   /// Waits until the uses so far are persisted.

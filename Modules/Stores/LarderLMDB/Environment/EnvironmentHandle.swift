@@ -39,7 +39,8 @@ final class EnvironmentHandle: Sendable {
     self.busyTimeout = busyTimeout ?? root?.busyTimeout
     information = StoreInformation(
       name: name, durability: Durability(environment.durability), sharing: .betweenProcesses,
-      access: environment.access, maximumValueSize: SharedEnvironment.maximumValueSize)
+      access: environment.access, maximumValueSize: SharedEnvironment.maximumValueSize,
+      entryLifetime: .untilRemoved, reportedCommits: .ofHost, readsMayBeCopies: false)
   }
 
   deinit {

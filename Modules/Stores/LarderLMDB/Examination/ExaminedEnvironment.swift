@@ -42,7 +42,7 @@ final class ExaminedEnvironment: Sendable {
     environment = opened
     information = StoreInformation(
       name: configuration.name, durability: Durability(configuration.durability), sharing: .betweenProcesses,
-      access: .readOnly, maximumValueSize: SharedEnvironment.maximumValueSize)
+      access: .readOnly, maximumValueSize: SharedEnvironment.maximumValueSize, entryLifetime: .untilRemoved)
     do {
       reader = try await queue.run { [opened] in
         guard let files = try configuration.findFiles() else {

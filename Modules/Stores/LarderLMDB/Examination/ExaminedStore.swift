@@ -186,6 +186,7 @@ struct ExaminedDatabase: UntypedStore {
       return try snapshot.codecName(ofStore: key, store: store)
     }
     self.name = key
+    information.identity = StoreIdentity()
     self.information = information
     guard recorded.name != nil || recorded.isDamaged || newCodecName != nil else {
       throw StoreError.unrecordedCodec(of: "named database", store: store)

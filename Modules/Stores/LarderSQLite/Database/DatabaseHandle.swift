@@ -32,7 +32,8 @@ final class DatabaseHandle: Sendable {
     self.root = root
     information = StoreInformation(
       name: name, durability: Durability(database.durability), sharing: .betweenProcesses, access: database.access,
-      maximumValueSize: database.maximumValueSize)
+      maximumValueSize: database.maximumValueSize, entryLifetime: .untilRemoved, reportedCommits: .ofHost,
+      readsMayBeCopies: false)
   }
 
   deinit {

@@ -1,0 +1,456 @@
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Transactions over typed views of a store in memory.
+@Suite struct StoreTransactionTests {
+  private struct Oops: Error {}
+
+  private let store: FaultyStore<MemoryStore<[UInt8]>>
+  private let accounts: TypedView<FaultyStore<MemoryStore<[UInt8]>>, Int>
+  private let names: TypedView<FaultyStore<MemoryStore<[UInt8]>>, String>
+
+  init() async throws {
+    store = MemoryStore<[UInt8]>().faulty()
+    accounts = store.typed(Int.self, prefix: "account/", codec: .json())
+    names = store.typed(String.self, prefix: "name/", codec: .json())
+    try await accounts.setValue(100, forKey: "a")
+    try await accounts.setValue(0, forKey: "b")
+    try await names.setValue("Ada", forKey: "a")
+  }
+
+  private func sum() async throws -> Int {
+    try await accounts.values(forKeys: ["a", "b"]).compactMap(\.self).reduce(0, +)
+  }
+
+  // MARK: Reading and writing
+
+  @Test func severalViewsChangeTogether() async throws {
+    let name = try await store.transaction { tx in
+      let name = try await tx.value(forKey: "a", in: names)
+      try await tx.update("a", in: accounts) { $0 = ($0 ?? 0) - 10 }
+      try await tx.update("b", in: accounts) { $0 = ($0 ?? 0) + 10 }
+      try await tx.setValue("Bob", forKey: "b", in: names)
+      try await tx.removeValue(forKey: "a", in: names)
+      return .commit(name)
+    }
+    #expect(name == "Ada")
+    #expect(try await accounts.values(forKeys: ["a", "b"]) == [90, 10])
+    #expect(try await names.values(forKeys: ["a", "b"]) == [nil, "Bob"])
+  }
+
+  @Test func readsSeeTheTransactionsOwnWrites() async throws {
+    try await store.transaction { tx in
+      try await tx.setValue(7, forKey: "a", in: accounts)
+      #expect(try await tx.value(forKey: "a", in: accounts) == 7)
+      try await tx.removeValue(forKey: "b", in: accounts)
+      #expect(try await tx.values(forKeys: ["a", "b", "c"], in: accounts) == [7, nil, nil])
+      #expect(try await !tx.contains("b", in: accounts))
+      let stored = try await tx.storedValues(forKeys: ["account/a"])
+      #expect(stored == [Array("100".utf8)])
+      return .discard(())
+    }
+    #expect(try await accounts.values(forKeys: ["a", "b"]) == [100, 0])
+  }
+
+  @Test func readsAreRepeatable() async throws {
+    let reads = try await store.transaction { tx in
+      let first = try await tx.value(forKey: "a", in: accounts)
+      if first == 100 { try await accounts.setValue(1, forKey: "a") }
+      let second = try await tx.value(forKey: "a", in: accounts)
+      return .discard([first, second])
+    }
+    // A single read was true at one moment, whatever happened afterwards.
+    #expect(reads == [100, 100])
+  }
+
+  @Test func errorsNameTheKeyOfTheView() async throws {
+    try await store.setValue([0xFF], forKey: "account/x")
+    let error = await #expect(throws: StoreError.self) {
+      try await store.transaction { tx in .commit(try await tx.value(forKey: "x", in: accounts)) }
+    }
+    #expect(error?.key == "x" && error?.operation == .transaction)
+    await expectStoreError(.invalidKey) {
+      try await store.transaction { tx in .commit(try await tx.setValue(1, forKey: "", in: accounts)) }
+    }
+  }
+
+  // MARK: Conflicts
+
+  @Test func aStaleReadRunsTheBodyAgain() async throws {
+    var attempts = 0
+    let result = try await store.transaction { tx in
+      attempts += 1
+      let value = try await tx.value(forKey: "a", in: accounts) ?? 0
+      if attempts == 1 { try await accounts.setValue(5, forKey: "a") }
+      try await tx.setValue(value + 1, forKey: "a", in: accounts)
+      return .commit(value)
+    }
+    #expect(result == 5 && attempts == 2)
+    #expect(try await accounts.value(forKey: "a") == 6)
+  }
+
+  @Test func aMissingKeyThatAppearsIsAConflict() async throws {
+    var attempts = 0
+    let isNew = try await store.transaction { tx in
+      attempts += 1
+      guard try await !tx.contains("c", in: accounts) else { return .discard(false) }
+      try await accounts.setValue(1, forKey: "c")
+      try await tx.setValue(2, forKey: "c", in: accounts)
+      return .commit(true)
+    }
+    #expect(!isNew && attempts == 2)
+    #expect(try await accounts.value(forKey: "c") == 1)
+  }
+
+  /// Neither result could be explained by the state of any moment.
+  @Test(arguments: [false, true]) func whatAStaleReadHasCausedIsNotPassedOn(_ isThrown: Bool) async throws {
+    var attempts = 0
+    let sum = try await store.transaction { tx in
+      attempts += 1
+      let a = try await tx.value(forKey: "a", in: accounts) ?? 0
+      if attempts == 1 { try await accounts.apply([.set("a", 50), .set("b", 50)]) }
+      let b = try await tx.value(forKey: "b", in: accounts) ?? 0
+      if isThrown, a + b != 100 { throw Oops() }
+      return .discard(a + b)
+    }
+    #expect(sum == 100 && attempts == 2)
+  }
+
+  @Test func anErrorOfTheBodyIsPassedOnAndNothingChanges() async throws {
+    let before = store.operationCount
+    await #expect(throws: Oops.self) {
+      try await store.transaction { tx -> UpdateDecision<Void> in
+        try await tx.setValue(1, forKey: "a", in: accounts)
+        throw Oops()
+      }
+    }
+    #expect(store.operationCount == before)
+    #expect(try await accounts.value(forKey: "a") == 100)
+  }
+
+  @Test func attemptsAreBounded() async throws {
+    var attempts = 0
+    let error = await #expect(throws: StoreError.self) {
+      try await store.transaction { tx in
+        attempts += 1
+        let value = try await tx.value(forKey: "a", in: accounts) ?? 0
+        try await accounts.setValue(attempts, forKey: "a")
+        return .commit(try await tx.setValue(value, forKey: "a", in: accounts))
+      }
+    }
+    #expect(error?.code == .conflict && error?.isRetryable == true && attempts == 100)
+    #expect(error?.outcome == .nothingChanged)
+    #expect(try await accounts.value(forKey: "a") == 100)
+  }
+
+  /// The second attempt is alone, and the commits of first attempts wait for it.
+  @Test func aHotCounterTakesAtMostTwoAttempts() async throws {
+    let most = try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<8 {
+        group.addTask {
+          var most = 0
+          for _ in 0..<100 {
+            var attempts = 0
+            try await store.transaction { tx in
+              attempts += 1
+              let value = try await tx.value(forKey: "b", in: accounts) ?? 0
+              await Task.yield()
+              return .commit(try await tx.setValue(value + 1, forKey: "b", in: accounts))
+            }
+            most = max(most, attempts)
+          }
+          return most
+        }
+      }
+      return try await group.reduce(0) { max($0, $1) }
+    }
+    #expect(try await accounts.value(forKey: "b") == 800)
+    #expect(most <= 2)
+  }
+
+  // MARK: Transactions that write nothing
+
+  @Test func aTransactionThatWritesNothingMakesNoUpdate() async throws {
+    let before = store.operationCount
+    try await store.transaction { tx in .commit(try await tx.value(forKey: "a", in: accounts)) }
+    // A single read needs no check.
+    #expect(store.operationCount == before + 1)
+    try await store.transaction { tx in
+      _ = try await tx.value(forKey: "a", in: accounts)
+      _ = try await tx.value(forKey: "b", in: accounts)
+      return .commit(())
+    }
+    // Two reads, and one of both keys.
+    #expect(store.operationCount == before + 4)
+  }
+
+  @Test func aReadOnlyStoreHasTransactions() async throws {
+    let base = MemoryStore<[UInt8]>()
+    try base.apply([.set("n/a", Array("1".utf8)), .set("n/b", Array("2".utf8))])
+    let store = ReadOnlyStore(base: base)
+    let numbers = store.typed(Int.self, prefix: "n/", codec: .json())
+    let sum = try await store.transaction { tx in
+      let a = try await tx.value(forKey: "a", in: numbers) ?? 0
+      let b = try await tx.value(forKey: "b", in: numbers) ?? 0
+      return .commit(a + b)
+    }
+    #expect(sum == 3)
+    await expectStoreError(.notPermitted) {
+      try await store.transaction { tx in .commit(try await tx.setValue(1, forKey: "a", in: numbers)) }
+    }
+  }
+
+  // MARK: Misuse
+
+  @Test func aViewOfAnotherStoreIsRefused() async throws {
+    let other = MemoryStore<[UInt8]>().faulty().typed(Int.self, prefix: "account/", codec: .json())
+    await expectStoreError(.invalidArgument) {
+      try await store.transaction { tx in .commit(try await tx.value(forKey: "a", in: other)) }
+    }
+  }
+
+  @Test func overlappingPrefixesAreRefused() async throws {
+    let other = store.typed(Int.self, prefix: "account/x/", codec: .json())
+    await expectStoreError(.invalidArgument) {
+      try await store.transaction { tx in
+        _ = try await tx.value(forKey: "a", in: accounts)
+        return .commit(try await tx.value(forKey: "a", in: other))
+      }
+    }
+    // The same view, made anew.
+    let same = store.typed(Int.self, prefix: "account/", codec: .json())
+    try await store.transaction { tx in
+      try await tx.setValue(1, forKey: "a", in: accounts)
+      #expect(try await tx.value(forKey: "a", in: same) == 1)
+      return .discard(())
+    }
+  }
+
+  @Test func aTransactionIsUselessAfterItsEnd() async throws {
+    var kept: StoreTransaction<FaultyStore<MemoryStore<[UInt8]>>>?
+    try await store.transaction { tx in
+      kept = tx
+      return .commit(())
+    }
+    let ended = try #require(kept)
+    await expectStoreError(.closed) { _ = try await ended.value(forKey: "a", in: accounts) }
+    await expectStoreError(.closed) { try await ended.setValue(1, forKey: "a", in: accounts) }
+  }
+
+  @Test func aNestedTransactionOfTheSameStoreIsRefused() async throws {
+    await expectStoreError(.invalidArgument) {
+      try await store.transaction { _ in .commit(try await store.transaction { _ in .commit(()) }) }
+    }
+    let other = MemoryStore<[UInt8]>()
+    try await store.transaction { tx in
+      try await other.transaction { inner in .commit(try inner.setValue([1], forKey: "a")) }
+      return .commit(())
+    }
+    #expect(try other.value(forKey: "a") == [1])
+  }
+
+  /// Each transaction runs alone and begins one of the other store, in opposite orders.
+  @Test func nestedTransactionsOfTwoStoresDoNotWaitForEachOther() async throws {
+    let other = MemoryStore<[UInt8]>().faulty()
+    let stores = [store, other]
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<8 {
+        group.addTask {
+          for _ in 0..<20 {
+            try await stores[number % 2].transaction { tx in
+              let value = try await tx.value(forKey: "n") ?? [0]
+              try await stores[1 - number % 2].transaction { inner in
+                _ = try await inner.value(forKey: "n")
+                await Task.yield()
+                return .commit(())
+              }
+              return .commit(try tx.setValue([value[0] + 1], forKey: "n"))
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await store.value(forKey: "n") == [80])
+    #expect(try await other.value(forKey: "n") == [80])
+  }
+
+  @Test func aCancelledTransactionChangesNothing() async throws {
+    let task = Task {
+      try await store.transaction { tx in
+        try await tx.setValue(1, forKey: "a", in: accounts)
+        withUnsafeCurrentTask { $0?.cancel() }
+        return .commit(())
+      }
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(try await accounts.value(forKey: "a") == 100)
+  }
+
+  // MARK: Participants
+
+  /// A guest's layer: a log that counts its events in the same commit.
+  private struct EventLog: TransactionParticipant {
+    typealias Base = FaultyStore<MemoryStore<[UInt8]>>
+
+    struct TransactionPlan: Sendable { var events: [UInt8] = [] }
+
+    let base: Base
+    let reported = Shared()
+
+    final class Shared: Sendable { let events = Locked<[UInt8]>([]) }
+
+    var prefixes: [StoreKey] { ["log/"] }
+
+    func makeTransactionPlan() -> TransactionPlan { TransactionPlan() }
+
+    func finish(
+      _ plan: TransactionPlan, in transaction: StoreTransaction<Base>
+    ) async throws -> ConditionalCommit<any Error> {
+      var commit = ConditionalCommit<any Error>()
+      guard !plan.events.isEmpty else { return commit }
+      if plan.events.contains(9) { try await append(1, in: transaction) }
+      commit.computeValue(forKey: "log/events") { stored in
+        plan.events.contains(0) ? .refuse(Oops()) : .set((stored("log/events") ?? []) + plan.events)
+      }
+      return commit
+    }
+
+    func transactionDidCommit(_ plan: TransactionPlan) { reported.events.withLock { $0 += plan.events } }
+
+    func append(_ event: UInt8, in transaction: StoreTransaction<Base>) async throws {
+      try await transaction.withPlan(of: self) { $0.events.append(event) }
+    }
+  }
+
+  @Test func aGuestTakesPart() async throws {
+    let log = EventLog(base: store)
+    var attempts = 0
+    try await store.transaction { tx in
+      attempts += 1
+      try await log.append(1, in: tx)
+      let value = try await tx.value(forKey: "a", in: accounts)
+      if attempts == 1 { try await accounts.setValue(3, forKey: "a") }
+      try await log.append(2, in: tx)
+      return .commit(value)
+    }
+    #expect(attempts == 2)
+    #expect(try await store.value(forKey: "log/events") == [1, 2])
+    #expect(log.reported.events.withLock { $0 } == [1, 2])
+    try await store.transaction { tx in .discard(try await log.append(3, in: tx)) }
+    await #expect(throws: Oops.self) {
+      try await store.transaction { tx in
+        try await tx.setValue(9, forKey: "a", in: accounts)
+        return .commit(try await log.append(0, in: tx))
+      }
+    }
+    #expect(try await store.value(forKey: "log/events") == [1, 2])
+    #expect(try await accounts.value(forKey: "a") == 3)
+    #expect(log.reported.events.withLock { $0 } == [1, 2])
+  }
+
+  @Test func aParticipantThatUsesItselfAfterItsEndIsRefused() async throws {
+    let log = EventLog(base: store)
+    await expectStoreError(.invalidArgument) {
+      try await store.transaction { tx in .commit(try await log.append(9, in: tx)) }
+    }
+  }
+
+  /// The task inherits the values of the task that commits.
+  @Test func aTaskThatATransactionCreatesHasTransactionsOfItsOwn() async throws {
+    var task: Task<Void, any Error>?
+    try await store.transaction { tx in
+      let (stream, go) = AsyncStream.makeStream(of: Void.self)
+      task = Task {
+        await expectStoreError(.invalidArgument) { try await store.transaction { _ in .commit(()) } }
+        go.finish()
+        while true {
+          do {
+            return try await store.transaction { tx in .commit(try await tx.setValue(9, forKey: "a", in: accounts)) }
+          } catch StoreError.Code.invalidArgument {
+            await Task.yield()
+          }
+        }
+      }
+      for await _ in stream {}
+      return .commit(())
+    }
+    try await task?.value
+    #expect(try await accounts.value(forKey: "a") == 9)
+  }
+
+  @Test func equalViewsHaveTheSameTransactions() async throws {
+    func tenant() -> TypedView<FaultyStore<MemoryStore<[UInt8]>>, [UInt8]> {
+      store.typed([UInt8].self, prefix: "tenant/7/", codec: .raw)
+    }
+    let notes = tenant().typed(Int.self, prefix: "note/", codec: .json())
+    try await tenant().transaction { tx in .commit(try await tx.setValue(1, forKey: "a", in: notes)) }
+    #expect(try await store.value(forKey: "tenant/7/note/a") == Array("1".utf8))
+    await expectStoreError(.invalidArgument) {
+      try await tenant().transaction { _ in .commit(try await tenant().transaction { _ in .commit(()) }) }
+    }
+    let other = store.typed([UInt8].self, prefix: "tenant/8/", codec: .raw)
+    await expectStoreError(.invalidArgument) {
+      try await other.transaction { tx in .commit(try await tx.setValue(1, forKey: "a", in: notes)) }
+    }
+  }
+
+  @Test func anotherDecoratorOfTheSameStoreIsRefused() async throws {
+    let (first, second) = (AnyDataStore(store), AnyDataStore(MemoryStore<[UInt8]>().faulty()))
+    let view = AnyDataStore(MemoryStore<[UInt8]>()).typed(Int.self, prefix: "account/", codec: .json())
+    for erased in [first, second] {
+      await expectStoreError(.invalidArgument) {
+        try await erased.transaction { tx in .commit(try await tx.value(forKey: "a", in: view)) }
+      }
+    }
+    let same = first.typed(Int.self, prefix: "account/", codec: .json())
+    #expect(try await first.transaction { tx in .commit(try await tx.value(forKey: "a", in: same)) } == 100)
+  }
+
+  @Test func errorsOfTheCommitNameTheKeyOfTheView() async throws {
+    store.schedule(.error(.ioFailed), on: .update)
+    let error = await #expect(throws: StoreError.self) {
+      try await store.transaction { tx in .commit(try await tx.setValue(1, forKey: "a", in: accounts)) }
+    }
+    #expect(error?.code == .ioFailed)
+    #expect(try await accounts.value(forKey: "a") == 100)
+  }
+
+  @Test func aPlanIsAsBeforeIfItsChangeThrows() async throws {
+    let log = EventLog(base: store)
+    try await store.transaction { tx in
+      try await log.append(1, in: tx)
+      await #expect(throws: Oops.self) {
+        try await tx.withPlan(of: log) { plan in
+          plan.events = [7]
+          throw Oops()
+        }
+      }
+      await expectStoreError(.invalidArgument) {
+        try await tx.withPlan(of: log) { _ in try await log.append(2, in: tx) }
+      }
+      return .commit(())
+    }
+    #expect(try await store.value(forKey: "log/events") == [1])
+  }
+}
+
+/// A store that is open for reading only.
+private struct ReadOnlyStore<Base: DataStore>: ForwardingDecorator {
+  let base: Base
+
+  var information: StoreInformation {
+    var information = base.information
+    information.access = .readOnly
+    return information
+  }
+
+  func update<Result: Sendable>(
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    try information.checkWritable(for: .update)
+    return try await base.update(deciding: keys, body)
+  }
+}
