@@ -4,7 +4,6 @@ import LarderCBOR
 import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
-import LarderQueue
 import LarderSQLite
 import LarderTesting
 import TestSupport
@@ -32,7 +31,6 @@ import Testing
 
   private static let registry = StoreRegistry(providers: [
     JSONFileStoreProvider(), LMDBStoreProvider(), SQLiteStoreProvider(), CompressedFileStoreProvider(),
-    QueueStoreProvider(),
   ])
 
   private static let entryCount = 400

@@ -225,10 +225,15 @@ import Testing
   }
 
   @Test func informationIsThatOfBoth() throws {
-    let one = StoreInformation(name: "one", durability: .synced, sharing: .betweenProcesses, maximumKeyLength: 100)
+    let one = StoreInformation(
+      name: "one", durability: .synced, sharing: .betweenProcesses, maximumKeyLength: 100, entryLifetime: .untilRemoved,
+      reportedCommits: .ofHost, readsMayBeCopies: false)
     let other = StoreInformation(
-      name: "other", durability: .buffered, sharing: .exclusive, maximumKeyLength: 200, maximumValueSize: 10)
+      name: "other", durability: .buffered, sharing: .exclusive, maximumKeyLength: 200, maximumValueSize: 10,
+      entryLifetime: .untilRemoved)
     let both = try MirroredStore(primary: DescribedStore(one), secondary: DescribedStore(other)).information
+    // A mirror is not observable, and its secondary may say nothing about its reads.
+    #expect(both.reportedCommits == nil && both.readsMayBeCopies == nil)
     #expect(both.name == "one" && both.durability == .buffered && both.sharing == .exclusive)
     #expect(both.maximumKeyLength == 100 && both.maximumValueSize == 10)
   }

@@ -75,12 +75,11 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     information.maximumValueSize = [information.maximumValueSize, other.maximumValueSize].compactMap(\.self).min()
     if other.access != .readWrite { information.access = other.access }
     if other.sharing == .exclusive { information.sharing = .exclusive }
+    information.reportedCommits = nil
+    if other.readsMayBeCopies != false { information.readsMayBeCopies = other.readsMayBeCopies }
     self.information = information
-    guard first.expiry == nil && second.expiry == nil else {
-      throw StoreError(
-        .unsupported, during: .open, store: information.name,
-        message: "a copy of entries that expire would lose their deadlines; mirror the stores below the expiring ones")
-    }
+    try primary.information.checkKeepsEntries(for: "a mirror")
+    try other.checkKeepsEntries(for: "a mirror")
   }
 
   /// Whether both stores are known to have the same entries, apart from writes that are running.

@@ -43,8 +43,12 @@ public final class ObservingStore<Base: DataStore>: DataStore {
     observation = AnyDataStore(base).observation
   }
 
-  /// The information of the base.
-  public var information: StoreInformation { base.information }
+  /// The information of the base, with the commits of this object as reported, unless the base reports its own.
+  public var information: StoreInformation {
+    var information = base.information
+    if observation == nil { information.reportedCommits = .ofObject }
+    return information
+  }
 
   // MARK: Reading
 

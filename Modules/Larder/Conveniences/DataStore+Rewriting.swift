@@ -37,7 +37,8 @@ extension DataStore {
   public func migrateAll(
     in range: KeyRange = .all, batchSize: Int = 256, progress: (RewriteProgress) throws -> Void = { _ in }
   ) async throws -> RewriteProgress {
-    try await rewrite(range, batchSize: batchSize, calling: "migrateAll()", progress)
+    try information.checkIsNoQueue(for: "migrateAll()", during: .update)
+    return try await rewrite(range, batchSize: batchSize, calling: "migrateAll()", progress)
   }
 
   /// Encrypts every value again that is not encrypted with the primary key, so that older keys are no longer needed.
@@ -98,7 +99,7 @@ extension DataStore {
     _ range: KeyRange, batchSize: Int, calling method: String, _ progress: (RewriteProgress) throws -> Void
   ) async throws -> RewriteProgress {
     try checkBatchSize(batchSize, for: .update)
-    guard AnyDataStore(self).expiry == nil else {
+    guard information.entryLifetime != .untilDeadline, AnyDataStore(self).expiry == nil else {
       throw StoreError(
         .unsupported, during: .update, store: information.name,
         message: "the entries expire, and writing them here would reset their deadlines; call \(method) on the store "

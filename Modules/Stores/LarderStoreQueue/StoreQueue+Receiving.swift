@@ -80,7 +80,7 @@ extension StoreQueue {
     let due = first.first.flatMap { layout.timer(of: $0) }.map {
       Duration.microseconds(Swift.max(0, $0.time.addingSaturating(-microseconds))) + .milliseconds(1)
     }
-    guard !isObserved else { return due.map { min($0, Self.longestSleep) } }
+    guard !hearsOfAllCommits else { return due.map { min($0, Self.longestSleep) } }
     return min(due ?? configuration.pollInterval, configuration.pollInterval)
   }
 

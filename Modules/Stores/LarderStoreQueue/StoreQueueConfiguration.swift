@@ -21,7 +21,7 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   /// The time after which an item that becomes a dead letter is removed; `nil` for no limit.
   public var deadLetterRetention: Duration?
 
-  /// The time between two looks of a waiting consumer, if the base is not observable.
+  /// The time between two looks of a waiting consumer, unless the base reports the commits of all programs.
   public var pollInterval: Duration
 
   /// Creates a configuration.
@@ -34,8 +34,8 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   ///   - duplicateWindow: The time for which an id is remembered after its item was acknowledged or became a dead
   ///     letter; defaults to 5 minutes.
   ///   - deadLetterRetention: The time after which a dead letter is removed; defaults to `nil`, for no limit.
-  ///   - pollInterval: The time between two looks of a waiting consumer, if the base is not observable; defaults to 1
-  ///     second.
+  ///   - pollInterval: The time between two looks of a waiting consumer, unless the base reports the commits of all
+  ///     programs; defaults to 1 second.
   public init(
     maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
     deadLetterRetention: Duration? = nil, pollInterval: Duration = .seconds(1)

@@ -19,7 +19,8 @@ public import Larder
 /// processes every 50 milliseconds, and such a commit empties the cache.
 ///
 /// **Over any other base, the cache sees only writes made through it.** If another object writes to the base, a cached
-/// entry may be stale until its time to live is over (``CachedStoreOptions/timeToLive``) or until you call
+/// entry may be stale until its time to live is over (``CachedStoreOptions/timeToLive``, which is 60 seconds by default over a
+/// base that several programs can write to), or until you call
 /// ``invalidate(_:)``. An expiry is not a write, so a store whose entries expire belongs above a cache, not below it.
 ///
 /// Values are kept as they are, without encoding. An instance of a class is shared by all readers.
@@ -64,14 +65,22 @@ public final class CachedStore<Base: DataStore>: DataStore {
     self.base = base
     self.options = options
     ownInformation = base.information
-    let cache = EntryCache(options, clock: clock)
+    let observable = AnyDataStore(base).observation
+    let cache = EntryCache(
+      options,
+      hearsOfAllCommits: ownInformation.sharing == .exclusive
+        || observable != nil && ownInformation.reportsAllCommits, clock: clock)
     self.cache = cache
     // Now and not on first use, because the caches below must hear of a change first.
-    observation = AnyDataStore(base).observation?.observe(.all) { cache.receive($0) }
+    observation = observable?.observe(.all) { cache.receive($0) }
   }
 
-  /// The information of the base.
-  public var information: StoreInformation { base.information }
+  /// The information of the base, of which reads may be copies.
+  public var information: StoreInformation {
+    var information = base.information
+    information.readsMayBeCopies = true
+    return information
+  }
 
   /// The statistics since the store was created.
   public var statistics: CachedStoreStatistics { cache.statistics }

@@ -36,11 +36,11 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
 
   /// The time to live of cached entries.
   ///
-  /// Defaults to ``CacheTimeToLive/unlimited``.
+  /// Defaults to `nil`: ``CacheTimeToLive/unlimited``, except over a base that several programs can write to and that does
+  /// not report the commits of all of them, where an entry is used for at most 60 seconds after it was read.
   ///
-  /// It is meant for bases that others change directly and that are not observable. Changes made through the cache are
-  /// visible immediately in any case.
-  public var timeToLive: CacheTimeToLive = .unlimited
+  /// Changes made through the cache are visible immediately in any case.
+  public var timeToLive: CacheTimeToLive?
 
   /// The age after which reading a cached entry reloads it in the background.
   ///

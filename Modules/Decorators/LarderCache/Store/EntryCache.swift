@@ -50,7 +50,10 @@ final class EntryCache: Sendable {
   private let time: ElapsedTime
   private let isClosing = Atomic(false)
 
-  init<Value>(_ options: CachedStoreOptions<Value>, clock: any Clock<Duration>) {
+  /// The time to live of entries of a base whose changes by other programs are not reported.
+  static let timeToLiveWithoutReports = Duration.seconds(60)
+
+  init<Value>(_ options: CachedStoreOptions<Value>, hearsOfAllCommits: Bool, clock: any Clock<Duration>) {
     negativeTimeToLive = options.negativeTimeToLive
     refreshAfter = options.refreshAfter
     time = ElapsedTime(by: clock)
@@ -58,7 +61,8 @@ final class EntryCache: Sendable {
     if options.cost != nil { cost = { _, entry in entry.cost } }
     entries = MemoryCache(
       entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy,
-      timeToLive: options.timeToLive,
+      timeToLive: options.timeToLive
+        ?? (hearsOfAllCommits ? .unlimited : CacheTimeToLive(afterWrite: Self.timeToLiveWithoutReports)),
       clock: clock, trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost)
   }
 

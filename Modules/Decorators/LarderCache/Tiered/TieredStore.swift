@@ -98,7 +98,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     copies = TypedView(cache, prefix: options.keyPrefix, codec: CachedCopyCodec(codec))
     try cache.information.checkWritable(for: .open)
     try options.check(for: base.information)
-    guard AnyDataStore(base).expiry == nil else {
+    guard base.information.entryLifetime != .untilDeadline, AnyDataStore(base).expiry == nil else {
       throw StoreError(
         .unsupported, during: .open, store: base.information.name,
         message: "copies of entries that expire would outlive them; put the expiring store above the cache")
@@ -106,7 +106,11 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   }
 
   /// The information of the base.
-  public var information: StoreInformation { base.information }
+  public var information: StoreInformation {
+    var information = base.information
+    information.readsMayBeCopies = true
+    return information
+  }
 
   /// The statistics since the store was created.
   public var statistics: TieredStoreStatistics { state.withLock { $0.statistics } }

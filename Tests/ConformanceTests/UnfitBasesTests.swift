@@ -1,0 +1,152 @@
+import Larder
+import LarderBatching
+import LarderBounded
+import LarderCBOR
+import LarderCache
+import LarderExpiry
+import LarderIndexes
+import LarderMetrics
+import LarderMirror
+import LarderObservation
+import LarderQueue
+import LarderStoreQueue
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Layers over bases that would damage their contents are refused, and those that would only make them old are bounded.
+@Suite struct UnfitBasesTests {
+  private let byByte = StoreIndex<[UInt8]>("byte") { _, value in [[Int(value.first ?? 0)]] }
+
+  /// A store of bytes with other information.
+  private struct OtherStore<Base: DataStore>: ForwardingDecorator {
+    let base: Base
+    let change: @Sendable (inout StoreInformation) -> Void
+
+    var information: StoreInformation {
+      var information = base.information
+      change(&information)
+      return information
+    }
+  }
+
+  private func expectRefusal<Result>(_ body: () async throws -> Result) async {
+    await expectStoreError(.unsupported, body)
+  }
+
+  // MARK: Entries that vanish
+
+  private func expectRefusedAsBase<Base: DataStore>(_ base: Base) async where Base.Value == [UInt8] {
+    await expectRefusal { try await base.indexed(by: [byByte], codec: .raw) }
+    await expectRefusal { try await base.queue(of: Int.self, prefix: "q/", codec: .cbor()) }
+    await expectRefusal { try await base.bounded(bytes: 1000) }
+    await expectRefusal { try MirroredStore(primary: base, secondary: MemoryStore<[UInt8]>()) }
+    await expectRefusal { try MirroredStore(primary: MemoryStore<[UInt8]>(), secondary: base) }
+  }
+
+  @Test func basesThatExpireAreRefused() async {
+    await expectRefusedAsBase(MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60))))
+  }
+
+  @Test func basesThatEvictAreRefused() async throws {
+    await expectRefusedAsBase(try await MemoryStore<[UInt8]>().bounded(bytes: 1000))
+  }
+
+  /// A decorator that is no capability of the expiring store hides nothing.
+  @Test func decoratorsBetweenThemHideNothing() async throws {
+    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
+    await expectRefusedAsBase(OtherStore(base: expiring) { _ in })
+    await expectRefusedAsBase(expiring.cached().batched().observable().metered(as: "x"))
+    let bounded = try await MemoryStore<[UInt8]>().bounded(bytes: 1000)
+    await expectRefusedAsBase(bounded.typed([UInt8].self, prefix: "p/", codec: .raw))
+  }
+
+  /// A guest that does not say whether its entries stay.
+  @Test func unknownLifetimesAreRefused() async {
+    await expectRefusedAsBase(OtherStore(base: MemoryStore<[UInt8]>()) { $0.entryLifetime = nil })
+  }
+
+  // MARK: Queues
+
+  @Test func queuesAreNotCopiedMirroredOrRewritten() async throws {
+    let folder = try TemporaryFolder()
+    let log = try await QueueStore<[UInt8]>(path: folder.path("queue"), codec: .raw, durability: .buffered)
+    try await log.enqueue([1])
+    await expectRefusedAsBase(log)
+    await expectRefusal { try await log.copy(to: MemoryStore<[UInt8]>()) }
+    await expectRefusal { try await log.migrateAll() }
+    let stored = try await MemoryStore<[UInt8]>().queue(of: [UInt8].self, prefix: "q/", codec: .raw)
+    try await stored.enqueue([1])
+    await expectRefusedAsBase(stored)
+    await expectRefusal { try await stored.copy(to: MemoryStore<[UInt8]>()) }
+    await expectRefusal { try await stored.cached().migrateAll() }
+    try await log.close()
+  }
+
+  @Test func aQueueRefusesOtherEntriesUnderItsPrefix() async throws {
+    let base = MemoryStore<[UInt8]>()
+    try base.apply([.set("jobstats/1", [1])])
+    await expectStoreError(.invalidArgument) { try await base.queue(of: Int.self, prefix: "jobs", codec: .cbor()) }
+    let queue = try await base.queue(of: Int.self, prefix: "jobs/", codec: .cbor())
+    try await queue.enqueue(1)
+    // It opens again.
+    let again = try await base.queue(of: Int.self, prefix: "jobs/", codec: .cbor())
+    #expect(try await again.counts().waiting == 1)
+    // Others that another program adds later are left as they are, and end no call.
+    let others = (0..<700).map { StoreKey("jobs/t\($0)") }
+    try base.apply(ChangeBatch(others.map { .set($0, []) }))
+    #expect(try await again.receive(lease: .seconds(60)).map(\.value) == [1])
+    #expect(try base.values(forKeys: others).allSatisfy { $0 == [] })
+  }
+
+  // MARK: Reports
+
+  /// The base reports the commits of one object, and another program writes.
+  @Test func aConsumerLooksAgainIfNotAllCommitsAreReported() async throws {
+    let (memory, clock) = (MemoryStore<[UInt8]>(), ManualClock())
+    let shared = OtherStore(base: memory) { $0.sharing = .betweenProcesses }
+    func open<Base: DataStore>(_ base: Base) async throws -> StoreQueue<Base, Int> where Base.Value == [UInt8] {
+      try await StoreQueue(base, prefix: "q/", codec: .cbor(), clock: clock, now: { clock.date })
+    }
+    let (consumer, producer) = (try await open(shared.observable()), try await open(shared))
+    #expect(!consumer.base.information.reportsAllCommits)
+    async let delivery = consumer.nextDelivery(lease: .seconds(60)).get()
+    try await clock.waitForSleepers(1)
+    try await producer.enqueue(7)
+    clock.advance(by: .seconds(1))
+    #expect(try await delivery.value == 7)
+  }
+
+  @Test func aCacheOverASharedBaseWithoutReportsIsAtMostAMinuteOld() async throws {
+    let (memory, clock) = (MemoryStore<Int>(), ManualClock())
+    try memory.apply([.set("a", 1)])
+    let shared = OtherStore(base: memory) { $0.sharing = .betweenHosts }
+    let (cached, exclusive) = (shared.cached(clock: clock), memory.cached(clock: clock))
+    var options = CachedStoreOptions<Int>()
+    options.timeToLive = .unlimited
+    let unlimited = shared.cached(options, clock: clock)
+    for store in [AnyDataStore(cached), AnyDataStore(exclusive), AnyDataStore(unlimited)] {
+      #expect(try await store.value(forKey: "a") == 1)
+    }
+    try memory.apply([.set("a", 2)])
+    clock.advance(by: .seconds(59))
+    #expect(try await cached.value(forKey: "a") == 1)
+    clock.advance(by: .seconds(2))
+    #expect(try await cached.value(forKey: "a") == 2)
+    #expect(try await exclusive.value(forKey: "a") == 1)
+    #expect(try await unlimited.value(forKey: "a") == 1)
+  }
+
+  @Test(
+    arguments: [
+      (.exclusive, nil, false), (.exclusive, .ofObject, true), (.betweenProcesses, .ofObject, false),
+      (.betweenProcesses, .ofHost, true), (.betweenHosts, .ofHost, false), (.betweenHosts, .ofAllHosts, true),
+    ] as [(StoreInformation.Sharing, StoreInformation.ReportedCommits?, Bool)])
+  func allCommitsAreReported(
+    _ sharing: StoreInformation.Sharing, _ reported: StoreInformation.ReportedCommits?, _ expected: Bool
+  ) {
+    let information = StoreInformation(
+      name: "x", durability: .synced, sharing: sharing, reportedCommits: reported)
+    #expect(information.reportsAllCommits == expected)
+  }
+}
