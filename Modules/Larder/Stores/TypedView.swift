@@ -24,9 +24,6 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   let coder: ValueCoder<Value>
 
-  /// The name of the codec.
-  let codecName: String
-
   /// The name, the limits and the durability of the base.
   ///
   /// The name does not contain the prefix, because names appear in logs and metrics, and a prefix may name a person.
@@ -54,7 +51,6 @@ extension TypedView {
     }
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name)
-    codecName = codec.name
     reads = RunningOperations()
   }
 
