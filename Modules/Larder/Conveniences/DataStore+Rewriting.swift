@@ -31,7 +31,7 @@ extension DataStore {
   /// - Returns: The progress at the end.
   /// - Throws: ``StoreError`` with `invalidArgument` if `batchSize` is less than 1; `unsupported` if the entries of the
   ///   store expire, because an update gives them a new time to live: call the method on the store below the expiring
-  ///   one, whose values contain their deadlines; as ``keys(in:limit:order:)`` and ``update(_:_:)``.
+  ///   one, whose values contain their deadlines; as ``keys(in:limit:order:)`` and ``update(_:_:)-([StoreKey],_)``.
   ///   `CancellationError`; the error that `progress` throws.
   @discardableResult
   public func migrateAll(
@@ -73,7 +73,7 @@ extension DataStore {
   /// - Returns: The progress at the end.
   /// - Throws: ``StoreError`` with `invalidArgument` if `batchSize` is less than 1 or the cursor is of a descending order;
   ///   `unsupported` if the entries of the store expire, as ``migrateAll(in:batchSize:progress:)``; as
-  ///   ``keys(in:limit:order:)`` and ``update(_:_:)``. `CancellationError`; the error that `progress` throws.
+  ///   ``keys(in:limit:order:)`` and ``update(_:_:)-([StoreKey],_)``. `CancellationError`; the error that `progress` throws.
   @discardableResult
   public func reencrypt(
     in range: KeyRange = .all, after cursor: PageCursor? = nil, batchSize: Int = 256,

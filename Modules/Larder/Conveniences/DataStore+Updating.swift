@@ -24,13 +24,15 @@ extension DataStore {
     try await update(deciding: keys) { slots in UpdateDecision(catching: { .commit(try body(&slots)) }) }.get()
   }
 
-  /// Updates several keys as one step, with a closure that throws or decides whether to commit; see ``update(_:_:)``.
+  /// Updates several keys as one step, with a closure that throws or decides whether to commit; see
+  /// ``update(_:_:)-([StoreKey],_)``.
   ///
   /// - Parameters:
   ///   - keys: The keys to read and write. They must be distinct.
-  ///   - body: A closure as that of ``update(_:_:)``, which returns whether the slots that it assigned are written.
+  ///   - body: A closure as that of ``update(_:_:)-([StoreKey],_)``, which returns whether the slots that it assigned are
+  ///     written.
   /// - Returns: The result of the decision.
-  /// - Throws: As ``update(_:_:)``.
+  /// - Throws: As ``update(_:_:)-([StoreKey],_)``.
   @_disfavoredOverload @discardableResult
   public func update<Result: Sendable>(
     deciding keys: [StoreKey],
@@ -57,7 +59,7 @@ extension DataStore {
   ///   - body: A closure that receives the value, or `nil` if the key is missing. It assigns a new value to its argument,
   ///     or `nil` to remove the key. It must not call the store.
   /// - Returns: The result of `body`.
-  /// - Throws: As ``update(_:_:)`` of several keys.
+  /// - Throws: As ``update(_:_:)-([StoreKey],_)`` of several keys.
   @discardableResult
   public func update<Result: Sendable>(
     _ key: StoreKey,
@@ -83,7 +85,7 @@ extension DataStore {
   ///   - body: A closure that receives the value, or `nil` if the key is missing, and returns whether what it assigned to
   ///     its argument is written. It must not call the store.
   /// - Returns: The result of the decision.
-  /// - Throws: As ``update(_:_:)`` of several keys.
+  /// - Throws: As ``update(_:_:)-([StoreKey],_)`` of several keys.
   @discardableResult
   public func update<Result: Sendable>(
     deciding key: StoreKey,
@@ -99,7 +101,7 @@ extension DataStore {
   ///   - body: A closure that receives the value, or `nil` if the key is missing. It assigns a new value to its argument,
   ///     or `nil` to remove the key. It must not call the store.
   /// - Returns: The result of `body`.
-  /// - Throws: As ``update(_:_:)`` of several keys.
+  /// - Throws: As ``update(_:_:)-([StoreKey],_)`` of several keys.
   @_disfavoredOverload @discardableResult
   public func update<Result: Sendable>(
     _ key: some StringProtocol,
@@ -115,7 +117,7 @@ extension DataStore {
   ///   - body: A closure that receives the value, or `nil` if the key is missing, and returns whether what it assigned to
   ///     its argument is written. It must not call the store.
   /// - Returns: The result of the decision.
-  /// - Throws: As ``update(_:_:)`` of several keys.
+  /// - Throws: As ``update(_:_:)-([StoreKey],_)`` of several keys.
   @_disfavoredOverload @discardableResult
   public func update<Result: Sendable>(
     deciding key: some StringProtocol,

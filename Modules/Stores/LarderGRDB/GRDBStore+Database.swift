@@ -231,14 +231,16 @@ extension GRDBStore {
     try update(deciding: keys, in: db) { slots in .commit(try body(&slots)) }
   }
 
-  /// Reads, changes and writes back the values of several keys, if the closure decides so; see ``update(_:in:_:)``.
+  /// Reads, changes and writes back the values of several keys, if the closure decides so; see
+  /// ``update(_:in:_:)-([StoreKey],_,_)``.
   ///
   /// - Parameters:
   ///   - keys: The keys, each once.
   ///   - db: The connection with which the database of the store writes.
-  ///   - body: A closure as that of ``update(_:in:_:)``, which returns whether the slots that it assigned are written.
+  ///   - body: A closure as that of ``update(_:in:_:)-([StoreKey],_,_)``, which returns whether the slots that it assigned
+  ///     are written.
   /// - Returns: The result of the decision.
-  /// - Throws: As ``update(_:in:_:)``.
+  /// - Throws: As ``update(_:in:_:)-([StoreKey],_,_)``.
   @discardableResult
   public func update<Result: Sendable>(
     deciding keys: [StoreKey], in db: Database, _ body: (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
@@ -249,7 +251,7 @@ extension GRDBStore {
     }.get()
   }
 
-  /// Reads, changes and writes back the value of a key; see ``update(_:in:_:)``.
+  /// Reads, changes and writes back the value of a key; see ``update(_:in:_:)-([StoreKey],_,_)``.
   ///
   /// - Parameters:
   ///   - key: The key.
