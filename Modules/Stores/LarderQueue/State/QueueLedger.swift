@@ -182,7 +182,8 @@ struct QueueLedger: Sendable {
       setRemembered(entry, for: key, isUndoable: isUndoable)
     case .requeue(let sequence, let newSequence, let arrival):
       reserve(nextSequence: newSequence + 1)
-      guard let old = deadItems[sequence] else { return }
+      // The segment with the record of the death may have been removed since, because no item depends on it any more.
+      guard let old = deadItems[sequence] ?? (source == .log ? items[sequence] : nil) else { return }
       if source == .log { makeWay(for: old.key, of: newSequence) }
       remove(sequence, isUndoable: isUndoable)
       let item = QueueItem(
