@@ -55,7 +55,13 @@ import Testing
   /// A decorator that is no capability of the expiring store hides nothing.
   @Test func decoratorsBetweenThemHideNothing() async throws {
     let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
-    await expectRefusedAsBase(OtherStore(base: expiring) { _ in })
+    let hidden = OtherStore(base: expiring) { _ in }
+    await expectRefusedAsBase(hidden)
+    expectStoreError(.unsupported) {
+      try hidden.cached(in: MemoryStore<[UInt8]>(), codec: .raw, options: TieredStoreOptions(maximumAge: .seconds(9)))
+    }
+    await expectRefusal { try await hidden.copy(to: MemoryStore<[UInt8]>()) }
+    await expectRefusal { try await hidden.migrateAll() }
     await expectRefusedAsBase(expiring.cached().batched().observable().metered(as: "x"))
     let bounded = try await MemoryStore<[UInt8]>().bounded(bytes: 1000)
     await expectRefusedAsBase(bounded.typed([UInt8].self, prefix: "p/", codec: .raw))

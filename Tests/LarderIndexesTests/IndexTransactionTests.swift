@@ -46,7 +46,8 @@ import Testing
       return .commit(try await tx.update("2", in: notes) { $0?.title = "a" })
     }
     #expect(try await notes.value(forKey: "1")?.title == "b")
-    for (key, title): (StoreKey, String) in [("3", "a"), ("2", "b")] {
+    // The key that looks like one of the base is that of the note.
+    for (key, title): (StoreKey, String) in [("3", "a"), ("2", "b"), ("v/3", "a")] {
       let error = await #expect(throws: StoreError.self) {
         try await base.transaction { tx in .commit(try await tx.setValue(Note(title: title), forKey: key, in: notes)) }
       }

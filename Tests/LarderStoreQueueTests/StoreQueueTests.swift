@@ -36,6 +36,48 @@ import Testing
     #expect(try bytes.value(forKey: "order") == [7])
   }
 
+  /// Runs a closure before the first read of a range of keys returns.
+  private struct InterruptedStore<Base: DataStore>: ForwardingDecorator {
+    let base: Base
+    let interruption = Interruption()
+
+    final class Interruption: Sendable { let body = Locked<(@Sendable () async -> Void)?>(nil) }
+
+    func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+      let keys = try await base.keys(in: range, limit: limit, order: order)
+      let body = interruption.body.withLock { body in
+        defer { body = nil }
+        return body
+      }
+      await body?()
+      return keys
+    }
+  }
+
+  /// An item that is inserted after the keys of the range were read would outlive the removal, although its batch has not seen
+  /// the items that the removal's own batch inserts.
+  @Test func aRemovalOfARangeAndAnotherBatchAreInOneOrder() async throws {
+    let base = InterruptedStore(base: Bytes())
+    let queue = try await StoreQueueTests.open(base, ManualClock())
+    try await queue.setValue(15, forKey: "a")
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      let (stream, start) = AsyncStream.makeStream(of: Void.self)
+      group.addTask {
+        for await _ in stream { break }
+        try await queue.apply([.remove("b"), .set("c", 8)])
+      }
+      base.interruption.body.withLock { body in
+        body = {
+          start.yield()
+          for _ in 0..<1000 { await Task.yield() }
+        }
+      }
+      try await queue.apply([.removeAll(.all), .set("b", 2), .set("a", 3)])
+      try await group.waitForAll()
+    }
+    #expect(try await queue.keys(in: .all, limit: 9, order: .ascending) == ["a", "c"])
+  }
+
   @Test func queuesWithDifferentPrefixesAreIndependent() async throws {
     let bytes = Bytes()
     let first = try await bytes.queue(of: Int.self, prefix: "a/", codec: .cbor())

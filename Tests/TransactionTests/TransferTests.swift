@@ -72,15 +72,15 @@ import Testing
 
   /// Kills four processes at a time, each with two tasks.
   private func kill(
-    _ work: @escaping @Sendable (_ number: Int, _ delay: UInt32, _ seed: UInt64) async -> Void,
+    _ work: @escaping @Sendable (_ delay: UInt32, _ seed: UInt64) async -> Void,
     check: () async throws -> Void
   ) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "killed transfers")
-    for round in 0..<max(1, ConformanceSuite.killsOfProcess / 8) {
+    for _ in 0..<max(1, ConformanceSuite.killsOfProcess / 8) {
       await withTaskGroup(of: Void.self) { group in
-        for number in 0..<4 {
+        for _ in 0..<4 {
           let (delay, seed) = (UInt32.random(in: 50_000..<400_000, using: &generator), generator.next())
-          group.addTask { await work(round * 4 + number, delay, seed) }
+          group.addTask { await work(delay, seed) }
         }
       }
       try await check()
@@ -102,35 +102,23 @@ import Testing
     try await other
   }
 
-  @Test func killedProcessesOverLMDB() async throws {
-    let folder = try TemporaryFolder()
-    let path = folder.path("bank")
-    try await kill { _, delay, seed in
-      await #expect(processExitsWith: .signal(SIGKILL)) {
-        [path = path as String, delay = delay as UInt32, seed = seed as UInt64] in
-        TransferTests.die(after: delay)
-        let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)
-        try await TransferTests.workUntilDeath(store, seed: seed)
-      }
-    } check: {
-      let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)
-      try await Bank.open(store).check()
-      try await store.close()
-    }
+  fileprivate static func open(_ scheme: String, _ path: String) async throws -> AnyDataStore<[UInt8]> {
+    scheme == "lmdb"
+      ? AnyDataStore(try await LMDBStore<[UInt8]>(path: path, codec: .raw, durability: .buffered))
+      : AnyDataStore(try await SQLiteStore<[UInt8]>(path: path, codec: .raw, durability: .buffered))
   }
 
-  @Test func killedProcessesOverSQLite() async throws {
+  @Test(arguments: ["lmdb", "sqlite"]) func killedProcesses(over scheme: String) async throws {
     let folder = try TemporaryFolder()
-    let path = folder.path("bank.sqlite")
-    try await kill { _, delay, seed in
+    let path = folder.path("bank")
+    try await kill { delay, seed in
       await #expect(processExitsWith: .signal(SIGKILL)) {
-        [path = path as String, delay = delay as UInt32, seed = seed as UInt64] in
+        [scheme = scheme as String, path = path as String, delay = delay as UInt32, seed = seed as UInt64] in
         TransferTests.die(after: delay)
-        let store = try await SQLiteStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)
-        try await TransferTests.workUntilDeath(store, seed: seed)
+        try await TransferTests.workUntilDeath(try await TransferTests.open(scheme, path), seed: seed)
       }
     } check: {
-      let store = try await SQLiteStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)
+      let store = try await TransferTests.open(scheme, path)
       try await Bank.open(store).check()
       try await store.close()
     }
@@ -152,7 +140,7 @@ import Testing
     // Otherwise, four programs would create the tables at the same time.
     let (database, store) = try await TransferTests.open(connection, schema: schema, isSerializable: isSerializable)
     let bank = try await Bank.open(store)
-    try await kill { _, delay, seed in
+    try await kill { delay, seed in
       await #expect(processExitsWith: .signal(SIGKILL)) {
         [
           connection = connection as String, schema = schema as String, isSerializable = isSerializable as Bool,

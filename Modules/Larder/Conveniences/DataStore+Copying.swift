@@ -139,7 +139,7 @@ extension DataStore {
 
   private func checkNotExpiring() throws {
     try information.checkIsNoQueue(for: "a copy", during: .apply)
-    guard information.entryLifetime == .untilDeadline || AnyDataStore(self).expiry != nil else { return }
+    guard AnyDataStore(self).expires else { return }
     throw StoreError(
       .unsupported, during: .apply, store: information.name,
       message: "copying entries that expire would lose their deadlines; copy the store below the expiring one")

@@ -99,7 +99,7 @@ extension DataStore {
     _ range: KeyRange, batchSize: Int, calling method: String, _ progress: (RewriteProgress) throws -> Void
   ) async throws -> RewriteProgress {
     try checkBatchSize(batchSize, for: .update)
-    guard information.entryLifetime != .untilDeadline, AnyDataStore(self).expiry == nil else {
+    guard !AnyDataStore(self).expires else {
       throw StoreError(
         .unsupported, during: .update, store: information.name,
         message: "the entries expire, and writing them here would reset their deadlines; call \(method) on the store "

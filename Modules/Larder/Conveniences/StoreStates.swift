@@ -53,7 +53,7 @@ extension ObservableStore {
     forKey key: StoreKey, _ clock: any Clock<Duration>, areEqual: @escaping @Sendable (Value?, Value?) -> Bool
   ) -> StoreStates<Value?> {
     // Found out once, because a conversion takes as long as a read.
-    let canExpire = AnyDataStore(self).expiry != nil
+    let canExpire = AnyDataStore(self).expires
     return states(of: .only(key), clock, areEqual: areEqual) { store in
       guard canExpire, let expiry = AnyDataStore(store).expiry else { return (try await store.value(forKey: key), nil) }
       let value = try await expiry.peekValue(forKey: key)
@@ -65,7 +65,7 @@ extension ObservableStore {
     ofEntriesIn range: KeyRange, _ limit: Int, _ order: ScanOrder, _ clock: any Clock<Duration>,
     areEqual: @escaping @Sendable ([StoreEntry<Value>], [StoreEntry<Value>]) -> Bool
   ) -> StoreStates<[StoreEntry<Value>]> {
-    let canExpire = AnyDataStore(self).expiry != nil
+    let canExpire = AnyDataStore(self).expires
     return states(of: range, clock, areEqual: areEqual) { store in
       let entries = try await store.entries(in: range, limit: limit, order: order)
       guard canExpire, !entries.isEmpty, let expiry = AnyDataStore(store).expiry else { return (entries, nil) }

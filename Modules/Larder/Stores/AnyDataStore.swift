@@ -18,6 +18,10 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside as an ``ExpirableStore``, or `nil` if it is none.
   public let expiry: (any ExpirableStore<Value>)?
 
+  /// A Boolean value that indicates whether the entries of the store inside expire, also below a decorator that is no
+  /// ``ExpirableStore``.
+  public var expires: Bool { expiry != nil || information.entryLifetime == .untilDeadline }
+
   /// The store inside as an ``InvalidatableStore``, or `nil` if it is none.
   public let invalidation: (any InvalidatableStore<Value>)?
 

@@ -22,8 +22,9 @@ extension DataStore where Value == [UInt8] {
   /// A transaction that writes nothing makes no update, unless its reads may be copies, as those of a cache. It works on a
   /// store that is open for reading only. There, copies are compared with copies, which another program can have made old.
   /// The first attempt takes no lock before its commit. The lock is in the store's ``StoreInformation/identity``; without one,
-  /// every attempt runs at the same time as others. A body must not wait for another transaction of the same store: one that it begins throws `invalidArgument`. A transaction of
-  /// another store that it begins takes no lock while this one holds its own.
+  /// every attempt runs at the same time as others. A body must not wait for another transaction of the same store: one that
+  /// it begins throws `invalidArgument`. A transaction of another store that it begins takes no lock while this one holds its
+  /// own.
   ///
   /// Ranges cannot be read, because an entry that another writer inserts would not be noticed.
   ///

@@ -82,15 +82,10 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
   /// - Parameters:
   ///   - value: The bytes, or `nil` to remove the key.
   ///   - key: The key in the store.
-  /// - Throws: ``StoreError`` with `invalidKey`; `valueTooLarge`; `notPermitted` if the store is open for reading only;
-  ///   `closed` after the end.
+  /// - Throws: ``StoreError`` with `invalidKey`; `notPermitted` if the store is open for reading only; `closed` after the
+  ///   end. A value that is too large is an error of the commit.
   public func setValue(_ value: [UInt8]?, forKey key: StoreKey) throws {
     try checkWritable(key)
-    if let limit = base.information.maximumValueSize, let count = value?.count, count > limit {
-      throw StoreError(
-        .valueTooLarge, during: .transaction, store: base.information.name, key: key,
-        message: "the value has \(count) bytes; at most \(limit) are allowed")
-    }
     writes.setValue(value, forKey: key)
   }
 
@@ -114,7 +109,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
     guard !new.isEmpty else { return }
     readCount += 1
     let values = new.count == 1 ? [try await base.value(forKey: new[0])] : try await base.values(forKeys: new)
-    for (key, value) in zip(new, values) where !reads.keys.contains(key) { reads.updateValue(value, forKey: key) }
+    for (key, value) in zip(new, values) { reads.updateValue(value, forKey: key) }
   }
 
   // MARK: Participants
@@ -124,12 +119,16 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
     let identity: ParticipantIdentity
     let prefixes: [StoreKey]
     let keyPrefix: StoreKey
-    /// `nil` while a closure changes it, and after the participant has finished.
-    var plan: (any Sendable)?
+    var state: State
     let finish: (any Sendable) async throws -> ConditionalCommit<any Error>
     let didCommit: (any Sendable) -> Void
-    /// The plan with which the participant has finished.
-    var finishedPlan: (any Sendable)?
+
+    enum State {
+      case open(plan: any Sendable)
+      /// A closure changes the plan.
+      case inUse
+      case finished(plan: any Sendable)
+    }
   }
 
   /// The participant to which a plan belongs: an object, or all values of a type with the same prefixes.
@@ -153,17 +152,16 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
   ) async throws -> Result {
     try checkOpen()
     let index = try index(of: participant)
-    guard var plan = participants[index].plan as? Participant.TransactionPlan else {
+    guard case .open(let before) = participants[index].state, var plan = before as? Participant.TransactionPlan else {
       throw refusal("a layer of a transaction is used while it works, or after it has finished")
     }
-    let before = plan
-    participants[index].plan = nil
+    participants[index].state = .inUse
     do {
       let result = try await body(&plan)
-      participants[index].plan = plan
+      participants[index].state = .open(plan: plan)
       return result
     } catch {
-      participants[index].plan = before
+      participants[index].state = .open(plan: before)
       throw error
     }
   }
@@ -188,7 +186,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
     participants.append(
       Participation(
         identity: identity, prefixes: prefixes, keyPrefix: participant.keyPrefix,
-        plan: participant.makeTransactionPlan(),
+        state: .open(plan: participant.makeTransactionPlan()),
         finish: { [unowned self] plan in
           guard let own = plan as? Participant.TransactionPlan else { return ConditionalCommit() }
           return try await participant.finish(own, in: self)
@@ -201,20 +199,18 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
 
   /// Throws unless a store is the one of the transaction.
   private func checkIsSame(_ store: Base) throws {
-    // Two decorators of one store are two objects, of which each has a state of its own.
+    let isSame: Bool
     if let (left, right) = objects(base, store) {
-      guard left === right else {
-        throw refusal("a layer belongs to another store; all layers must be over the store whose transaction it is")
-      }
-      return
-    }
-    guard let identity = base.information.identity else {
+      // Two decorators of one store are two objects, of which each has a state of its own.
+      isSame = left === right
+    } else if let identity = base.information.identity {
+      isSame = store.information.identity == identity
+    } else {
       throw refusal(
         "the store cannot be told from another one; it must be a class, or have an `identity` in its information")
     }
-    guard store.information.identity == identity else {
-      throw refusal("a layer belongs to another store; all layers must be over the store whose transaction it is")
-    }
+    guard !isSame else { return }
+    throw refusal("a layer belongs to another store; all layers must be over the store whose transaction it is")
   }
 
   private func objects(_ left: Base, _ right: Base) -> (AnyObject, AnyObject)? {
@@ -236,14 +232,16 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
 
   /// Asks the participants to finish their plans, in the order in which they took part, before the commit.
   func finish() async throws {
+    var number = 0
     // A participant can make another one take part.
-    while let index = participants.firstIndex(where: { $0.finishedPlan == nil }) {
-      guard let plan = participants[index].plan else { continue }
-      participants[index].plan = nil
-      participants[index].finishedPlan = plan
-      let addition = try await participants[index].finish(plan)
-      for key in addition.keys { try checkWritable(key) }
-      additions.add(addition)
+    while number < participants.count {
+      if case .open(let plan) = participants[number].state {
+        participants[number].state = .finished(plan: plan)
+        let addition = try await participants[number].finish(plan)
+        for key in addition.keys { try checkWritable(key) }
+        additions.add(addition)
+      }
+      number += 1
     }
   }
 
@@ -281,10 +279,9 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
   func commit() async throws -> Bool {
     var commit = conditions(of: writes)
     commit.add(additions)
+    let outcome: ConditionalCommit<any Error>.Outcome
     do {
-      let outcome = try await base.perform(commit)
-      if case .refused(let error) = outcome { throw error }
-      return outcome.isPerformed
+      outcome = try await base.perform(commit)
     } catch let error as StoreError {
       let participant = error.key.flatMap { key in
         participants.first { $0.prefixes.contains { key.hasPrefix($0) } }
@@ -292,12 +289,15 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
       guard let participant else { throw error }
       throw error.translated(during: .transaction, store: base.information.name, removing: participant.keyPrefix)
     }
+    // A refusal names keys of its participant already.
+    if case .refused(let error) = outcome { throw error }
+    return outcome.isPerformed
   }
 
   /// Tells the participants that the transaction is committed.
   func didCommit() {
     for participant in participants {
-      if let plan = participant.finishedPlan { participant.didCommit(plan) }
+      if case .finished(let plan) = participant.state { participant.didCommit(plan) }
     }
   }
 }

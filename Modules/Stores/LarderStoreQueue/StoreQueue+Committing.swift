@@ -71,16 +71,21 @@ extension StoreQueue {
   }
 
   /// Plans and performs changes, again if something changes between planning and performing.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - access: Whether other writers of this object may run at the same time in the first attempt. Defaults to yes.
+  ///   - plan: A closure that reads what it needs and plans the changes.
   func committing<Result>(
-    _ operation: StoreOperation, _ plan: () async throws -> (QueuePlan, Result)
+    _ operation: StoreOperation, _ access: WriteGate.Access = .shared,
+    _ plan: () async throws -> (QueuePlan, Result)
   ) async throws -> Result {
-    func attempt() async throws -> Result? {
-      let (plan, result) = try await plan()
-      if plan.commit.isEmpty { return result }
-      return try await perform([plan], operation).isEmpty ? nil : result
-    }
-    return try await information.repeating(operation) { number in
-      try await number == 0 ? attempt() : gate.withAccess(.exclusive, attempt)
+    try await information.repeating(operation) { number in
+      try await gate.withAccess(number == 0 ? access : .exclusive) {
+        let (plan, result) = try await plan()
+        if plan.commit.isEmpty { return result }
+        return try await perform([plan], operation).isEmpty ? nil : result
+      }
     }
   }
 }

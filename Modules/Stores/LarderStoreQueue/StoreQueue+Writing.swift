@@ -25,7 +25,9 @@ extension StoreQueue {
           }
         }
       }
-      try await committing(.apply) {
+      let removesRange = encoded.contains { if case .removeAll = $0 { true } else { false } }
+      // No other writer may insert an item into a range between the reading of its keys and the commit.
+      try await committing(.apply, removesRange ? .exclusive : .shared) {
         var keys: Set<StoreKey> = []
         for change in encoded {
           switch change {

@@ -98,7 +98,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     copies = TypedView(cache, prefix: options.keyPrefix, codec: CachedCopyCodec(codec))
     try cache.information.checkWritable(for: .open)
     try options.check(for: base.information)
-    guard base.information.entryLifetime != .untilDeadline, AnyDataStore(base).expiry == nil else {
+    guard !AnyDataStore(base).expires else {
       throw StoreError(
         .unsupported, during: .open, store: base.information.name,
         message: "copies of entries that expire would outlive them; put the expiring store above the cache")
