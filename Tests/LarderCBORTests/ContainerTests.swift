@@ -465,6 +465,34 @@ import Testing
     #expect(container?.codingPath.isEmpty == true)
   }
 
+  /// A retained encoder or container refuses, whatever is encoded in its memory in the meantime.
+  @Test func aRetainedEncoderDoesNotFailOtherValues() throws {
+    nonisolated(unsafe) var encoder: (any Encoder)?
+    nonisolated(unsafe) var map: KeyedEncodingContainer<Key>?
+    nonisolated(unsafe) var array: (any UnkeyedEncodingContainer)?
+    _ = try encoded {
+      encoder = $0
+      map = $0.container(keyedBy: Key.self)
+      array = map?.nestedUnkeyedContainer(forKey: .a)
+    }
+    // The pool gives a value the memory of the one before, unless another thread has taken it.
+    for _ in 0..<10 {
+      let hex = try encoded {
+        var container = $0.unkeyedContainer()
+        try container.encode(1)
+        _ = encoder?.unkeyedContainer()
+        var nested = map?.nestedContainer(keyedBy: Key.self, forKey: .b)
+        _ = nested?.superEncoder()
+        #expect(throws: EncodingError.self) {
+          var nested = array?.nestedUnkeyedContainer()
+          try nested?.encode(1)
+        }
+        try container.encode(2)
+      }
+      #expect(hex == "820102")
+    }
+  }
+
   /// A retained unkeyed container of indefinite length stays at its end, whatever is decoded in the meantime.
   @Test func aRetainedArrayReadsNothingLater() throws {
     nonisolated(unsafe) var kept: [any UnkeyedDecodingContainer] = []

@@ -241,7 +241,7 @@ struct DecodingState: BitwiseCopyable {
   /// Records that the keys of a level's map are about to be listed.
   func willList(_ handle: DecodingHandle) {
     // A value may read a map around it, whose keys are then listed after its own. All of them are kept in this case.
-    if handle.index < fields.pointee.scope { fields.pointee.keepsListings = true }
+    if handle.index < fields.pointee.scope, isLevel(handle) { fields.pointee.keepsListings = true }
   }
 
   /// Opens a level in a state of its own for bytes that were converted to the requested form.

@@ -121,7 +121,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
       state.writer?.pointee.put(key: key)
       return try state.nest(kind)
     } catch {
-      return handle.state.refuse(error)
+      return handle.state.refuse(error, by: handle)
     }
   }
 }
@@ -161,7 +161,7 @@ struct UnkeyedCBOREncodingContainer: UnkeyedEncodingContainer {
     do {
       return try handle.reach(for: ()).nest(kind)
     } catch {
-      return handle.state.refuse(error)
+      return handle.state.refuse(error, by: handle)
     }
   }
 }

@@ -123,7 +123,14 @@ extension EncodingState {
   /// Returns a handle for a container that could not be created.
   ///
   /// The first write to it throws the error.
-  func refuse(_ error: any Error) -> EncodingHandle {
+  ///
+  /// - Parameters:
+  ///   - error: The error.
+  ///   - handle: The handle of the container or encoder that was asked.
+  func refuse(_ error: any Error, by handle: EncodingHandle) -> EncodingHandle {
+    // A handle that a type has kept has no level here, and this may be the state of another value, on another thread,
+    // by now. A refused one has its refusal already. Both throw at each use.
+    guard isLevel(handle) else { return handle }
     fields.pointee.lastID += 1
     let id = -fields.pointee.lastID
     fields.pointee.refusals.append((id, error))
@@ -158,7 +165,7 @@ extension EncodingState {
       try open(kind, handle)
       return handle
     } catch {
-      return refuse(error)
+      return refuse(error, by: handle)
     }
   }
 
