@@ -3,8 +3,12 @@ import LarderBatching
 import LarderBounded
 import LarderCBOR
 import LarderCache
+import LarderCompressedFile
+import LarderCompression
 import LarderExpiry
 import LarderIndexes
+import LarderJSON
+import LarderLMDB
 import LarderMetrics
 import LarderMirror
 import LarderObservation
@@ -70,6 +74,58 @@ import Testing
   /// A guest that does not say whether its entries stay.
   @Test func unknownLifetimesAreRefused() async {
     await expectRefusedAsBase(OtherStore(base: MemoryStore<[UInt8]>()) { $0.entryLifetime = nil })
+  }
+
+  // MARK: Encryption
+
+  /// Layers and copies that would store encrypted values in plain form.
+  @Test func encryptedValuesAreCopiedInPlainFormOnlyByName() async throws {
+    let folder = try TemporaryFolder()
+    let secret = try await EncryptedCodecConformance.encrypted(.json(String.self))
+    let record = try await JSONFileStore(path: folder.path("record"), codec: secret, durability: .buffered)
+    try await record.setValue("PATIENT-SECRET", forKey: "a")
+    let disk = try await LMDBStore(path: folder.path("cache"), codec: .raw, durability: .buffered)
+    let plain = try await CompressedFileStore<String>(path: folder.path("plain"), durability: .buffered)
+    var options = TieredStoreOptions(maximumAge: .seconds(60))
+    expectStoreError(.unsupported) { try record.cached(in: disk, codec: .json(), options: options) }
+    expectStoreError(.unsupported) {
+      try record.cached().cached(in: disk, codec: .json().compressed(), options: options)
+    }
+    expectStoreError(.unsupported) { try MirroredStore(primary: record, secondary: plain) }
+    await expectRefusal { try await record.copy(to: plain) }
+    await expectRefusal {
+      try await AnyDataStore(record.observable()).copy(to: plain) { _ in
+      } converting: {
+        $0
+      }
+    }
+    // A guest that claims nothing.
+    let guest = OtherStore(base: MemoryStore<String>()) { $0.valuesAtRest = nil }
+    await expectRefusal { try await record.copy(to: guest) }
+    #expect(try disk.count(in: .all) + plain.count(in: .all) == 0)
+
+    // Encrypted, or in memory only.
+    _ = try record.cached(in: disk, codec: secret, options: options)
+    _ = try record.cached(in: MemoryStore<[UInt8]>(), codec: .json(), options: options)
+    _ = try record.cached(
+      in: disk.typed([UInt8].self, codec: try await bytesOfCache()), codec: .json(), options: options)
+    try await record.copy(to: MemoryStore<String>())
+    // Plain to encrypted.
+    try await plain.setValue("x", forKey: "b")
+    try await plain.copy(to: record)
+
+    options.allowsPlainCopies = true
+    let cached = try record.cached(in: disk, codec: .json(), options: options)
+    #expect(cached.information.valuesAtRest == .plain)
+    let mirror = try MirroredStore(primary: record, secondary: plain, allowsPlainCopies: true)
+    #expect(mirror.information.valuesAtRest == .plain)
+    #expect(try await record.copy(to: plain, allowsPlainCopies: true).copiedCount == 1)
+    try await mirror.close()
+    try await disk.close()
+  }
+
+  private func bytesOfCache() async throws -> some Codec<[UInt8]> {
+    try await EncryptedCodecConformance.encrypted(.raw)
   }
 
   // MARK: Queues

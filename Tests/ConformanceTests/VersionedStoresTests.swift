@@ -6,9 +6,11 @@ import LarderCompressedFile
 import LarderCompression
 import LarderExpiry
 import LarderFiles
+import LarderIndexes
 import LarderJSON
 import LarderLMDB
 import LarderQueue
+import LarderStoreQueue
 import LarderTesting
 import TestSupport
 import Testing
@@ -98,7 +100,7 @@ import Testing
     #expect(try await again.value(forKey: key) == New(name: key.description, visits: 7))
     try await again.close()
     let error = await expectStoreError(.versionMismatch) { try await kind.open(.json(Old.self), on: disk) }
-    #expect(error?.message.contains("json+versioned") == true)
+    #expect(error?.message.contains("json+v1") == true)
   }
 
   @Test(arguments: Kind.allCases) func aStoreWithoutMigrationFromVersionZeroIsNotTakenOver(kind: Kind) async throws {
@@ -224,10 +226,9 @@ import Testing
     let newer = try await LMDBStore<New>(in: environment, codec: Self.versionedCBOR(2))
     try await checkAll(newer)
     #expect(try await newer.migrateAll().failureCount == 0)
-    let older = try await LMDBStore<New>(in: environment, codec: Self.versionedCBOR())
-    expectStoreError(.versionMismatch) { try older.value(forKey: Self.keys[0]) }
-    try await older.setValue(New(name: "y"), forKey: "y")
-    #expect(try older.value(forKey: "y") == New(name: "y"))
+    await expectStoreError(.versionMismatch) {
+      try await LMDBStore<New>(in: environment, codec: Self.versionedCBOR())
+    }
     try await environment.close()
   }
 
@@ -240,6 +241,138 @@ import Testing
     try await store.apply([.remove(Self.keys[0])])
     try await store.close()
     await expectStoreError(.versionMismatch) { try await LMDBStore<Old>(path: folder.path("e"), codec: .cbor()) }
+  }
+
+  // MARK: Rolling deployments
+
+  @Test(arguments: Kind.allCases) func aStoreOfOneProgramAtATimeRefusesAnOlderOne(kind: Kind) async throws {
+    let versions = try VersionDeployment()
+    let disk = SimulatedFileSystem(seed: 1)
+    func write(
+      _ user: VersionDeployment.User, _ codec: VersionedCodec<JSONCodec<VersionDeployment.User>>
+    ) async throws {
+      let store = try await kind.open(codec, on: disk)
+      try await store.setValue(user, forKey: "a")
+      try await store.close()
+    }
+    func value(
+      _ codec: VersionedCodec<JSONCodec<VersionDeployment.User>>, _ access: StoreAccess = .readOnly
+    ) async throws -> VersionDeployment.User? {
+      let store = try await kind.open(codec, on: disk, access: access)
+      let value = try await store.value(forKey: "a")
+      try await store.close()
+      return value
+    }
+    let ada = VersionDeployment.User("Ada", email: "a@example.org")
+    try await write(ada, versions.old)
+    try await write(ada, versions.first)
+    #expect(try await value(versions.old) == VersionDeployment.User("Ada"))
+    #expect(try await value(versions.second, .readWrite) == VersionDeployment.User("Ada"))
+    try await write(ada, versions.second)
+    await expectStoreError(.versionMismatch) { try await value(versions.old) }
+    #expect(try await value(versions.first) == ada)
+    // The first step now writes version 2, and leaves the record as it is.
+    try await write(VersionDeployment.User("Bob", email: "b@example.org"), versions.first)
+    #expect(try await value(versions.second) == VersionDeployment.User("Bob", email: "b@example.org"))
+    await expectStoreError(.versionMismatch) { try await value(versions.old) }
+  }
+
+  @Test func anLMDBStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("e"), durability: .buffered)
+    try await VersionDeployment().check { AnyDataStore(try await LMDBStore(in: environment, codec: $0)) }
+    try await environment.close()
+  }
+
+  @Test func anIndexedStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let versions = try VersionDeployment()
+    let index = StoreIndex<VersionDeployment.User>("name") { _, user in [[user.name]] }
+    // The record is written when the store is opened, so that the indexes and the values never disagree.
+    let old = try await base.indexed(by: [index], codec: versions.old)
+    try await old.setValue(VersionDeployment.User("Ada"), forKey: "a")
+    let first = try await base.indexed(by: [index], codec: versions.first)
+    try await first.setValue(VersionDeployment.User("Bob"), forKey: "b")
+    try await old.setValue(VersionDeployment.User("Ada L."), forKey: "a")
+    let second = try await base.indexed(by: [index], codec: versions.second)
+    await expectStoreError(.versionMismatch) { try await old.setValue(VersionDeployment.User("x"), forKey: "a") }
+    await expectStoreError(.versionMismatch) { try await base.indexed(by: [index], codec: versions.old) }
+    try await versions.repeatingOnce {
+      try await first.setValue(VersionDeployment.User("Bob", email: "b@example.org"), forKey: "b")
+    }
+    #expect(try await second.value(forKey: "b")?.email == "b@example.org")
+    #expect(try await second.value(forKey: "a") == VersionDeployment.User("Ada L."))
+  }
+
+  @Test func aQueueInAStoreRefusesAnOlderProgram() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let versions = try VersionDeployment()
+    func open(
+      _ codec: VersionedCodec<JSONCodec<VersionDeployment.User>>
+    ) async throws -> StoreQueue<MemoryStore<[UInt8]>, VersionDeployment.User> {
+      try await base.queue(of: VersionDeployment.User.self, prefix: "jobs/", codec: codec)
+    }
+    let old = try await open(versions.old)
+    let first = try await open(versions.first)
+    try await old.setValue(VersionDeployment.User("Ada"), forKey: "a")
+    try await first.setValue(VersionDeployment.User("Bob", email: "lost"), forKey: "b")
+    // The record is written when the queue is opened.
+    let second = try await open(versions.second)
+    await expectStoreError(.versionMismatch) { try await old.setValue(VersionDeployment.User("x"), forKey: "a") }
+    await expectStoreError(.versionMismatch) { try await old.update("b") { $0?.name = "x" } }
+    await expectStoreError(.versionMismatch) { try await open(versions.old) }
+    // An item that is added replaces nothing, and one that is acknowledged is done.
+    try await old.enqueue(VersionDeployment.User("Cleo"))
+    let delivery = try await old.receive(max: 1, lease: .seconds(60)).first
+    #expect(delivery?.value == VersionDeployment.User("Ada"))
+    if let delivery { try await old.acknowledge(delivery.receipt) }
+    try await versions.repeatingOnce {
+      try await first.setValue(VersionDeployment.User("Bob", email: "b@example.org"), forKey: "b")
+    }
+    #expect(try await second.value(forKey: "b")?.email == "b@example.org")
+  }
+
+  @Test func aRecordingViewRefusesAnOlderProgram() async throws {
+    let base = MemoryStore<[UInt8]>()
+    try await VersionDeployment().check {
+      AnyDataStore(try await base.typed(VersionDeployment.User.self, prefix: "users/", recording: $0))
+    }
+    #expect(try base.value(forKey: "users/") == Array("json+v2".utf8))
+    await expectStoreError(.invalidArgument) {
+      _ = try await base.typed(Int.self, prefix: "", recording: .json())
+    }
+    await expectStoreError(.versionMismatch) {
+      _ = try await base.typed(Int.self, prefix: "users/", recording: .json())
+    }
+  }
+
+  @Test func aTransactionComparesTheRecordOfAView() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let versions = try VersionDeployment()
+    let old = try await base.typed(VersionDeployment.User.self, prefix: "u/", recording: versions.old)
+    let second = try await base.typed(VersionDeployment.User.self, prefix: "u/", recording: versions.second)
+    try await base.transaction { tx in
+      try await tx.setValue(VersionDeployment.User("Ada"), forKey: "a", in: old)
+      return .commit(())
+    }
+    #expect(try base.value(forKey: "u/") == Array("json+v1".utf8))
+    // A transaction that is discarded records nothing.
+    try await base.transaction { tx in
+      try await tx.setValue(VersionDeployment.User("x"), forKey: "a", in: second)
+      return .discard(())
+    }
+    #expect(try base.value(forKey: "u/") == Array("json+v1".utf8))
+    try await base.transaction { tx in
+      try await tx.setValue(VersionDeployment.User("Ada", email: "a"), forKey: "a", in: second)
+      return .commit(())
+    }
+    await expectStoreError(.versionMismatch) {
+      try await base.transaction { tx in
+        try await tx.setValue(VersionDeployment.User("x"), forKey: "a", in: old)
+        return .commit(())
+      }
+    }
+    #expect(try await second.value(forKey: "a")?.email == "a")
   }
 
   // MARK: Other codecs around it
@@ -258,7 +391,7 @@ import Testing
     }()
     #expect(base.isEmpty)
     let codec = try Self.versionedCBOR().expiring().compressed(threshold: 1).checksummed()
-    #expect(codec.name == "cbor+versioned+expiring+deflate+crc32c")
+    #expect(codec.name == "cbor+v1+expiring+deflate+crc32c")
     #expect(codec.adoptedNames == ["cbor+expiring+deflate+crc32c"])
     let stored = try await LMDBStore(path: folder.path("e"), codec: codec, durability: .buffered)
     let store = stored.expiring(.limited(.seconds(60)))

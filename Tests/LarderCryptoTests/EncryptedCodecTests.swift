@@ -64,7 +64,7 @@ import Testing
     let ring = try await SampleRing.open()
     let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
       .encrypted(with: ring, purpose: "numbers")
-    #expect(codec.name == "cbor+versioned+cose")
+    #expect(codec.name == "cbor+v1+cose")
     #expect(codec.adoptedNames == ["cbor+cose"])
     #expect(codec.format == .cbor)
     // A version around an encrypted value is read too, because no encrypted value begins like a version.

@@ -82,6 +82,17 @@ extension User: CBORConvertible {
     try location.remove()
   }
 
+  @Test func aViewThatRecordsItsCodec() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let codec = CBORCodec<User>()
+
+    let users = try await bytes.typed(User.self, prefix: "user/", recording: codec)
+
+    try await users.setValue(User(name: "Ada", visits: 7), forKey: "7")
+    #expect(try bytes.value(forKey: "user/") == Array("cbor".utf8))
+    #expect(try await users.count() == 1)
+  }
+
   @Test func viewsInTheReadme() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
@@ -101,7 +112,7 @@ extension User: CBORConvertible {
   @Test func theGuideShowsThisCode() throws {
     let codecs = try Guide("Modules/Larder/Larder.docc/Codecs.md")
     let cbor = try Guide("Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md")
-    #expect(codecs.pieces.count == 1)
+    #expect(codecs.pieces.count == 2)
     #expect(cbor.pieces.count == 2)
     #expect(try codecs.paragraphsMissing() == [])
     #expect(try cbor.paragraphsMissing() == [])

@@ -72,7 +72,7 @@ import Testing
       let error = await expectStoreError(.versionMismatch) { try await write() }
       #expect(error?.operation == operation, "\(name)")
       #expect(error?.outcome == .nothingChanged, "\(name)")
-      #expect(error?.message.contains("json+versioned") == true, "\(name)")
+      #expect(error?.message.contains("json+v1") == true, "\(name)")
       #expect(try newer.value(forKey: "7") == expected, "\(name)")
     }
     // The newer program continues.
@@ -106,7 +106,7 @@ import Testing
     try await older.setValue(User(name: "Ada"), forKey: "1")
     #expect(try record(in: environment) == #"{"codec":"json","format":1}"#)
     try await newer.setValue(User(name: "Bob"), forKey: "1")
-    #expect(try record(in: environment) == #"{"codec":"json+versioned","format":1}"#)
+    #expect(try record(in: environment) == #"{"codec":"json+v1","format":1}"#)
     await expectStoreError(.versionMismatch) { try await older.setValue(User(), forKey: "1") }
     try await environment.close()
   }
@@ -137,7 +137,7 @@ import Testing
     try await newer.setValue(User(name: "Ada"), forKey: "1")
     #expect(
       try record(in: environment)
-        == #"{"a":{"codec":"json"}, "codec" : "json+versioned", "format":1,"n":1.50,"s":"\"codec\":"} "#)
+        == #"{"a":{"codec":"json"}, "codec" : "json+v1", "format":1,"n":1.50,"s":"\"codec\":"} "#)
     try await newer.setValue(User(name: "Bob"), forKey: "1")
     #expect(try newer.value(forKey: "1") == User(name: "Bob"))
     try await environment.close()

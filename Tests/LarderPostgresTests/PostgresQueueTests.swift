@@ -38,6 +38,35 @@ import Testing
     }
   }
 
+  @Test func anOlderProgramReplacesNoItem() async throws {
+    try await Setting.run { setting in
+      let versions = try VersionDeployment()
+      func open(
+        _ codec: VersionedCodec<JSONCodec<VersionDeployment.User>>
+      ) async throws -> PostgresQueue<VersionDeployment.User> {
+        try await PostgresQueue(in: setting.database, name: "q", codec: codec)
+      }
+      let old = try await open(versions.old)
+      let first = try await open(versions.first)
+      try await old.enqueue([QueueInput(VersionDeployment.User("Ada"), id: "a")])
+      try await first.setValue(VersionDeployment.User("Bob", email: "lost"), forKey: "b")
+      let second = try await open(versions.second)
+      try await second.enqueue([QueueInput(VersionDeployment.User("Cleo", email: "c"), id: "c")])
+      await expectStoreError(.versionMismatch) { try await old.setValue(VersionDeployment.User("x"), forKey: "c") }
+      await expectStoreError(.versionMismatch) { try await old.update("b") { $0?.name = "x" } }
+      await expectStoreError(.versionMismatch) { try await open(versions.old) }
+      // An item that is added replaces nothing, and one that is acknowledged is done.
+      try await old.enqueue([QueueInput(VersionDeployment.User("Dora"))])
+      let delivery = try await old.receive(max: 1, lease: .seconds(60)).first
+      #expect(delivery?.value == VersionDeployment.User("Ada"))
+      if let delivery { try await old.acknowledge(delivery.receipt) }
+      try await versions.repeatingOnce {
+        try await first.setValue(VersionDeployment.User("Bob", email: "b"), forKey: "b")
+      }
+      #expect(try await second.value(forKey: "b")?.email == "b")
+    }
+  }
+
   @Test func anItemIsEnqueuedTogetherWithOtherData() async throws {
     struct Refused: Error {}
     try await Setting.run { setting in

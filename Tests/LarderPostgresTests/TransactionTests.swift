@@ -228,6 +228,48 @@ import Testing
     }
   }
 
+  @Test func aStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+    try await Setting.run { setting in
+      try await VersionDeployment().check { codec in
+        AnyDataStore(try await PostgresStore(in: setting.database, name: "users", codec: codec))
+      }
+      #expect(try await setting.psql("SELECT codec FROM larder_stores WHERE name = 'users'") == "json+v2")
+    }
+  }
+
+  /// A write that waits for the first one of a newer program is refused too, and so is one in a transaction of the user's.
+  @Test func anOlderProgramThatWaitsForANewerOneIsRefused() async throws {
+    try await Setting.run { setting in
+      let versions = try VersionDeployment()
+      func open(
+        _ codec: VersionedCodec<JSONCodec<VersionDeployment.User>>
+      ) async throws -> PostgresStore<VersionDeployment.User> {
+        try await PostgresStore(in: setting.database, name: "users", codec: codec)
+      }
+      let old = try await open(versions.old)
+      try await old.setValue(VersionDeployment.User("Ada"), forKey: "a")
+      let second = try await open(versions.second)
+      let isWaiting = Locked(false)
+      let outcome = Task {
+        while !isWaiting.withLock(\.self) { await Task.yield() }
+        try await old.setValue(VersionDeployment.User("x"), forKey: "a")
+      }
+      try await setting.database.write { transaction in
+        try await transaction.setValue(VersionDeployment.User("Ada", email: "a"), forKey: "a", in: second)
+        isWaiting.withLock { $0 = true }
+        try await setting.waitForBlocked(1)
+      }
+      await expectStoreError(.versionMismatch) { try await outcome.value }
+      await expectStoreError(.versionMismatch) {
+        try await setting.database.write { try await $0.setValue(VersionDeployment.User("x"), forKey: "a", in: old) }
+      }
+      await expectStoreError(.versionMismatch) {
+        try await setting.database.write { try await $0.update(["a"], in: old) { $0[0]?.name = "x" } }
+      }
+      #expect(try await second.value(forKey: "a")?.email == "a")
+    }
+  }
+
   @Test func objectsThatAdoptACodecAtTheSameMomentDontDeadlock() async throws {
     try await Setting.run { setting in
       let database = setting.database

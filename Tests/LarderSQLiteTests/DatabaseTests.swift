@@ -61,6 +61,12 @@ import Testing
     expectStoreError(.closed) { try names.value(forKey: "1") }
   }
 
+  @Test func aStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+    let database = try await SQLiteDatabase(path: path)
+    try await VersionDeployment().check { AnyDataStore(try await SQLiteStore(in: database, name: "users", codec: $0)) }
+    try await database.close()
+  }
+
   @Test func aSnapshotStaysWhileOthersWrite() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, codec: .cbor(Int.self))

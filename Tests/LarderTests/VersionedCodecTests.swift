@@ -191,17 +191,89 @@ import Testing
 
   @Test func transformsKeepTheAdoptedNames() throws {
     let codec = try codec()
-    #expect(codec.name == "json+versioned")
+    #expect(codec.name == "json+v2")
     #expect(codec.format == .json)
-    #expect(codec.adoptedNames == ["json"])
-    #expect(codec.checksummed().name == "json+versioned+crc32c")
-    #expect(codec.checksummed().adoptedNames == ["json+crc32c"])
+    #expect(codec.adoptedNames == ["json", "json+v1"])
+    #expect(codec.newestName == nil)
+    #expect(codec.checksummed().name == "json+v2+crc32c")
+    #expect(codec.checksummed().adoptedNames == ["json+crc32c", "json+v1+crc32c"])
     #expect(JSONCodec<Int>().checksummed().adoptedNames == [])
     // Values without a version have no type.
     #expect(try JSONCodec<User>().versioned(1).adoptedNames == [])
     #expect(
       try JSONCodec<User>().versioned(2, Migration(from: 1, .json(Int.self)) { User(first: "", age: $0) })
-        .adoptedNames == [])
+        .adoptedNames == ["json+v1"])
+  }
+
+  // MARK: An older version to write
+
+  private func rolling(_ written: Int) throws -> VersionedCodec<JSONCodec<Int>> {
+    try JSONCodec<Int>().versioned(
+      3, migration(from: 0), migration(from: 1), migration(from: 2),
+      writing: OlderVersion(written, .json()) { $0 + 100 * written })
+  }
+
+  @Test func anOlderVersionIsWrittenUntilTheStoreHasANewerOne() throws {
+    func text(_ codec: some Codec<Int>, _ context: ValueContext = ValueContext()) throws -> String {
+      var bytes: [UInt8] = []
+      try codec.encode(7, into: &bytes, context: context)
+      return String(decoding: bytes, as: UTF8.self)
+    }
+    #expect(try text(rolling(2)) == #"{"$version":2,"$value":207}"#)
+    #expect(try text(rolling(2), ValueContext(usesNewestFormat: true)) == #"{"$version":3,"$value":7}"#)
+    #expect(try text(rolling(0)) == "7")
+    // The bytes that an update replaces are those of the same version, or none.
+    #expect(try rolling(2).decode(Array(#"{"$version":3,"$value":9}"#.utf8).span.bytes) == 9)
+    let codec = try rolling(1).checksummed()
+    #expect(codec.name == "json+v1+crc32c")
+    #expect(codec.adoptedNames == ["json+crc32c"])
+    #expect(codec.newestName == "json+v3+crc32c")
+    #expect(try rolling(0).name == "json")
+    #expect(try rolling(0).adoptedNames == [])
+    #expect(try rolling(0).newestName == "json+v3")
+  }
+
+  @Test func anOlderVersionNeedsAMigration() throws {
+    func refusal(_ older: OlderVersion<Int>) -> String? {
+      expectStoreError(.invalidArgument) {
+        try JSONCodec<Int>().versioned(2, migration(from: 1), writing: older)
+      }?.message
+    }
+    for version in [0, 2, 3] {
+      #expect(refusal(OlderVersion(version, .json()) { $0 })?.contains("no migration from it") == true)
+    }
+    #expect(refusal(OlderVersion(1, RenamedCodec(name: "mine")) { $0 })?.contains("mine") == true)
+  }
+
+  private struct RenamedCodec: Codec {
+    let name: String
+    var format: CodecFormat { .json }
+    func encode(_ value: Int, into bytes: inout [UInt8], context: ValueContext) throws {}
+    func decode(_ bytes: RawSpan, context: ValueContext) throws -> Int { 0 }
+  }
+
+  // MARK: The record of a store
+
+  @Test func aRecordIsCompared() throws {
+    let record = CodecRecord(try rolling(1))
+    func name(_ recorded: String, _ operation: StoreOperation = .apply) throws -> String {
+      try record.name(replacing: recorded, during: operation, store: "users")
+    }
+    #expect(try name("json+v1") == "json+v1")
+    #expect(try name("json") == "json+v1")
+    #expect(!record.usesNewestFormat)
+    for other in ["json+v4", "json+v2", "cbor", "json+v1+crc32c", ""] {
+      expectStoreError(.versionMismatch) { try name(other) }
+      expectStoreError(.versionMismatch) { try name(other, .open) }
+    }
+    // What is encoded already is of the older version.
+    let error = expectStoreError(.conflict) { try name("json+v3") }
+    #expect(error?.isRetryable == true && error?.outcome == .nothingChanged)
+    #expect(record.usesNewestFormat)
+    #expect(try name("json+v3") == "json+v3")
+    let opened = CodecRecord(try rolling(1))
+    #expect(try opened.name(replacing: "json+v3", during: .open, store: "users") == "json+v3")
+    #expect(opened.usesNewestFormat)
   }
 
   // MARK: Wrong migrations

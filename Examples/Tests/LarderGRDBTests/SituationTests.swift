@@ -281,6 +281,31 @@ import Testing
     withExtendedLifetime(refusal) {}
   }
 
+  @Test func anOlderProgramCannotWriteOnceANewerOneHasWritten() async throws {
+    let file = try TestDatabase()
+    let queue = try DatabaseQueue(path: file.path)
+    let base = JSONCodec<User>()
+    let migration = Migration(from: 1, base) { $0 }
+    func open(_ codec: VersionedCodec<JSONCodec<User>>) async throws -> GRDBStore<User> {
+      try await GRDBStore(in: queue, name: "users", codec: codec)
+    }
+    let old = try await open(base.versioned(1))
+    let first = try await open(base.versioned(2, migration, writing: OlderVersion(1, base) { $0 }))
+    try await old.setValue(User(name: "Ada"), forKey: "a")
+    try await first.setValue(User(name: "Bob"), forKey: "b")
+    let second = try await open(base.versioned(2, migration))
+    try await second.setValue(User(name: "Ada L."), forKey: "a")
+    await expectStoreError(.versionMismatch) { try await old.setValue(User(name: "x"), forKey: "a") }
+    await expectStoreError(.versionMismatch) { try await old.update("b") { $0?.name = "x" } }
+    await expectStoreError(.versionMismatch) { try await open(base.versioned(1)) }
+    // The program of the first step is refused once, and then writes version 2.
+    await expectStoreError(.conflict) { try await first.setValue(User(name: "x"), forKey: "b") }
+    try await first.setValue(User(name: "Bob L."), forKey: "b")
+    let text = try await queue.read { try String.fetchOne($0, sql: "SELECT value FROM users WHERE key = x'62'") }
+    #expect(text == #"{"$version":2,"$value":{"name":"Bob L."}}"#)
+    #expect(try await second.value(forKey: "b") == User(name: "Bob L."))
+  }
+
   @Test func aSuspendedDatabaseIsATimeOut() async throws {
     let file = try TestDatabase()
     var configuration = Configuration()

@@ -73,6 +73,12 @@ public struct CompressedCodec<Base: Codec>: Codec {
   /// The names that the base codec adopts, followed by ``nameSuffix``.
   public var adoptedNames: [String] { base.adoptedNames.map { $0 + CompressedCodec.nameSuffix } }
 
+  /// The newest name of the base, followed by ``nameSuffix``, if the base still writes an older format.
+  public var newestName: String? { base.newestName.map { $0 + CompressedCodec.nameSuffix } }
+
+  /// Whether the base encrypts the values.
+  public var encryptsValues: Bool { base.encryptsValues }
+
   /// Appends the bytes of a value, compressed if that makes them fewer.
   ///
   /// - Throws: Any error of the base codec; ``ZlibError`` if there is not enough memory.

@@ -61,9 +61,9 @@ public struct BatchBounds<Value>: Sendable {
     return sum
   }
 
-  /// The bounds as a size.
-  var limit: BatchSize {
-    BatchSize(changes: changes, bytes: bytes ?? .max)
+  /// Returns the size of the largest commit that a store accepts and the bounds allow.
+  func limit(for base: StoreInformation) -> BatchSize {
+    BatchSize(changes: min(changes, base.maximumChangeCount ?? .max), bytes: bytes ?? .max)
   }
 }
 

@@ -58,7 +58,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     self.base = base
     self.bounds = bounds
     checks = base.information
-    queue = Locked(Queue(limit: bounds.limit))
+    queue = Locked(Queue(limit: bounds.limit(for: base.information)))
   }
 
   /// The information of the base.

@@ -109,6 +109,12 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   /// The names that the base adopts, with ``nameSuffix`` appended.
   public var adoptedNames: [String] { base.adoptedNames.map { $0 + ExpiringCodec.nameSuffix } }
 
+  /// The newest name of the base, followed by ``nameSuffix``, if the base still writes an older format.
+  public var newestName: String? { base.newestName.map { $0 + ExpiringCodec.nameSuffix } }
+
+  /// Whether the base encrypts the values.
+  public var encryptsValues: Bool { base.encryptsValues }
+
   /// Appends the deadline and the bytes of the value.
   ///
   /// - Throws: The errors of the base.

@@ -29,9 +29,15 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   }
 
   /// The version of the format.
-  static let currentFormat = 1
+  static let currentFormat = 2
 
   var format = IndexCatalog.currentFormat
+
+  /// The name of the codec with which the indexed values were decoded.
+  ///
+  /// A newer version of a type can have other index keys for the same stored values. `nil` if there is no record yet.
+  var codec: String?
+
   var nextID = 1
   var indexes: [Index] = []
 
@@ -39,7 +45,13 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   var dropped: [Int] = []
 
   /// Replaces the indexes by those of a list of definitions, of which new ones are incomplete.
-  mutating func define<Value>(_ definitions: [StoreIndex<Value>]) {
+  ///
+  /// - Parameters:
+  ///   - definitions: The definitions.
+  ///   - codecName: The name of the codec. If another one is recorded, all indexes are incomplete.
+  mutating func define<Value>(_ definitions: [StoreIndex<Value>], codecName: String) {
+    if let codec, codec != codecName { restart() }
+    codec = codecName
     let known = indexes
     indexes = definitions.map { definition in
       if let index = known.first(where: { $0.isDefined(by: definition) }) { return index }
@@ -130,12 +142,13 @@ struct KnownCatalog<Value: Sendable>: Sendable {
   /// The indexes that this program defines and the catalog contains, in the order of their definitions.
   let active: [ActiveIndex<Value>]
 
-  init(bytes: [UInt8]?, catalog: IndexCatalog, definitions: [StoreIndex<Value>]) {
+  /// - Parameter codecName: The name of the codec that the catalog must have.
+  init(bytes: [UInt8]?, catalog: IndexCatalog, definitions: [StoreIndex<Value>], codecName: String) {
     self.bytes = bytes
     self.catalog = catalog
     active = definitions.compactMap { definition in
       catalog.indexes.first { $0.isDefined(by: definition) }.map {
-        ActiveIndex(definition: definition, id: $0.id, isComplete: $0.isComplete)
+        ActiveIndex(definition: definition, id: $0.id, isComplete: $0.isComplete && catalog.codec == codecName)
       }
     }
   }

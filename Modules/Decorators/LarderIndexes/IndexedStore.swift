@@ -32,6 +32,9 @@ public import Larder
 ///
 /// Every program that opens the store for writing must define the same indexes. After a program opens the store with other
 /// definitions, the writes of the programs that opened it before throw `versionMismatch`.
+///
+/// The same holds for a newer version of a `VersionedCodec`, whose migration can change what is indexed: when a program opens
+/// the store with it, all indexes are incomplete until they are rebuilt.
 public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == [UInt8] {
   /// The store of bytes that keeps values and indexes.
   public let base: Base
@@ -64,7 +67,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///   - indexPrefix: The prefix of the keys of the indexes in the base. Defaults to `i/`. Neither prefix may begin with
   ///     the other one.
   /// - Throws: `StoreError` with `invalidArgument` if the names or prefixes are not as described; `versionMismatch` if a
-  ///   newer version wrote the indexes; `corrupted`; the errors of the base.
+  ///   newer version of Larder, or another or newer codec wrote the indexes; `corrupted`; the errors of the base.
   public init(
     _ base: Base, by indexes: [StoreIndex<Value>], codec: some Codec<Value>, valuePrefix: StoreKey = "v/",
     indexPrefix: StoreKey = "i/"
@@ -74,10 +77,11 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     values = TypedView(base, prefix: valuePrefix, codec: codec)
     layout = IndexLayout(valuePrefix: valuePrefix, indexPrefix: indexPrefix)
     let catalog = try IndexCatalog(nil, store: base.information.name, for: .open)
-    knownCatalog = Locked(KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes))
+    knownCatalog = Locked(
+      KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes, codecName: codec.name))
     try checkArguments()
     if base.information.access == .readWrite {
-      try await changeCatalog(for: .open) { $0.define(indexes) }
+      try await changeCatalog(for: .open) { $0.define(indexes, codecName: try codecName(for: $0, during: .open)) }
       try await completeIndexesIfEmpty()
     } else {
       try await reloadCatalog(for: .open)
@@ -168,9 +172,19 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
 
   func remember(_ bytes: [UInt8]?, for operation: StoreOperation) throws -> KnownCatalog<Value> {
     let catalog = try IndexCatalog(bytes, store: information.name, for: operation)
-    let known = KnownCatalog(bytes: bytes, catalog: catalog, definitions: indexes)
+    let known = KnownCatalog(
+      bytes: bytes, catalog: catalog, definitions: indexes, codecName: try codecName(for: catalog, during: operation))
     knownCatalog.withLock { $0 = known }
     return known
+  }
+
+  /// Returns the name of the codec that a catalog must have.
+  ///
+  /// - Throws: `StoreError`; see `CodecRecord.name(replacing:during:store:)`.
+  private func codecName(for catalog: IndexCatalog, during operation: StoreOperation) throws -> String {
+    let record = values.coder.codecRecord
+    guard let recorded = catalog.codec else { return record.name }
+    return try record.name(replacing: recorded, during: operation, store: information.name)
   }
 
   /// Returns the catalog as it was last read.

@@ -53,12 +53,15 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// - Parameters:
   ///   - primary: The store to read from.
   ///   - secondary: The store that follows. It may have entries already.
+  ///   - allowsPlainCopies: Whether the secondary may store the values of an encrypted primary in plain form. Defaults to
+  ///     `false`.
   ///   - onSecondaryFailure: A closure that receives the error of each write that the secondary has not made. Defaults to
   ///     a closure that does nothing; ``isInStep`` tells of the failure in any case.
   /// - Throws: `StoreError` with `unsupported` if the entries of one of the stores expire: mirror the stores below the
-  ///   expiring ones, whose values contain their deadlines.
+  ///   expiring ones, whose values contain their deadlines; or if encrypted values would be copied in plain form.
   public init(
-    primary: Primary, secondary: Secondary, onSecondaryFailure: @escaping FailureHandler = { _ in }
+    primary: Primary, secondary: Secondary, allowsPlainCopies: Bool = false,
+    onSecondaryFailure: @escaping FailureHandler = { _ in }
   ) throws {
     self.primary = primary
     self.secondary = secondary
@@ -73,11 +76,15 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     }
     information.maximumKeyLength = min(information.maximumKeyLength, other.maximumKeyLength)
     information.maximumValueSize = [information.maximumValueSize, other.maximumValueSize].compactMap(\.self).min()
+    information.maximumChangeCount = [information.maximumChangeCount, other.maximumChangeCount].compactMap(\.self).min()
     if other.access != .readWrite { information.access = other.access }
     if other.sharing == .exclusive { information.sharing = .exclusive }
     information.reportedCommits = nil
     if other.readsMayBeCopies != false { information.readsMayBeCopies = other.readsMayBeCopies }
+    if information.valuesAtRest == .encrypted { information.valuesAtRest = other.valuesAtRest }
     self.information = information
+    try primary.information.checkEncryption(
+      ofCopies: other.valuesAtRest, in: other.name, allowsPlainCopies: allowsPlainCopies)
     try primary.information.checkKeepsEntries(for: "a mirror")
     try other.checkKeepsEntries(for: "a mirror")
   }

@@ -38,6 +38,12 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
   /// The names that the base adopts, followed by `+crc32c`.
   public var adoptedNames: [String] { base.adoptedNames.map { $0 + Self.nameSuffix } }
 
+  /// The newest name of the base, followed by `+crc32c`, if the base still writes an older format.
+  public var newestName: String? { base.newestName.map { $0 + Self.nameSuffix } }
+
+  /// Whether the base encrypts the values.
+  public var encryptsValues: Bool { base.encryptsValues }
+
   private static var nameSuffix: String { "+crc32c" }
 
   /// Appends the bytes of a value and their checksum.

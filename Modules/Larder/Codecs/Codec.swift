@@ -19,6 +19,18 @@ public protocol Codec<Value>: Sendable {
   /// names of that one. Defaults to none.
   var adoptedNames: [String] { get }
 
+  /// The name of the newest format that this codec reads and can write, if it still writes an older one.
+  ///
+  /// A store that records it keeps it, and the codec writes this format while ``ValueContext/usesNewestFormat`` is set.
+  /// ``VersionedCodec`` has such a name during a rolling deployment. A codec that wraps another one appends its suffix.
+  /// Defaults to `nil`.
+  var newestName: String? { get }
+
+  /// Whether nobody can read the values without a key.
+  ///
+  /// A codec that wraps another one returns what that one does. Defaults to `false`.
+  var encryptsValues: Bool { get }
+
   /// Appends the encoded bytes of a value.
   ///
   /// - Parameters:
@@ -61,15 +73,20 @@ public struct ValueContext: Sendable {
   /// part is not at hand.
   public var stored: ArraySlice<UInt8>?
 
+  /// Whether the store records the codec's ``Codec/newestName``, so that values are written in the newest format.
+  public var usesNewestFormat: Bool
+
   /// Creates a context.
   ///
   /// - Parameters:
   ///   - key: The key of the entry. Defaults to `nil`, for a value without a key.
   ///   - stored: The stored bytes that an `update` replaces. Defaults to `nil`.
+  ///   - usesNewestFormat: Whether values are written in the newest format of the codec. Defaults to `false`.
   @inlinable
-  public init(key: StoreKey? = nil, stored: ArraySlice<UInt8>? = nil) {
+  public init(key: StoreKey? = nil, stored: ArraySlice<UInt8>? = nil, usesNewestFormat: Bool = false) {
     self.key = key
     self.stored = stored
+    self.usesNewestFormat = usesNewestFormat
   }
 
   /// Returns the context for a codec whose bytes are a part of the stored ones.
@@ -78,18 +95,26 @@ public struct ValueContext: Sendable {
   ///   if there are no stored bytes. If it throws, there is no such part.
   package func forBase(_ part: (_ stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>?) -> ValueContext {
     guard let stored else { return self }
+    var context = self
     do {
-      return ValueContext(key: key, stored: try part(stored))
+      context.stored = try part(stored)
     } catch {
       // A codec around this one that passes on its own bytes costs a write, but must not fail it.
-      return ValueContext(key: key)
+      context.stored = nil
     }
+    return context
   }
 }
 
 extension Codec {
   /// No other names.
   public var adoptedNames: [String] { [] }
+
+  /// `nil`: the codec writes the newest format.
+  public var newestName: String? { nil }
+
+  /// `false`.
+  public var encryptsValues: Bool { false }
 
   /// Appends the encoded bytes of a value that belongs to no entry; see ``encode(_:into:context:)``.
   ///

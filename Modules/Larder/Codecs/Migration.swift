@@ -59,6 +59,31 @@ extension Migration {
   }
 }
 
+/// An older version in which a ``VersionedCodec`` writes values until all programs read the newest one.
+///
+/// What the older type lacks is not stored until then.
+public struct OlderVersion<Value: Sendable>: Sendable {
+  /// The version.
+  public let version: Int
+
+  let codecName: String
+  let write: @Sendable (Value, inout [UInt8], ValueContext) throws -> Void
+
+  /// Creates a version to write.
+  ///
+  /// - Parameters:
+  ///   - version: The version of the values; 0 to write them without a version.
+  ///   - codec: The codec of the values of that version. It must have the name of the codec that ``VersionedCodec`` wraps.
+  ///   - convert: A closure that converts a value. A ``Migration`` from the version must convert it back.
+  public init<Old: Sendable>(
+    _ version: Int, _ codec: some Codec<Old>, _ convert: @escaping @Sendable (Value) throws -> Old
+  ) {
+    self.version = version
+    codecName = codec.name
+    write = { try codec.encode(convert($0), into: &$1, context: $2) }
+  }
+}
+
 /// An error that reports that the closure of a ``Migration`` has thrown.
 ///
 /// A store reports it as ``StoreError/Code/undecodable``, because the stored bytes are sound.

@@ -10,14 +10,30 @@
 /// Reading a value of a newer version throws ``StoreError/Code/versionMismatch``. The value stays as it is, and other
 /// values are readable.
 ///
-/// ``VersionFrame`` describes the stored bytes. The name of the codec is that of its base, followed by `+versioned`.
+/// ``VersionFrame`` describes the stored bytes. The name of the codec is that of its base, followed by `+v` and the version.
+///
+/// ## Older programs
+///
+/// A store records the name of its codec. The first write of a program with a newer version records that version. From then
+/// on, programs with an older one can read the values of their own versions, and can neither write nor open the store:
+/// that throws `versionMismatch`. They would remove what only newer values have.
+///
+/// If programs of both versions write for some time, as while a deployment replaces one server after the other, first
+/// deploy a program that reads the new version and writes the old one, with an ``OlderVersion``:
+///
+/// ```swift
+/// let codec = try JSONCodec<User>().versioned(
+///   2, Migration(from: 1, .json(UserV1.self)) { User($0) }, writing: OlderVersion(1, .json()) { UserV1($0) })
+/// ```
+///
+/// When it has replaced all older programs, deploy the next one without `writing`. Its first write to a store raises
+/// the recorded version, and the other programs then write the new version to this store too. <doc:Migrations> has the steps.
 ///
 /// ## Stores without versions
 ///
 /// If the base writes JSON or CBOR, a value without a version is of version 0. With a migration from version 0, the
 /// codec can open a store of the base codec, as ``adoptedNames`` says. The store is unchanged until the first write,
-/// which records the name of this codec. From then on, the store refuses programs with the base codec. A program that
-/// has the store open at that time is not refused until it opens the store again.
+/// which records the name of this codec. From then on, the store refuses programs with the base codec.
 ///
 /// Before you adopt a JSON store, make sure that none of its values is an object of exactly the members `$version` and
 /// `$value`, because it has the form of a value with a version. ``JSONCodec`` writes such members in the other order
@@ -25,26 +41,36 @@
 ///
 /// ## Other codecs around it
 ///
-/// Call ``Codec/versioned(_:_:)-(Int,Migration<Self.Value>...)`` first, before expiry, compression and encryption:
+/// Call ``Codec/versioned(_:_:writing:)-(Int,Migration<Self.Value>...,OlderVersion<Self.Value>?)`` first, before expiry, compression and encryption:
 /// `.versioned(…).expiring().compressed()`. Then the migrations need no knowledge of them, and
-/// `json+versioned+expiring` adopts `json+expiring`.
+/// `json+v1+expiring` adopts `json+expiring`.
 public struct VersionedCodec<Base: Codec>: Codec {
   /// The codec of the values of the newest version.
   public let base: Base
 
-  /// The version of the values that this codec writes.
+  /// The newest version of the values.
   public let version: Int
 
-  /// The name of the format, which is the name of the base followed by ``nameSuffix``.
+  /// The name of the format: the name of the base, followed by `+v` and the version that the codec writes.
+  ///
+  /// It is the name of the base alone if the codec still writes version 0.
   public let name: String
 
-  /// The name of the base and the names that it adopts, if a migration reads values without a version.
+  /// The names of the formats of the older versions that the codec reads.
+  ///
+  /// If a migration reads values without a version, they begin with the name of the base and those that it adopts.
   public let adoptedNames: [String]
+
+  /// The name of the format of ``version``, while the codec writes an older one.
+  public let newestName: String?
+
+  /// The version that the codec writes, unless a store has a newer one.
+  private let older: OlderVersion<Base.Value>?
 
   private let readers: [Int: @Sendable (RawSpan, ValueContext) throws -> Base.Value]
 
-  /// The suffix of the names of these formats, `+versioned`.
-  public static var nameSuffix: String { "+versioned" }
+  /// Returns the suffix of the names of the formats of a version, such as `+v2`, which is empty for version 0.
+  public static func nameSuffix(ofVersion version: Int) -> String { version == 0 ? "" : "+v\(version)" }
 
   /// Creates a codec.
   ///
@@ -53,25 +79,50 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///   - version: The newest version, from 1. Increment it whenever the type of the values changes.
   ///   - migrations: The migrations from older versions. They must cover every version from the oldest one that the
   ///     program can meet. Defaults to none.
-  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if the base has versions; if a
-  ///   version between the oldest migration and `version` has no migration, or two; if a migration is from `version` or
+  ///   - older: The version to write until a store records a newer one. Defaults to `nil`, for `version`.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if there is no migration from the older
+  ///   version to write, or its codec has another name than the base; if a version between the oldest migration and `version` has no migration, or two; if a migration is from `version` or
   ///   a newer one; if the codec of a migration has another name than the base; or if a migration is from version 0 and
   ///   the base writes neither JSON nor CBOR, because a value without a version is not recognizable then.
-  public init(_ base: Base, version: Int, migrations: [Migration<Base.Value>] = []) throws {
+  public init(
+    _ base: Base, version: Int, migrations: [Migration<Base.Value>] = [], writing older: OlderVersion<Base.Value>? = nil
+  ) throws {
     let readers = migrations.flatMap(\.readers).sorted { $0.version < $1.version }
-    if let problem = VersionedCodec.problem(of: readers, version: version, base: base) {
+    let problem =
+      VersionedCodec.problem(of: readers, version: version, base: base)
+      ?? older.flatMap { VersionedCodec.problem(of: $0, readers, base: base) }
+    if let problem {
       throw StoreError(.invalidArgument, during: .open, message: problem)
     }
     self.base = base
     self.version = version
     self.readers = Dictionary(uniqueKeysWithValues: readers.map { ($0.version, $0.read) })
-    name = base.name + VersionedCodec.nameSuffix
-    adoptedNames = readers.first?.version == 0 ? [base.name] + base.adoptedNames : []
+    self.older = older
+    let written = older?.version ?? version
+    let versions = readers.map(\.version) + [version]
+    func names(_ versions: some Sequence<Int>) -> [String] {
+      versions.map { base.name + VersionedCodec.nameSuffix(ofVersion: $0) }
+    }
+    name = base.name + VersionedCodec.nameSuffix(ofVersion: written)
+    adoptedNames = (versions.first == 0 ? base.adoptedNames : []) + names(versions.filter { $0 < written })
+    newestName = older.map { _ in base.name + VersionedCodec.nameSuffix(ofVersion: version) }
+  }
+
+  private static func problem(
+    of older: OlderVersion<Base.Value>, _ readers: [Migration<Base.Value>.Reader], base: Base
+  ) -> String? {
+    if older.codecName != base.name {
+      return
+        "version \(older.version) is to be written with the codec \(older.codecName), but the values have the codec "
+        + base.name
+    }
+    guard !readers.contains(where: { $0.version == older.version }) else { return nil }
+    return "version \(older.version) is to be written, but there is no migration from it"
   }
 
   private static func problem(of readers: [Migration<Base.Value>.Reader], version: Int, base: Base) -> String? {
     guard version >= 1 else { return "the version must be at least 1, not \(version)" }
-    guard !base.name.contains(nameSuffix) else { return "the codec \(base.name) has versions already" }
+    guard !base.name.contains(/\+v[0-9]/) else { return "the codec \(base.name) has versions already" }
     if let other = readers.first(where: { $0.codecName != base.name }) {
       return "the migration from version \(other.version) reads the codec \(other.codecName), but the values have the "
         + "codec \(base.name)"
@@ -97,18 +148,29 @@ public struct VersionedCodec<Base: Codec>: Codec {
   /// The format of the base.
   public var format: CodecFormat { base.format }
 
+  /// Whether the base encrypts the values.
+  public var encryptsValues: Bool { base.encryptsValues }
+
   /// Appends the version and the bytes of a value.
   ///
   /// - Throws: The error that the base throws.
   public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
-    let context = context.forBase(valuePart)
-    try VersionFrame.append(version: version, format: format, to: &bytes) { bytes in
-      try base.encode(value, into: &bytes, context: context)
+    let older = context.usesNewestFormat ? nil : older
+    let version = older?.version ?? version
+    let context = context.forBase { try valuePart(of: $0, ofVersion: version) }
+    func encode(_ bytes: inout [UInt8]) throws {
+      if let older {
+        try older.write(value, &bytes, context)
+      } else {
+        try base.encode(value, into: &bytes, context: context)
+      }
     }
+    guard version > 0 else { return try encode(&bytes) }
+    try VersionFrame.append(version: version, format: format, to: &bytes, value: encode)
   }
 
-  /// Returns the bytes of the base, unless they are those of an older version.
-  private func valuePart(of stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>? {
+  /// Returns the bytes of the value, unless they are those of another version.
+  private func valuePart(of stored: ArraySlice<UInt8>, ofVersion version: Int) throws -> ArraySlice<UInt8>? {
     let frame = try stored.withUnsafeBytes { try VersionFrame(of: $0.bytes, format: format) }
     return frame.version == version ? stored.dropFirst(frame.value.lowerBound).prefix(frame.value.count) : nil
   }
@@ -138,9 +200,13 @@ extension Codec {
   /// - Parameters:
   ///   - version: The newest version, from 1.
   ///   - migrations: The migrations from older versions. Each covers one version, or several steps.
-  /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:)``.
-  public func versioned(_ version: Int, _ migrations: Migration<Value>...) throws -> VersionedCodec<Self> {
-    try VersionedCodec(self, version: version, migrations: migrations)
+  ///   - older: The version to write until a store records a newer one, for rolling deployments. Defaults to `nil`, for
+  ///     `version`.
+  /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:writing:)``.
+  public func versioned(
+    _ version: Int, _ migrations: Migration<Value>..., writing older: OlderVersion<Value>? = nil
+  ) throws -> VersionedCodec<Self> {
+    try VersionedCodec(self, version: version, migrations: migrations, writing: older)
   }
 }
 
@@ -150,12 +216,15 @@ extension AuthenticatedCodec {
   /// - Parameters:
   ///   - version: The newest version, from 1.
   ///   - migrations: The migrations from older versions.
-  /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:)``.
+  ///   - older: The version to write until a store records a newer one. Defaults to `nil`, for `version`.
+  /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:writing:)``.
   @available(
     *, deprecated,
     message: "a version around an authenticated codec can be forged; call versioned(…) before encrypted(…)"
   )
-  public func versioned(_ version: Int, _ migrations: Migration<Value>...) throws -> VersionedCodec<Self> {
-    try VersionedCodec(self, version: version, migrations: migrations)
+  public func versioned(
+    _ version: Int, _ migrations: Migration<Value>..., writing older: OlderVersion<Value>? = nil
+  ) throws -> VersionedCodec<Self> {
+    try VersionedCodec(self, version: version, migrations: migrations, writing: older)
   }
 }

@@ -33,6 +33,12 @@ public struct StoreInformation: Sendable {
   /// The maximum size of an encoded value, in bytes, or `nil` if only memory and disk limit it.
   public var maximumValueSize: Int?
 
+  /// The maximum number of changes in a batch and of keys in an update, or `nil` if only memory and disk limit it.
+  ///
+  /// A layer with records of its own needs several changes of its base for one of its own, and passes this number on as an
+  /// upper bound.
+  public var maximumChangeCount: Int?
+
   /// The identity of the store's entries, which decorators pass on unless they change keys or values.
   ///
   /// Transactions tell by it whether a view belongs to their store. Defaults to `nil`, with which only stores that are
@@ -58,6 +64,22 @@ public struct StoreInformation: Sendable {
   ///
   /// Defaults to `nil`, for unknown, which counts as `true`.
   public var readsMayBeCopies: Bool?
+
+  /// The form of the values in files and servers.
+  ///
+  /// Layers that would keep copies of encrypted values in plain form refuse to do so, unless they are told to. Defaults to
+  /// `nil`, for unknown, which counts as plain where copies are kept.
+  public var valuesAtRest: ValuesAtRest?
+
+  /// The form of the values in files and servers.
+  public enum ValuesAtRest: Sendable, Hashable {
+    /// The values are in memory only.
+    case absent
+    /// Without their keys, nobody can read the values.
+    case encrypted
+    /// Whoever has the files can read the values.
+    case plain
+  }
 
   /// How long entries stay without a call that removes them.
   public enum EntryLifetime: Sendable, Hashable {
@@ -130,6 +152,35 @@ public struct StoreInformation: Sendable {
   }
 }
 
+/// Encryption at rest.
+extension StoreInformation {
+  /// Notes whether the values are encrypted by the codec of the store, or already by the store of bytes below.
+  ///
+  /// - Parameter codec: The codec of the values.
+  public mutating func noteEncryption(by codec: some Codec) {
+    if codec.encryptsValues { valuesAtRest = .encrypted }
+    if valuesAtRest == nil { valuesAtRest = .plain }
+  }
+
+  /// Checks that copies of encrypted values are encrypted too.
+  ///
+  /// - Parameters:
+  ///   - form: The form of the copies, or `nil` for unknown.
+  ///   - place: The name of the store of the copies, for the error.
+  ///   - allowsPlainCopies: Whether they need not be.
+  ///   - operation: The operation, for the error. Defaults to ``StoreOperation/open``.
+  /// - Throws: ``StoreError`` with `unsupported`.
+  public func checkEncryption(
+    ofCopies form: ValuesAtRest?, in place: String, allowsPlainCopies: Bool, during operation: StoreOperation = .open
+  ) throws {
+    guard valuesAtRest == .encrypted, form == .plain || form == nil, !allowsPlainCopies else { return }
+    throw StoreError(
+      .unsupported, during: operation, store: name,
+      message: "the values are encrypted, and their copies in \(place) would not be; encrypt them there too, or allow "
+        + "plain copies by name")
+  }
+}
+
 /// Checks of arguments, which every store makes before it changes anything.
 extension StoreInformation {
   /// Checks that a key has at least one byte and at most ``maximumKeyLength`` bytes.
@@ -175,17 +226,37 @@ extension StoreInformation {
       message: "the store is open for reading only; open it with the access readWrite to change it")
   }
 
-  /// Checks that the store is writable and that every key of a batch is valid.
+  /// Checks that the store is writable, that every key of a batch is valid, and that it has no more changes than
+  /// ``maximumChangeCount``.
   ///
   /// - Parameter changes: The batch.
-  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey` for the first invalid key.
+  /// - Throws: ``StoreError`` with `notPermitted`; `invalidArgument`; `invalidKey` for the first invalid key.
   @inlinable
   public func check(_ changes: ChangeBatch<some Any>) throws {
     try checkWritable(for: .apply)
+    try check(changeCount: changes.count, for: .apply)
     // Unspecialized generic code would create a key path anew on each call, which takes several microseconds.
     for change in changes.changes {
       if let key = change.key { try check(key, for: .apply) }
     }
+  }
+
+  /// Checks that a commit has no more changes than ``maximumChangeCount``.
+  ///
+  /// - Parameters:
+  ///   - count: The number of changes, or of keys in an update.
+  ///   - operation: The operation.
+  /// - Throws: ``StoreError`` with `invalidArgument`.
+  @inlinable
+  public func check(changeCount count: Int, for operation: StoreOperation) throws {
+    if let maximumChangeCount, count > maximumChangeCount { throw changeCountError(count, for: operation) }
+  }
+
+  @usableFromInline
+  func changeCountError(_ count: Int, for operation: StoreOperation) -> StoreError {
+    StoreError(
+      .invalidArgument, during: operation, store: name,
+      message: "a commit of the store has at most \(maximumChangeCount ?? .max) changes, not \(count); split it")
   }
 
   /// Checks that a limit is not negative.
@@ -200,12 +271,14 @@ extension StoreInformation {
       .invalidArgument, during: operation, store: name, message: "limit must be at least 0, not \(limit)")
   }
 
-  /// Checks that the store is writable and that the keys of an update are valid and distinct.
+  /// Checks that the store is writable, and that the keys of an update are valid and distinct, and no more than
+  /// ``maximumChangeCount``.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey`; `invalidArgument` if a key occurs twice.
+  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey`; `invalidArgument` if a key occurs twice, or there are too many.
   public func check(updateOf keys: [StoreKey]) throws {
     try checkWritable(for: .update)
+    try check(changeCount: keys.count, for: .update)
     try check(keys, for: .update)
     guard keys.count > 1 else { return }
     var seen: Set<StoreKey> = []

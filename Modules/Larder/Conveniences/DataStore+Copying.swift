@@ -21,19 +21,23 @@ extension DataStore where Value: Equatable {
   ///   - range: The keys to copy. Defaults to all keys.
   ///   - cursor: The position after which to continue, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
+  ///   - allowsPlainCopies: Whether encrypted values may be copied to a store that does not encrypt them. Defaults to `false`.
   ///   - progress: A closure that receives the progress after each commit. An error that it throws ends the copy.
   ///     Defaults to a closure that does nothing.
   /// - Returns: The progress at the end.
   /// - Throws: ``StoreError`` with `invalidArgument` if `batchSize` is less than 1 or the cursor is of a descending order;
   ///   `unsupported` if the entries of one of the stores expire: copy the store below the expiring one, whose values
-  ///   contain their deadlines; `conflict` if the destination has another value than was written; the errors of the
+  ///   contain their deadlines, or if encrypted values would be copied in plain form; `conflict` if the destination has another value than was written; the errors of the
   ///   stores. `CancellationError`; the error that `progress` throws. The batches before an error are copied.
   @discardableResult
   public func copy(
     to destination: some DataStore<Value>, in range: KeyRange = .all, after cursor: PageCursor? = nil,
-    batchSize: Int = 1000, progress: (CopyProgress) throws -> Void = { _ in }
+    batchSize: Int = 1000, allowsPlainCopies: Bool = false, progress: (CopyProgress) throws -> Void = { _ in }
   ) async throws -> CopyProgress {
-    try await copy(to: destination, in: range, after: cursor, batchSize: batchSize, progress: progress) { $0 }
+    try await copy(
+      to: destination, in: range, after: cursor, batchSize: batchSize, allowsPlainCopies: allowsPlainCopies,
+      progress: progress
+    ) { $0 }
   }
 
   /// Calls a closure with each key for which two stores differ.
@@ -78,35 +82,40 @@ extension DataStore where Value: Equatable {
 extension DataStore {
   /// Copies the entries of a range to a store of other values.
   ///
-  /// As ``copy(to:in:after:batchSize:progress:)``, with a closure that converts each value.
+  /// As ``copy(to:in:after:batchSize:allowsPlainCopies:progress:)``, with a closure that converts each value.
   ///
   /// - Parameters:
   ///   - destination: The store to copy to.
   ///   - range: The keys to copy. Defaults to all keys.
   ///   - cursor: The position after which to continue, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
+  ///   - allowsPlainCopies: Whether encrypted values may be copied to a store that does not encrypt them. Defaults to `false`.
   ///   - progress: A closure that receives the progress after each commit. An error that it throws ends the copy.
   ///     Defaults to a closure that does nothing.
   ///   - convert: A closure that returns the value for the destination, or `nil` to omit the entry. An error that it
   ///     throws ends the copy.
   /// - Returns: The progress at the end.
-  /// - Throws: As ``copy(to:in:after:batchSize:progress:)``; the error that `convert` throws.
+  /// - Throws: As ``copy(to:in:after:batchSize:allowsPlainCopies:progress:)``; the error that `convert` throws.
   @discardableResult
   public func copy<Other: Equatable>(
     to destination: some DataStore<Other>, in range: KeyRange = .all, after cursor: PageCursor? = nil,
-    batchSize: Int = 1000, progress: (CopyProgress) throws -> Void = { _ in },
+    batchSize: Int = 1000, allowsPlainCopies: Bool = false, progress: (CopyProgress) throws -> Void = { _ in },
     converting convert: (Value) throws -> Other?
   ) async throws -> CopyProgress {
     try checkBatchSize(batchSize, for: .apply)
     try checkNotExpiring()
     try destination.checkNotExpiring()
+    let other = destination.information
+    try information.checkEncryption(
+      ofCopies: other.valuesAtRest, in: other.name, allowsPlainCopies: allowsPlainCopies, during: .apply)
     if let cursor, cursor.order != .ascending {
       throw StoreError(
         .invalidArgument, during: .page, store: information.name,
         message: "the cursor is from pages in descending order; pass a cursor of `copy`")
     }
     var state = CopyProgress(cursor: cursor)
-    for try await page in pages(of: range, size: batchSize).starting(after: cursor) {
+    let size = min(batchSize, other.maximumChangeCount ?? .max)
+    for try await page in pages(of: range, size: size).starting(after: cursor) {
       let entries = try page.entries.compactMap { entry in
         try convert(entry.value).map { StoreEntry(key: entry.key, value: $0) }
       }
@@ -146,7 +155,7 @@ extension DataStore {
   }
 }
 
-/// The progress of ``DataStore/copy(to:in:after:batchSize:progress:)``.
+/// The progress of ``DataStore/copy(to:in:after:batchSize:allowsPlainCopies:progress:)``.
 public struct CopyProgress: Sendable, Hashable {
   /// The number of entries that were written to the destination.
   public var copiedCount = 0

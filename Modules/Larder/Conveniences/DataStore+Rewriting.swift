@@ -105,13 +105,14 @@ extension DataStore {
         message: "the entries expire, and writing them here would reset their deadlines; call \(method) on the store "
           + "below the expiring one")
     }
+    let size = min(batchSize, information.maximumChangeCount ?? .max)
     var state = RewriteProgress()
     var remaining = range
     // The range after the keys that cannot be read, which lie between both.
     var next: KeyRange?
     while true {
       do {
-        let keys = remaining.isEmpty ? [] : try await keys(in: remaining, limit: batchSize, order: .ascending)
+        let keys = remaining.isEmpty ? [] : try await keys(in: remaining, limit: size, order: .ascending)
         guard let last = keys.last else {
           guard let following = next else { return state }
           (remaining, next) = (following, nil)

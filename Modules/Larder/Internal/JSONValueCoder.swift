@@ -14,6 +14,9 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
   /// The name of the store in errors.
   package var store: String { coder.store }
 
+  /// The codec for the comparison with the record of the store.
+  package var codecRecord: CodecRecord { coder.codecRecord }
+
   /// The kind of the bytes that the codec writes.
   package var format: CodecFormat { coder.format }
 

@@ -9,6 +9,9 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   /// The kind of the bytes that the codec writes.
   package let format: CodecFormat
 
+  /// The codec for the comparison with the record of the store.
+  @usableFromInline package let codecRecord: CodecRecord
+
   /// The name of the store in errors.
   @usableFromInline package let store: String
 
@@ -25,6 +28,7 @@ package struct ValueCoder<Value: Sendable>: Sendable {
     encodeValue = { try codec.encode($0, into: &$1, context: $2) }
     decodeValue = { try codec.decode($0, context: $1) }
     format = codec.format
+    codecRecord = CodecRecord(codec)
     self.store = store
     self.maximumSize = maximumSize
   }
@@ -46,7 +50,10 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   ) throws {
     let start = bytes.count
     do {
-      try encodeValue(value, &bytes, ValueContext(key: passesKey ? key : nil, stored: stored))
+      try encodeValue(
+        value, &bytes,
+        ValueContext(
+          key: passesKey ? key : nil, stored: stored, usesNewestFormat: codecRecord.usesNewestFormat))
     } catch {
       throw encodingError(error, forKey: key, during: operation)
     }

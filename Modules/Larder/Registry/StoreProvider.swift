@@ -83,34 +83,6 @@ public protocol UntypedStore: Sendable {
   func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value>
 }
 
-extension UntypedStore {
-  /// Throws an error if a codec has a different name than the store's codec and does not adopt it.
-  ///
-  /// - Parameters:
-  ///   - codec: The codec of the values.
-  ///   - store: The name of the store in the error.
-  /// - Throws: ``StoreError`` with `versionMismatch`.
-  package func check(_ codec: some Codec, store: String) throws {
-    try codec.check(recordedName: codecName, store: store)
-  }
-}
-
-extension Codec {
-  /// Throws an error if a store records another codec that this one does not adopt.
-  ///
-  /// - Parameters:
-  ///   - recordedName: The name of the codec that the store records.
-  ///   - store: The name of the store in the error.
-  /// - Throws: ``StoreError`` with `versionMismatch`.
-  package func check(recordedName: String, store: String) throws {
-    guard name != recordedName, !adoptedNames.contains(recordedName) else { return }
-    throw StoreError(
-      .versionMismatch, during: .open, store: store,
-      message: "the store was written with the codec \(recordedName), not with \(name); "
-        + "open it with the codec \(recordedName)")
-  }
-}
-
 /// The options for opening a store by URL.
 public struct StoreOptions: Sendable, Hashable {
   /// Whether a missing store is created.

@@ -26,9 +26,11 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   ///
   /// - Parameter name: The name of the store in errors, reports and logs. Defaults to `memory`.
   public init(name: String = "memory") {
-    information = StoreInformation(
+    var information = StoreInformation(
       name: name, durability: .volatile, sharing: .exclusive, entryLifetime: .untilRemoved,
       identity: StoreIdentity(), readsMayBeCopies: false)
+    information.valuesAtRest = .absent
+    self.information = information
   }
 
   /// Returns the value of a key.

@@ -70,11 +70,11 @@ extension TypedView: ObservableStore where Base: ObservableStore {
   /// Returns a closure that returns this view as long as something else holds the base.
   public func weakReference() -> @Sendable () -> Self? {
     let (base, prefix, information) = (base.weakReference(), prefix, information)
-    let (coder, reads) = (coder, reads)
+    let (coder, recordsCodec, reads) = (coder, recordsCodec, reads)
     return {
       base().map {
         TypedView(
-          base: $0, prefix: prefix, coder: coder, information: information, reads: reads)
+          base: $0, prefix: prefix, coder: coder, recordsCodec: recordsCodec, information: information, reads: reads)
       }
     }
   }

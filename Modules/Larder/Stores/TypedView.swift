@@ -9,9 +9,11 @@
 /// ```
 ///
 /// A view contains the entries whose keys begin with its prefix and are longer than it. The keys of the view are
-/// without the prefix, and `removeAll()` removes only the entries of the view. No prefix may begin with another one. A
-/// store of bytes does not record which codec wrote a value, so your program must use the right one. Several views of a
-/// store can change together: see ``DataStore/transaction(_:)``.
+/// without the prefix, and `removeAll()` removes only the entries of the view. No prefix may begin with another one. Several
+/// views of a store can change together: see ``DataStore/transaction(_:)``.
+///
+/// A store of bytes does not record which codec wrote a value, so your program must use the right one. A view that you open
+/// with ``DataStore/typed(_:prefix:recording:)`` does.
 ///
 /// A view keeps no entries itself. Beside the work of the codec, an operation costs one copy of the bytes of each
 /// value. Closing a view closes its base, and with it all other views of the base.
@@ -22,7 +24,10 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   /// The prefix of the view's keys in the store of bytes.
   public let prefix: StoreKey
 
-  let coder: ValueCoder<Value>
+  package let coder: ValueCoder<Value>
+
+  /// Whether the base has a record of the view's codec; see ``DataStore/typed(_:prefix:recording:)``.
+  let recordsCodec: Bool
 
   /// The name, the limits and the durability of the base.
   ///
@@ -42,13 +47,19 @@ extension TypedView {
   ///     decreases by the length of the prefix.
   ///   - codec: The codec of the values.
   public init(_ base: Base, prefix: StoreKey = "", codec: some Codec<Value>) {
+    self.init(base, prefix: prefix, codec: codec, recordsCodec: false)
+  }
+
+  init(_ base: Base, prefix: StoreKey, codec: some Codec<Value>, recordsCodec: Bool) {
     self.base = base
     self.prefix = prefix
+    self.recordsCodec = recordsCodec
     var information = base.information
     information.identity = information.identity?.view(withPrefix: prefix)
     if !prefix.isEmpty {
       information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
     }
+    information.noteEncryption(by: codec)
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name)
     reads = RunningOperations()
@@ -121,7 +132,7 @@ extension TypedView {
     let batch = try await BulkWork.run(atMost: changes.count) { [self] allowance in
       ChangeBatch(try changes.changes.map { try storedChange($0, &allowance) })
     }
-    try await translatingErrors { try await base.apply(batch) }
+    try await translatingErrors { try await recordsCodec ? applyRecording(batch) : base.apply(batch) }
   }
 
   /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(deciding:_:)``.
@@ -133,7 +144,7 @@ extension TypedView {
     let storedKeys = keys.map(storedKey)
     // The errors thrown here already name keys of the view, so they pass the translation as results.
     return try await translatingErrors {
-      try await base.update(deciding: storedKeys) { stored in
+      try await base.update(deciding: storedKeys + recordKeys) { stored in
         UpdateDecision(catching: {
           var slots = UpdateSlots(
             stored: try zip(storedKeys, stored).map { key, bytes in
@@ -146,6 +157,7 @@ extension TypedView {
               try encode($0, storedAs: storedKeys[index], replacing: stored[index], during: .update)
             }
           }
+          if !slots.assignedIndices.isEmpty { try confirmCodec(in: &stored, during: .update) }
           return decision
         })
       }

@@ -192,6 +192,7 @@ extension TypedView: TransactionStore {
   ) async throws {
     try information.check(key, for: .transaction)
     try await transaction.withPlan(of: self) { _ in }
+    try await confirmCodec(in: transaction)
     let storedKey = storedKey(key)
     let stored = transaction.recordedValue(forKey: storedKey)
     let bytes = try value.map { try encode($0, storedAs: storedKey, replacing: stored, during: .transaction) }

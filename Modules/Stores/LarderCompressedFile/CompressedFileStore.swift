@@ -83,11 +83,12 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   init(_ file: UntypedCompressedFile, codec: some Codec<Value>) throws {
     writer = file.writer
     contents = file.contents
-    information = writer.information
+    var information = writer.information
+    information.noteEncryption(by: codec)
+    self.information = information
     coder = JSONValueCoder(codec: codec, store: information.name)
-    codecName = codec.name
+    codecName = try coder.codecRecord.name(replacing: file.codecName, during: .open, store: information.name)
     owner = file.owner
-    try file.check(codec, store: information.name)
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.

@@ -54,7 +54,7 @@ extension GRDBStore {
     let created = try catalog.create(
       StoreTable(name: name, codec: codec), codecName: codec.name, on: GRDBConnection(db: db))
     try catalog.check(created.table, suits: codec)
-    try codec.check(recordedName: created.codecName, store: name)
+    _ = try CodecRecord(codec).name(replacing: created.codecName, during: .open, store: name)
   }
 }
 
@@ -102,8 +102,8 @@ struct OpenedTable: Sendable {
 
   /// Finds the table of a store, or creates it.
   init(
-    _ name: String, _ codec: some Codec, mayCreate: Bool, isReadOnly: Bool, requiresSynced: Bool, on db: Database,
-    store: String
+    _ name: String, _ codec: some Codec, _ codecRecord: CodecRecord, mayCreate: Bool, isReadOnly: Bool,
+    requiresSynced: Bool, on db: Database, store: String
   ) throws {
     try db.checkSQLiteVersion(store: store)
     let connection = GRDBConnection(db: db)
@@ -135,7 +135,7 @@ struct OpenedTable: Sendable {
       (table, recordedName) = (created.table, created.codecName)
     }
     try catalog.check(table, suits: codec)
-    if let recordedName { try codec.check(recordedName: recordedName, store: store) }
+    if let recordedName { _ = try codecRecord.name(replacing: recordedName, during: .open, store: store) }
   }
 }
 #endif

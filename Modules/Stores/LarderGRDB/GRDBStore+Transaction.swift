@@ -129,7 +129,7 @@ extension GRDBStore {
   /// - Returns: Whether the record was changed.
   private func compare(_ operation: StoreOperation, in db: Database) throws -> Bool {
     try StoreCatalog(store: information.name, operation: operation).confirm(
-      table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
+      table, codec: coder.codecRecord, on: GRDBConnection(db: db))
   }
 }
 #endif

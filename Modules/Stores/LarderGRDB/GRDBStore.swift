@@ -42,8 +42,6 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   let coder: ValueCoder<Value>
   let recorder: GRDBRecorder
 
-  let codecName: String
-  let adoptedNames: [String]
   let settings: GRDBSettings
   let operations = RunningOperations()
   private let claim: GRDBClaim
@@ -79,11 +77,12 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     }
     claim = try GRDBClaim(of: name, in: writer, for: Value.self, store: fullName)
     let recorder = GRDBRecorder(tableName: name)
+    let coder = ValueCoder(codec: codec, store: fullName, maximumSize: GRDBSettings.maximumValueSize)
     let opened: OpenedTable
     do {
       opened = try await writer.writeWithoutTransaction { db in
         let opened = try OpenedTable(
-          name, codec, mayCreate: createsIfMissing && !isReadOnly, isReadOnly: isReadOnly,
+          name, codec, coder.codecRecord, mayCreate: createsIfMissing && !isReadOnly, isReadOnly: isReadOnly,
           requiresSynced: requiresSynced, on: db, store: fullName)
         // The database holds it weakly, so it ends together with the store.
         db.add(transactionObserver: recorder, extent: .observerLifetime)
@@ -93,20 +92,20 @@ public final class GRDBStore<Value: Sendable>: DataStore {
       throw StoreError.replacing(error, during: .open, store: fullName, "the table of the store cannot be opened")
     }
     settings = opened.settings
-    information = StoreInformation(
+    var information = StoreInformation(
       name: fullName, durability: settings.durability,
       // Only this process sees a database in memory.
       sharing: settings.isInMemory ? .exclusive : .betweenProcesses, access: isReadOnly ? .readOnly : .readWrite,
       maximumValueSize: GRDBSettings.maximumValueSize, entryLifetime: .untilRemoved, reportedCommits: .ofObject,
       identity: StoreIdentity(), readsMayBeCopies: false)
+    information.noteEncryption(by: codec)
+    self.information = information
     self.writer = writer
     self.recorder = recorder
     table = opened.table
     openedFiles = opened.files
     writingConnection = opened.connection
-    coder = ValueCoder(codec: codec, store: fullName, maximumSize: GRDBSettings.maximumValueSize)
-    codecName = codec.name
-    adoptedNames = codec.adoptedNames
+    self.coder = coder
   }
 
   // MARK: Reading

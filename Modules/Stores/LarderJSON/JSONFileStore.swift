@@ -92,10 +92,11 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   init(_ file: UntypedJSONFile, codec: some Codec<Value>) throws {
     contents = file.contents
     writer = file.writer
-    information = writer.information
-    try file.check(codec, store: information.name)
+    var information = writer.information
+    information.noteEncryption(by: codec)
+    self.information = information
     coder = JSONValueCoder(codec: codec, store: information.name)
-    codecName = codec.name
+    codecName = try coder.codecRecord.name(replacing: file.codecName, during: .open, store: information.name)
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.

@@ -106,16 +106,17 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   this process has it open with another type.
   init(_ database: UntypedDatabase, codec: some Codec<Value>) throws {
     handle = database.handle
-    try database.check(codec, store: handle.name)
+    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
+    _ = try coder.codecRecord.name(replacing: database.codecName, during: .open, store: handle.name)
     try handle.claimDatabase(for: Value.self)
     var information = handle.information
     information.identity = StoreIdentity()
+    information.noteEncryption(by: codec)
     self.information = information
-    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
     identifier = database.identifier
     let databaseName = StoreKey(database.name)
     mainKey = DataFileFormat.linked.key(ofDatabase: databaseName)
-    recordedCodec = RecordedCodec(codec, ofStore: databaseName)
+    recordedCodec = RecordedCodec(coder.codecRecord, ofStore: databaseName)
     ownEnvironment = database.ownEnvironment
   }
 

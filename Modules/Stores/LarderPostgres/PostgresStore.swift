@@ -26,7 +26,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   public static var defaultName: String { "default" }
 
   /// The name, limits and durability of the store.
-  public var information: StoreInformation { handle.information }
+  public let information: StoreInformation
 
   let handle: PostgresHandle
   let coder: ValueCoder<Value>
@@ -35,8 +35,8 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   /// The database, if the store closes it.
   private let ownDatabase: PostgresDatabase?
 
-  /// A statement that records the codec with the first write, if the record still names one that it adopts.
-  private let adoption: Locked<Statement?>
+  /// The codec, which each write compares with the record.
+  let recordedCodec: RecordedCodec
 
   /// Opens a store in a database.
   ///
@@ -64,16 +64,17 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``.
   init(_ untyped: UntypedTable, codec: some Codec<Value>) async throws {
     handle = untyped.handle
+    var information = handle.information
+    information.noteEncryption(by: codec)
+    self.information = information
+    coder = ValueCoder(
+      codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
     do {
-      let opened = try await untyped.table(for: codec)
-      table = opened.table
-      adoption = Locked(opened.adoption)
+      (table, recordedCodec) = try await untyped.table(for: codec, coder.codecRecord)
     } catch {
       await untyped.ownDatabase?.close()
       throw error
     }
-    coder = ValueCoder(
-      codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
     ownDatabase = untyped.ownDatabase
   }
 
@@ -159,9 +160,10 @@ public final class PostgresStore<Value: Sendable>: DataStore {
       let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
         try self.encoded(changes, &allowance, during: .apply)
       }
-      let adoption = pendingAdoption
-      try await handle.write(adoption + statements(for: encoded), usesResults: false, for: .apply)
-      if !adoption.isEmpty { noteAdoption() }
+      _ = try await recordedCodec.comparing(for: .apply) {
+        try await handle.write(statements(for: encoded), usesResults: false, for: .apply)
+      }
+      recordedCodec.noteCommit()
     }
   }
 
@@ -175,15 +177,15 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      let adoption = pendingAdoption
-      // The record is locked first by all, so that two objects that adopt it don't deadlock.
-      let first = adoption + locks() + [table.claim(keys), table.values(forKeys: keys)]
-      return try await handle.transaction(for: .update, first: first) { session, rows in
-        let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, deciding: body)
-        // Without a change, what was locked is rolled back with the rows for missing keys.
-        guard let statements else { return TransactionEnd(result: result, commits: false) }
-        if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-        return TransactionEnd(result: result, statements: statements)
+      let first = recordedCodec.beginning(.shared) + [table.claim(keys), table.values(forKeys: keys)]
+      return try await recordedCodec.comparing(for: .update) {
+        try await handle.transaction(for: .update, first: first) { session, rows in
+          let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, deciding: body)
+          // Without a change, what was locked is rolled back with the rows for missing keys.
+          guard let statements else { return TransactionEnd(result: result, commits: false) }
+          session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
+          return TransactionEnd(result: result, statements: statements)
+        }
       }
     }
   }
@@ -202,14 +204,6 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   public func close() async throws {
     await handle.close()
     await ownDatabase?.close()
-  }
-
-  /// The statement that records the codec together with a write, or none if the codec is recorded.
-  var pendingAdoption: [Statement] { adoption.withLock { $0 }.map { [$0] } ?? [] }
-
-  /// Notes that a commit has recorded the codec.
-  func noteAdoption() {
-    adoption.withLock { $0 = nil }
   }
 }
 
@@ -275,16 +269,10 @@ extension PostgresStore {
     }
   }
 
-  /// The lock of a write, or none.
-  func locks(_ lock: TableLock = .shared) -> [Statement] {
-    // The server orders serializable transactions by itself.
-    handle.pool.configuration.isolation == .readCommitted ? [table.lock(lock)] : []
-  }
-
-  /// Returns the statements of a batch, the first of which takes its lock.
+  /// Returns the statements of a batch, the first of which take its lock and compare the codec.
   func statements(for changes: EncodedChanges) -> [Statement] {
     let removesRange = changes.steps.contains { if case .removeAll = $0 { true } else { false } }
-    return locks(removesRange ? .exclusive : .shared) + table.write(changes)
+    return recordedCodec.beginning(removesRange ? .exclusive : .shared) + table.write(changes)
   }
 
   /// Runs the body of an update.

@@ -25,7 +25,8 @@ struct StoreCatalog: Sendable {
   /// The name of the store in errors.
   private let store: String
 
-  private var table: String { "\(handle.quotedSchema).\(StoreCatalog.tableName)" }
+  /// The table of the records, with its schema, for SQL.
+  var table: String { "\(handle.quotedSchema).\(StoreCatalog.tableName)" }
 
   /// Creates the catalog of a schema.
   init(_ handle: PostgresHandle, store: String) {
@@ -194,11 +195,6 @@ struct StoreCatalog: Sendable {
         attempt += 1
       }
     }
-  }
-
-  /// Returns a statement that records another codec for a store, for the first write with a codec that adopts the old one.
-  func adoption(of name: String, by codecName: String) -> Statement {
-    Statement("UPDATE \(table) SET codec = $2 WHERE name = $1", .text(name), .text(codecName))
   }
 }
 #endif

@@ -90,11 +90,6 @@ struct StoreTable: Sendable {
       """, .keys(keys))
   }
 
-  /// Locks the table against other writes that need it.
-  ///
-  /// A removal of a range needs an exclusive lock, because it cannot lock keys that are missing.
-  func lock(_ lock: TableLock) -> Statement { lock.statement(of: quotedName) }
-
   /// Sets and removes keys that are already locked.
   func change(setting keys: [StoreKey], to values: [ArraySlice<UInt8>], removing removed: [StoreKey]) -> [Statement] {
     var statements = StoreTable.parts(ofSizes: zip(keys, values).map { $0.count + $1.count }).map { part in
@@ -181,7 +176,8 @@ struct StoreTable: Sendable {
 enum TableLock {
   /// Every write takes it.
   case shared
-  /// Excludes all other writes, for one that cannot lock each row that it concerns.
+  /// Excludes all other writes, for one that cannot lock each row that it concerns, as the removal of a range, which cannot
+  /// lock keys that are missing.
   case exclusive
 
   /// - Parameter table: The name of the table for SQL.

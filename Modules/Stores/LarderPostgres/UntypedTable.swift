@@ -75,7 +75,9 @@ struct UntypedTable: UntypedStore {
   ///
   /// - Throws: ``StoreError``, with `versionMismatch` if the store has another codec, and `unsupported` if its table holds
   ///   JSON and the codec does not write it.
-  func table(for codec: some Codec) async throws -> (table: StoreTable, adoption: Statement?) {
+  func table(
+    for codec: some Codec, _ codecRecord: CodecRecord
+  ) async throws -> (table: StoreTable, recordedCodec: RecordedCodec) {
     try await handle.run(.open) {
       let catalog = StoreCatalog(handle, store: handle.name)
       var (table, record) = found
@@ -90,9 +92,12 @@ struct UntypedTable: UntypedStore {
       guard let table else { throw missing }
       try check(table, suits: codec)
       if handle.information.access == .readWrite { try await catalog.checkAcceptsLocks(table) }
-      guard let record else { return (table, nil) }
-      try codec.check(recordedName: record.codecName, store: handle.name)
-      return (table, record.codecName == codec.name ? nil : catalog.adoption(of: name, by: codec.name))
+      if let record {
+        _ = try codecRecord.name(replacing: record.codecName, during: .open, store: handle.name)
+      }
+      let recordedCodec = RecordedCodec(
+        codecRecord, recordedName: record?.codecName, of: name, in: (catalog.table, table.quotedName), handle: handle)
+      return (table, recordedCodec)
     }
   }
 

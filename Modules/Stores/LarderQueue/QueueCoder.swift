@@ -10,6 +10,9 @@ struct QueueCoder<Element: Sendable>: Sendable {
 
   private let coder: ValueCoder<Element>
 
+  /// The codec for the comparison with the record of the queue.
+  var codecRecord: CodecRecord { coder.codecRecord }
+
   init(codec: some Codec<Element>, store: String) {
     coder = ValueCoder(codec: codec, store: store, maximumSize: QueueFrame.maximumBodyLength - 1024)
   }

@@ -117,12 +117,13 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
     engine = queue.engine
     var information = engine.information
     information.isQueue = true
+    information.noteEncryption(by: codec)
     self.information = information
-    try queue.check(codec, store: information.name)
-    if codec.name != queue.codecName { engine.recordWithNextWrite(codecName: codec.name) }
     retrying = queue.retrying
     recovery = queue.recovery
     coder = QueueCoder(codec: codec, store: information.name)
+    let codecName = try coder.codecRecord.name(replacing: queue.codecName, during: .open, store: information.name)
+    if codecName != queue.codecName { engine.recordWithNextWrite(codecName: codecName) }
   }
 
   /// Opens a queue of `Codable` items, encoded as CBOR.

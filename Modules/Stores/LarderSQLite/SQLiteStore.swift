@@ -37,9 +37,6 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   let coder: ValueCoder<Value>
   let table: StoreTable
 
-  private let codecName: String
-  private let adoptedNames: [String]
-
   /// The generation of the database in which the table and its record were found to be those of this store.
   private let checkedGeneration = Locked(0)
 
@@ -104,8 +101,9 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``.
   init(_ untyped: UntypedTable, codec: some Codec<Value>) async throws {
     handle = untyped.handle
+    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
     do {
-      table = try await untyped.table(for: codec)
+      table = try await untyped.table(for: codec, coder.codecRecord)
       try handle.claim(table.identifier, for: Value.self)
     } catch {
       // Nothing was written, so there is no error of closing to report.
@@ -114,10 +112,8 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
     }
     var information = handle.information
     information.identity = StoreIdentity()
+    information.noteEncryption(by: codec)
     self.information = information
-    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
-    codecName = codec.name
-    adoptedNames = codec.adoptedNames
     ownDatabase = untyped.ownDatabase
   }
 
@@ -335,7 +331,7 @@ extension SQLiteStore {
     if checkedGeneration.withLock({ $0 != generation }) {
       let catalog = StoreCatalog(store: information.name, operation: operation)
       if try catalog.confirm(
-        table, codecName: codecName, adoptedNames: adoptedNames, on: transaction.connection)
+        table, codec: coder.codecRecord, on: transaction.connection)
       {
         // The transaction may still be aborted, so the record is compared again next time.
         transaction.hasChangedCatalog = true

@@ -11,7 +11,7 @@ struct UntypedTable: UntypedStore {
   static let defaultCodecName = "cbor"
 
   let handle: DatabaseHandle
-  private(set) var codecName: String
+  let codecName: String
 
   /// The database, if it is closed together with the store.
   let ownDatabase: SQLiteDatabase?
@@ -92,7 +92,7 @@ struct UntypedTable: UntypedStore {
   ///
   /// - Throws: ``StoreError``, with `versionMismatch` if the store has another codec, and `unsupported` if its table holds
   ///   text and the codec does not write JSON.
-  func table(for codec: some Codec) async throws -> StoreTable {
+  func table(for codec: some Codec, _ codecRecord: CodecRecord) async throws -> StoreTable {
     var opened = self
     let catalog = StoreCatalog(store: handle.name)
     if found?.codecName == nil, handle.database.access == .readWrite {
@@ -107,8 +107,7 @@ struct UntypedTable: UntypedStore {
     }
     guard let table = opened.found?.table else { throw missing }
     if let recorded = opened.found?.codecName {
-      opened.codecName = recorded
-      try opened.check(codec, store: handle.name)
+      _ = try codecRecord.name(replacing: recorded, during: .open, store: handle.name)
     }
     try catalog.check(table, suits: codec)
     return table

@@ -194,14 +194,13 @@ package struct StoreCatalog: Sendable {
   ///
   /// - Parameters:
   ///   - table: The table of the open store.
-  ///   - codecName: Its codec.
-  ///   - adoptedNames: The names of recorded codecs that it replaces; see `Codec.adoptedNames`.
+  ///   - codec: Its codec.
   ///   - connection: A connection in a transaction that writes.
   /// - Returns: Whether the record was changed in this transaction.
   /// - Throws: ``StoreError``: `conflict` if another program has removed or changed the table; `versionMismatch` if
-  ///   another program has recorded another codec.
+  ///   another program has recorded another codec, or `conflict` if it is a newer one of this codec.
   package func confirm(
-    _ table: StoreTable, codecName: String, adoptedNames: [String], on connection: some SQLConnection
+    _ table: StoreTable, codec: CodecRecord, on connection: some SQLConnection
   ) throws -> Bool {
     let found: (table: StoreTable, record: Record?)?
     do {
@@ -216,14 +215,10 @@ package struct StoreCatalog: Sendable {
         message: "another program has removed or changed the table of the store; close the store and open it again")
     }
     // A missing record is accepted, as when the store is opened.
-    guard let recorded = found.record?.codecName, recorded != codecName else { return false }
-    guard adoptedNames.contains(recorded) else {
-      throw StoreError(
-        .versionMismatch, during: operation, store: store,
-        message: "another program now writes the store with the codec \(recorded), not with \(codecName); "
-          + "close the store and open it with the codec \(recorded)")
-    }
-    try setCodecName(codecName, ofStore: table.name, on: connection)
+    guard let recorded = found.record?.codecName else { return false }
+    let name = try codec.name(replacing: recorded, during: operation, store: store)
+    guard name != recorded else { return false }
+    try setCodecName(name, ofStore: table.name, on: connection)
     return true
   }
 

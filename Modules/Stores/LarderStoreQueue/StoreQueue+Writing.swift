@@ -88,11 +88,14 @@ extension StoreQueue {
     }
   }
 
-  /// Reads the items of keys and their states.
+  /// Reads the items of keys and their states, and compares the codec with the record, as part of the plan.
+  ///
+  /// An older program must not replace an item of a newer one. Without a record, somebody has emptied the base.
   private func readItems(_ keys: [StoreKey], into plan: inout QueuePlan, _ operation: StoreOperation) async throws {
-    let stored = try await read(keys.map(layout.itemKey), operation)
+    let stored = try await read([layout.formatKey] + keys.map(layout.itemKey), operation)
     plan.read(stored)
-    let sequences = stored.values.compactMap { $0.flatMap { StoredItem($0)?.sequence } }
+    if let record = plan.value(forKey: layout.formatKey) { _ = try self.record(replacing: record, during: operation) }
+    let sequences = keys.compactMap { plan.value(forKey: layout.itemKey($0)).flatMap { StoredItem($0)?.sequence } }
     plan.read(try await read(sequences.map(layout.stateKey), operation))
   }
 

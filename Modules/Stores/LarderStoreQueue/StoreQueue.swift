@@ -96,8 +96,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
   ///   - randomness: The generator of the random part of ``StoreQueueConfiguration/retryPolicy``; defaults to the system's
   ///     generator.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
-  ///   `unsupported` if the entries of the base expire;
-  ///   `versionMismatch` if a newer version wrote the queue; the errors of the base.
+  ///   `unsupported` if the entries of the base expire; `versionMismatch` if a newer version or another codec wrote the queue;
+  ///   the errors of the base.
   public init(
     _ base: Base, prefix: StoreKey, codec: some Codec<Element>,
     configuration: StoreQueueConfiguration = StoreQueueConfiguration(),
@@ -116,6 +116,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
     information.maximumValueSize = information.maximumValueSize.map { max(0, $0 - 1024) }
     information.isQueue = true
     information.identity = StoreIdentity()
+    information.noteEncryption(by: codec)
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
@@ -141,31 +142,44 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
         message:
           "the prefix has \(prefix.count) bytes; use one of 1 to \(max(1, base.information.maximumKeyLength - 83))")
     }
-    func check(_ record: [UInt8]?) throws {
-      guard let version = record?.first, version != QueueLayout.formatVersion else { return }
-      throw StoreError(
-        .versionMismatch, during: .open, store: name,
-        message: "the queue has format version \(version); this version of Larder reads version "
-          + "\(QueueLayout.formatVersion), so use a newer one")
-    }
     try base.information.checkKeepsEntries(for: "a queue")
     // The entries first, because another program may create the queue in between.
     let others = try await callingBase(.open) { try await base.keys(in: .prefix(prefix), limit: 1, order: .ascending) }
-    let record = try await callingBase(.open) { try await base.value(forKey: layout.formatKey) }
-    try check(record)
-    if record == nil {
-      guard others.isEmpty else {
+    try await information.repeating(.open) { _ in
+      let stored = try await callingBase(.open) { try await base.value(forKey: layout.formatKey) }
+      guard stored != nil || others.isEmpty else {
         throw StoreError(
           .invalidArgument, during: .open, store: name,
           message:
             "the store has other entries with the prefix of the queue; choose a prefix that no other key begins with")
       }
-    }
-    if record == nil, information.access == .readWrite {
-      try await callingBase(.open) { try await base.apply([.set(layout.formatKey, [QueueLayout.formatVersion])]) }
+      let record = try record(replacing: stored, during: .open)
+      guard record != stored, information.access == .readWrite else { return }
+      var commit = ConditionalCommit<Never>()
+      commit.require(stored, forKey: layout.formatKey)
+      commit.setValue(record, forKey: layout.formatKey)
+      return try await callingBase(.open) { [commit] in try await base.perform(commit).isPerformed } ? () : nil
     }
     let last = try await callingBase(.open) { try await base.keys(in: layout.states, limit: 1, order: .descending) }
     if let last = last.first.flatMap({ layout.sequence(of: $0) }) { generator.withLock { $0.advance(past: last) } }
+  }
+
+  /// Returns the record that the queue must have: the version of the format, and the name of the codec.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch`; `conflict`, as in `CodecRecord.name(replacing:during:store:)`.
+  func record(replacing stored: [UInt8]?, during operation: StoreOperation) throws -> [UInt8] {
+    var name = coder.codecRecord.name
+    if let stored {
+      guard stored.first == QueueLayout.formatVersion else {
+        throw StoreError(
+          .versionMismatch, during: operation, store: information.name,
+          message: "the queue has format version \(stored.first.map(String.init) ?? "0"); this version of Larder reads "
+            + "version \(QueueLayout.formatVersion)")
+      }
+      let recordedName = String(decoding: stored.dropFirst(), as: UTF8.self)
+      name = try coder.codecRecord.name(replacing: recordedName, during: operation, store: information.name)
+    }
+    return [QueueLayout.formatVersion] + name.utf8
   }
 
   /// The clock that measures the time for which a consumer waits.

@@ -56,15 +56,16 @@ import Testing
   }
 
   @Test func versionsAreInterpretedBesideTheValue() {
-    let name = CodecName("cbor+versioned+expiring+deflate")
-    #expect(name.base == "cbor" && name.isVersioned && name.isReadable && name.isExpiring)
-    #expect("\(name.withoutDeadlines)" == "cbor+versioned+deflate")
+    let name = CodecName("cbor+v2+expiring+deflate")
+    #expect(name.base == "cbor" && name.version == 2 && name.isReadable && name.isExpiring)
+    #expect("\(name.withoutDeadlines)" == "cbor+v2+deflate")
     for (text, base) in [
-      ("raw+versioned", "raw+versioned"), ("mine+versioned+crc32c", "mine+versioned"),
-      ("json+expiring+versioned", "json+expiring+versioned"), ("json+versioned+versioned", "json+versioned+versioned"),
+      ("raw+v1", "raw+v1"), ("mine+v1+crc32c", "mine+v1"), ("json+expiring+v12", "json+expiring+v12"),
+      ("json+v1+v1", "json+v1+v1"), ("json+v0", "json+v0"), ("json+v", "json+v"),
+      ("json+v99999999999999999999", "json+v99999999999999999999"),
     ] {
       let name = CodecName(text)
-      #expect(name.base == base && !name.isVersioned && !name.isReadable && "\(name)" == text)
+      #expect(name.base == base && name.version == nil && !name.isReadable && "\(name)" == text)
       #expect(ValueCodecs().codec(named: text).name == text)
     }
   }

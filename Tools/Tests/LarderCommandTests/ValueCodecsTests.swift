@@ -58,13 +58,15 @@ import Testing
   }
 
   @Test(arguments: ["json", "cbor"]) func versionsAreShownAndStored(base: String) throws {
-    let name = "\(base)+versioned"
+    let name = "\(base)+v3"
     let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     for text in [#"{"$version":3,"$value":{"a":[1]}}"#, #"{"a":[1]}"#, "7"] {
       #expect(try roundTrip(text, by: codec) == text)
     }
     var bytes: [UInt8] = []
+    #expect(throws: NewerValue.self) { try codec.encode(JSONText(#"{"$version":4,"$value":[1]}"#), into: &bytes) }
+    bytes = []
     try codec.encode(JSONText(#"{"$version":3,"$value":[1]}"#), into: &bytes)
     #expect(
       bytes
@@ -96,7 +98,7 @@ import Testing
     let migration = Migration(from: 0, .cbor(Note.self)) { $0 }
     try await write(0..<700, by: .cbor(Note.self))
     try await write(0..<300, by: CBORCodec<Note>().versioned(1, migration))
-    try await write(0..<10, by: CBORCodec<Note>().versioned(2))
+    try await write(0..<10, by: CBORCodec<Note>().versioned(2, migration.then(from: 1, .cbor()) { $0 }))
     #expect(try await Tool.larder("get", url, "1000") == .done("{\"$version\":2,\"$value\":{\"text\":\"x\"}}\n"))
     #expect(try await Tool.larder("get", url, "1699") == .done("{\"text\":\"x\"}\n"))
     let json = try await Tool.larder("stat", url, "--json").output

@@ -73,6 +73,12 @@ public struct EncryptedCodec<Base: Codec>: AuthenticatedCodec {
   /// The names that the base codec adopts, followed by ``nameSuffix``.
   public var adoptedNames: [String] { base.adoptedNames.map { $0 + EncryptedCodec.nameSuffix } }
 
+  /// The newest name of the base, followed by ``nameSuffix``, if the base still writes an older format.
+  public var newestName: String? { base.newestName.map { $0 + EncryptedCodec.nameSuffix } }
+
+  /// `true`.
+  public var encryptsValues: Bool { true }
+
   /// Appends the encrypted bytes of a value, or the stored bytes if they encrypt an equal value.
   ///
   /// - Throws: Any error of the base codec; ``KeyRingError`` with `full` if the primary key has encrypted 2^32 values.

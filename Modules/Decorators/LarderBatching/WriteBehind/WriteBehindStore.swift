@@ -93,7 +93,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     let errors = WriteBehindErrors(
       store: base.information.name, closed: base.information.closedError(for: .apply))
     self.errors = errors
-    queue = Locked(Queue(limit: bounds.limit, maximumAge: maximumAge, retries: retries, errors: errors))
+    queue = Locked(
+      Queue(limit: bounds.limit(for: base.information), maximumAge: maximumAge, retries: retries, errors: errors))
   }
 
   /// The information of the base, with the durability `accepted` unless the base is volatile.
@@ -147,7 +148,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     try base.information.check(changes)
     let batch = SizedBatch(changes, bounds: bounds)
     let removesRange = changes.changes.contains { if case .removeAll = $0 { true } else { false } }
-    if removesRange || !batch.size.fits(in: bounds.limit) {
+    if removesRange || !batch.size.fits(in: bounds.limit(for: base.information)) {
       return try await inTurn(during: .apply) { try await base.apply(changes) }
     }
     try await wait(for: .write(batch), during: .apply)

@@ -31,6 +31,7 @@ struct CachedCopyCodec<Base: Codec>: Codec {
 
   var name: String { base.name + "+copy" }
   var format: CodecFormat { .binary }
+  var encryptsValues: Bool { base.encryptsValues }
 
   func encode(_ copy: CachedCopy<Base.Value>, into bytes: inout [UInt8], context: ValueContext) throws {
     bytes.append(copy.value == nil ? 0 : 1)

@@ -86,7 +86,8 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
   ///   can write to the base or the base can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported`
-  ///   if the entries of the base expire: put the expiring store above the cache.
+  ///   if the entries of the base expire: put the expiring store above the cache; or if the values of the base are encrypted,
+  ///   and those of the cache are not.
   public init(
     _ base: Base, in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
     now: @escaping @Sendable () -> Date = { Date.now }
@@ -98,6 +99,9 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     copies = TypedView(cache, prefix: options.keyPrefix, codec: CachedCopyCodec(codec))
     try cache.information.checkWritable(for: .open)
     try options.check(for: base.information)
+    try base.information.checkEncryption(
+      ofCopies: copies.information.valuesAtRest, in: cache.information.name,
+      allowsPlainCopies: options.allowsPlainCopies)
     guard !AnyDataStore(base).expires else {
       throw StoreError(
         .unsupported, during: .open, store: base.information.name,
@@ -109,6 +113,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public var information: StoreInformation {
     var information = base.information
     information.readsMayBeCopies = true
+    if information.valuesAtRest == .encrypted { information.valuesAtRest = copies.information.valuesAtRest }
     return information
   }
 
@@ -163,7 +168,7 @@ extension DataStore {
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
   ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported` if
-  ///   the entries of this store expire.
+  ///   the entries of this store expire, or its values are encrypted and those of the cache are not.
   public func cached<Cache: DataStore>(
     in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
     now: @escaping @Sendable () -> Date = { Date.now }

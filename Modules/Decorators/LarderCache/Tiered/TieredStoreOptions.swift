@@ -25,6 +25,11 @@ public struct TieredStoreOptions: Sendable {
   /// Defaults to none. Several stores can share a cache if no prefix begins with another one.
   public var keyPrefix: StoreKey = ""
 
+  /// Whether the copies of encrypted values may be in plain form.
+  ///
+  /// Defaults to `false`. Then the codec of the copies, or the cache, must encrypt them.
+  public var allowsPlainCopies = false
+
   /// A closure that receives each error of reading or writing copies that no caller receives, such as that of a copy that
   /// cannot be decoded.
   ///

@@ -7,11 +7,10 @@ import Larder
 /// A newer program that shares the environment may record another codec while the store is open. From then on, this
 /// program must not write, because it does not understand the new values.
 struct RecordedCodec: ~Copyable, Sendable {
-  private let codecName: String
-  private let adoptedNames: [String]
+  private let codec: CodecRecord
   private let store: StoreKey
 
-  /// The bytes of a record with the name of this codec, so that a record is only parsed when it has changed.
+  /// The bytes of a record whose name stays, so that a record is only parsed when it has changed.
   private let known = Locked<[UInt8]>([])
 
   /// Creates the value.
@@ -19,9 +18,8 @@ struct RecordedCodec: ~Copyable, Sendable {
   /// - Parameters:
   ///   - codec: The codec.
   ///   - store: The name of the named database of the store.
-  init(_ codec: some Codec, ofStore store: StoreKey) {
-    codecName = codec.name
-    adoptedNames = codec.adoptedNames
+  init(_ codec: CodecRecord, ofStore store: StoreKey) {
+    self.codec = codec
     self.store = store
   }
 
@@ -29,19 +27,13 @@ struct RecordedCodec: ~Copyable, Sendable {
   ///
   /// A missing record is accepted, as when the store is opened.
   ///
-  /// - Throws: ``StoreError`` with `versionMismatch`; `LMDBError`.
+  /// - Throws: ``StoreError``; see ``CodecRecord/name(replacing:during:store:)``. `LMDBError`.
   func check(in transaction: OpaquePointer, _ catalog: StoreCatalog) throws {
     guard let bytes = try catalog.record(of: store, in: transaction), !isKnown(bytes) else { return }
     let record = try catalog.decode(bytes)
     try catalog.check(record)
-    if record.codec == codecName {
-      known.withLock { $0 = Array(bytes) }
-    } else if !adoptedNames.contains(record.codec) {
-      throw StoreError(
-        .versionMismatch, during: catalog.operation, store: catalog.store,
-        message: "another program now writes the store with the codec \(record.codec), not with \(codecName); "
-          + "close the store and open it with the codec \(record.codec)")
-    }
+    let name = try codec.name(replacing: record.codec, during: catalog.operation, store: catalog.store)
+    if name == record.codec { known.withLock { $0 = Array(bytes) } }
   }
 
   /// Records the name of the codec in place of one that it adopts.
@@ -52,10 +44,11 @@ struct RecordedCodec: ~Copyable, Sendable {
   /// - Throws: ``StoreError``; `LMDBError`.
   func record(in transaction: OpaquePointer, _ catalog: StoreCatalog) throws -> Bool {
     // The new record is not remembered here, because the transaction may be aborted.
-    guard !adoptedNames.isEmpty, let bytes = try catalog.record(of: store, in: transaction), !isKnown(bytes) else {
+    guard !codec.adoptedNames.isEmpty, let bytes = try catalog.record(of: store, in: transaction), !isKnown(bytes)
+    else {
       return false
     }
-    return try catalog.setCodecName(codecName, ofStore: store, in: transaction)
+    return try catalog.setCodecName(codec.name, ofStore: store, in: transaction)
   }
 
   private func isKnown(_ record: UnsafeRawBufferPointer) -> Bool {

@@ -12,11 +12,14 @@ final class ExaminedStore<Value: Sendable>: DataStore {
   private let databaseName: StoreKey
 
   init(_ database: ExaminedDatabase, codec: some Codec<Value>) throws {
-    try database.check(codec, store: database.information.name)
-    information = database.information
+    var information = database.information
+    information.noteEncryption(by: codec)
+    self.information = information
     environment = database.environment
     databaseName = database.name
     coder = ValueCoder(codec: codec, store: information.name)
+    // Nothing is recorded, because the store is read-only.
+    _ = try coder.codecRecord.name(replacing: database.codecName, during: .open, store: information.name)
   }
 
   /// Returns the root of the tree, or `nil` if the store is empty.

@@ -74,15 +74,15 @@ extension PostgresQueue {
       guard parts.count > 1 else {
         return try movedCount(try await requeue(statements.requeue(keys), .deadLetters(keys)))
       }
-      let adoption = pendingAdoption
-      let count = try await handle.transaction(for: .requeue, first: adoption + beginning) { session, _ in
+      let first = recordedCodec.beginning(.exclusive, compares: false)
+      let count = try await handle.transaction(for: .requeue, first: first) { session, _ in
         var count = 0
         for part in parts {
           let list = requeuing(statements.requeue(part), .deadLetters(part))
           let results = try await session.run(list, for: .requeue, store: information.name)
           count += try movedCount(results[1])
         }
-        if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
+        session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
         return TransactionEnd(result: count)
       }
       noteChange()

@@ -26,13 +26,14 @@ extension PostgresQueue {
       }
       let list = statements(for: encoded)
       if configuration.capacity == nil {
-        _ = try await write(list, locking: .exclusive, for: .apply)
+        _ = try await write(list, locking: .exclusive, comparesCodec: true, for: .apply)
       } else {
-        let adoption = pendingAdoption
-        try await handle.transaction(for: .apply, first: adoption + beginning) { session, _ in
-          try await run(list, in: session, for: .apply)
-          if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-          return TransactionEnd(result: ())
+        try await recordedCodec.comparing(for: .apply) {
+          try await handle.transaction(for: .apply, first: recordedCodec.beginning(.exclusive)) { session, _ in
+            try await run(list, in: session, for: .apply)
+            session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
+            return TransactionEnd(result: ())
+          }
         }
       }
       noteChange()
@@ -51,42 +52,40 @@ extension PostgresQueue {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      let adoption = pendingAdoption
-      let first = adoption + beginning + [statements.payloads(forKeys: keys)]
-      let (result, isChanged) = try await handle.transaction(for: .update, first: first) { session, results in
-        let rows = results[results.count - 1]
-        let payloads = Dictionary(
-          (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
-          uniquingKeysWith: { first, _ in first })
-        var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: .update))
-        let decision = body(&slots)
-        var changes: [Change<[UInt8]>] = []
-        for index in decision.isCommit ? slots.assignedIndices : [] {
-          let key = keys[index]
-          guard let value = slots[index] else {
-            if payloads[key] != nil { changes.append(.remove(key)) }
-            continue
+      let first = recordedCodec.beginning(.exclusive) + [statements.payloads(forKeys: keys)]
+      let (result, isChanged) = try await recordedCodec.comparing(for: .update) {
+        try await handle.transaction(for: .update, first: first) { session, results in
+          let rows = results[results.count - 1]
+          let payloads = Dictionary(
+            (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
+            uniquingKeysWith: { first, _ in first })
+          var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: .update))
+          let decision = body(&slots)
+          var changes: [Change<[UInt8]>] = []
+          for index in decision.isCommit ? slots.assignedIndices : [] {
+            let key = keys[index]
+            guard let value = slots[index] else {
+              if payloads[key] != nil { changes.append(.remove(key)) }
+              continue
+            }
+            var bytes: [UInt8] = []
+            try coder.append(value, forKey: key, replacing: payloads[key].map { $0[...] }, to: &bytes, during: .update)
+            if payloads[key] != bytes { changes.append(.set(key, bytes)) }
           }
-          var bytes: [UInt8] = []
-          try coder.append(value, forKey: key, replacing: payloads[key].map { $0[...] }, to: &bytes, during: .update)
-          if payloads[key] != bytes { changes.append(.set(key, bytes)) }
+          session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
+          var list = statements(for: changes)
+          if configuration.capacity != nil, !changes.isEmpty {
+            try await run(list, in: session, for: .update)
+            list = []
+          }
+          return TransactionEnd(
+            result: (decision.result, !changes.isEmpty), statements: list, commits: !changes.isEmpty)
         }
-        if !adoption.isEmpty { session.afterCommit { [self] in noteAdoption() } }
-        var list = statements(for: changes)
-        if configuration.capacity != nil, !changes.isEmpty {
-          try await run(list, in: session, for: .update)
-          list = []
-        }
-        return TransactionEnd(
-          result: (decision.result, !changes.isEmpty), statements: list, commits: !changes.isEmpty)
       }
       if isChanged { noteChange() }
       return result
     }
   }
-
-  /// The statements that begin a transaction that may change the whole queue.
-  var beginning: [Statement] { locks(.exclusive) }
 
   /// Runs the statements of changes in a transaction, and throws `full` if they add items beyond the capacity.
   private func run(

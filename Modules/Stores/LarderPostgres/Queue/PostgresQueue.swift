@@ -65,8 +65,8 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
 
   private let keys = Locked(KeyGenerator())
 
-  /// A statement that records the codec with the first write, if the record still names one that it adopts.
-  private let adoption: Locked<Statement?>
+  /// The codec, which writes compare with the record.
+  let recordedCodec: RecordedCodec
 
   /// The observation of the queue's notifications.
   private let listening: StoreObservation
@@ -113,6 +113,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     let root = database.handle
     var information = root.information
     information.name += "#\(name)"
+    information.noteEncryption(by: codec)
     let handle = PostgresHandle(root.pool, dependingOn: root, information: information)
     self.handle = handle
     self.configuration = configuration
@@ -124,8 +125,10 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
       throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
     }
     let catalog = QueueCatalog(handle, queue: name)
-    let found = try await handle.run(.open) { try await catalog.open(codec, createsIfMissing: createsIfMissing) }
-    adoption = Locked(found.adoption)
+    let found = try await handle.run(.open) { [coder] in
+      try await catalog.open(codec, coder.codecRecord, createsIfMissing: createsIfMissing)
+    }
+    recordedCodec = found.recordedCodec
     channel = found.channel
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
       now.map { $0().microseconds }
@@ -226,41 +229,31 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   /// - Parameters:
   ///   - statements: The statements.
   ///   - lock: The lock of the queue. Defaults to `shared`.
+  ///   - comparesCodec: Whether to refuse the write if another program has recorded another codec. Defaults to `false`, for
+  ///     writes that replace no item. Adding an older item to newer ones does no harm.
   ///   - transaction: A transaction of the caller's, or `nil` for one of their own. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
   func write(
-    _ statements: [Statement], locking lock: TableLock = .shared, in transaction: PostgresTransaction? = nil,
-    for operation: StoreOperation
+    _ statements: [Statement], locking lock: TableLock = .shared, comparesCodec: Bool = false,
+    in transaction: PostgresTransaction? = nil, for operation: StoreOperation
   ) async throws -> [QueryResult] {
-    let adoption = pendingAdoption
-    let locks = locks(lock)
-    // The record of the codec is locked first by all, so that two objects that adopt it don't deadlock.
-    let before = adoption + locks
-    if let transaction {
-      let results = try await transaction.run(before + statements, of: handle, for: operation)
-      if !adoption.isEmpty { transaction.afterCommit { [self] in noteAdoption() } }
+    let before = recordedCodec.beginning(lock, compares: comparesCodec)
+    return try await recordedCodec.comparing(for: operation) {
+      let results: [QueryResult]
+      if let transaction {
+        results = try await transaction.run(before + statements, of: handle, for: operation)
+        transaction.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
+      } else {
+        // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
+        // again. Those that change the whole queue need it, where they cannot lock the table.
+        let isSerializable = handle.pool.configuration.isolation == .serializable
+        results = try await handle.write(
+          before + statements, isReadCommitted: isSerializable && lock == .shared, for: operation)
+        recordedCodec.noteCommit()
+      }
       return Array(results.dropFirst(before.count))
     }
-    // In a serializable transaction, consumers that look for the first items at the same time would conflict again and
-    // again. Those that change the whole queue need it, where they cannot lock the table.
-    let results = try await handle.write(
-      before + statements, isReadCommitted: locks.isEmpty && lock == .shared, for: operation)
-    if !adoption.isEmpty { noteAdoption() }
-    return Array(results.dropFirst(before.count))
-  }
-
-  /// The lock of a write, or none if the server orders transactions by itself.
-  func locks(_ lock: TableLock = .shared) -> [Statement] {
-    handle.pool.configuration.isolation == .readCommitted ? [lock.statement(of: statements.table)] : []
-  }
-
-  /// The statement that records the codec together with a write, or none if the codec is recorded.
-  var pendingAdoption: [Statement] { adoption.withLock { $0 }.map { [$0] } ?? [] }
-
-  /// Notes that a commit has recorded the codec.
-  func noteAdoption() {
-    adoption.withLock { $0 = nil }
   }
 
   /// Wakes a consumer of this object and, soon, those of others.
@@ -279,7 +272,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
 
   /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
   func boundByDuration(during operation: StoreOperation, in transaction: PostgresTransaction? = nil) async throws {
-    let list = locks() + [statements.boundByDuration]
+    let list = recordedCodec.beginning(.shared, compares: false) + [statements.boundByDuration]
     guard let transaction else {
       let rows = try await handle.write(list, for: operation)[list.count - 1]
       return latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }

@@ -17,8 +17,8 @@ struct QueueCatalog: Sendable {
     let sequence: String
     /// The channel of notifications, which has the number of the table, because a name with its schema can be too long.
     let channel: String
-    /// A statement that records the codec if the recorded one is older.
-    var adoption: Statement?
+    /// The codec, which writes compare with the record.
+    let recordedCodec: RecordedCodec
   }
 
   private let handle: PostgresHandle
@@ -41,7 +41,7 @@ struct QueueCatalog: Sendable {
   /// - Throws: ``StoreError`` with `notFound` if the queue is missing and must not be created; `versionMismatch` if a newer
   ///   version or another codec wrote it; `unsupported` if the schema has something else of its name, or the queue holds
   ///   JSON and the codec does not write it.
-  func open(_ codec: some Codec, createsIfMissing: Bool) async throws -> Found {
+  func open(_ codec: some Codec, _ codecRecord: CodecRecord, createsIfMissing: Bool) async throws -> Found {
     var valueType = try await findTable()
     if valueType == nil {
       guard createsIfMissing, handle.information.access == .readWrite else {
@@ -69,15 +69,14 @@ struct QueueCatalog: Sendable {
         .versionMismatch,
         "the queue has format version \(format); only versions up to \(QueueCatalog.format) are supported")
     }
-    try codec.check(recordedName: codecName, store: handle.name)
+    _ = try codecRecord.name(replacing: codecName, during: .open, store: handle.name)
     let names = try await handle.read(
       Statement("SELECT pg_get_serial_sequence($1, 'seq'), 'larder_' || $1::regclass::oid", .text(table)), for: .open)
-    var found = Found(
-      valueType: valueType, sequence: names.text(0, 0) ?? "", channel: names.text(0, 1) ?? QueueCatalog.tableName)
+    let found = Found(
+      valueType: valueType, sequence: names.text(0, 0) ?? "", channel: names.text(0, 1) ?? QueueCatalog.tableName,
+      recordedCodec: RecordedCodec(
+        codecRecord, recordedName: codecName, of: name, in: (records, table), handle: handle))
     if handle.information.access == .readWrite { try await advance(found.sequence) }
-    if codecName != codec.name {
-      found.adoption = Statement("UPDATE \(records) SET codec = $2 WHERE name = $1", .text(name), .text(codec.name))
-    }
     return found
   }
 

@@ -159,7 +159,7 @@ public final class PostgresTransaction: Sendable {
     let encoded = try await BulkWork.run(atMost: batch.count) { allowance in
       try store.encoded(batch, &allowance, during: .write)
     }
-    try await write(store.statements(for: encoded), of: store, for: .write)
+    _ = try await write(store.statements(for: encoded), of: store, for: .write)
   }
 
   /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
@@ -192,9 +192,8 @@ public final class PostgresTransaction: Sendable {
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
   ) async throws -> Result {
     try store.information.check(updateOf: keys)
-    // As in every write, the record of the codec is locked before any entry.
-    let first = store.pendingAdoption + store.locks() + [store.table.claim(keys), store.table.values(forKeys: keys)]
-    let rows = try await run(first, of: store.handle, for: .update)[first.count - 1]
+    let first = store.recordedCodec.beginning(.shared) + [store.table.claim(keys), store.table.values(forKeys: keys)]
+    let rows = try await write(first, of: store, for: .update)[first.count - 1]
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
@@ -208,20 +207,23 @@ public final class PostgresTransaction: Sendable {
       throw error
     }
     if let statements {
-      try await write(statements, of: store, for: .update)
+      _ = try await write(statements, of: store, for: .update)
     } else {
       _ = try await run(unlocking, of: store.handle, for: .update)
     }
     return try result.get()
   }
 
-  /// Runs statements that write entries of a store, and records its codec if that is still to be done.
+  /// Runs statements of a write to a store.
   private func write<Value>(
     _ statements: [Statement], of store: PostgresStore<Value>, for operation: StoreOperation
-  ) async throws {
-    let adoption = store.pendingAdoption
-    _ = try await run(adoption + statements, of: store.handle, for: operation)
-    if !adoption.isEmpty { afterCommit { store.noteAdoption() } }
+  ) async throws -> [QueryResult] {
+    let recordedCodec = store.recordedCodec
+    let results = try await recordedCodec.comparing(for: operation) {
+      try await run(statements, of: store.handle, for: operation)
+    }
+    afterCommit { recordedCodec.noteCommit() }
+    return results
   }
 
   // MARK: SQL

@@ -4,11 +4,11 @@ import Larder
 ///
 /// The article "The format of StoreQueue" describes them.
 struct QueueLayout: Sendable {
-  static let formatVersion: UInt8 = 1
+  static let formatVersion: UInt8 = 2
 
   let prefix: StoreKey
 
-  /// The key of the record of the format.
+  /// The key of the record of the format and the codec.
   let formatKey: StoreKey
 
   /// The prefix of the items, by key.

@@ -8,12 +8,13 @@ import LarderExpiry
 /// `cbor+expiring+deflate` is `cbor` with deadlines, compressed.
 struct CodecName: Equatable, CustomStringConvertible {
   /// A codec that wraps another one and adds a suffix to its name.
-  enum Transform: CaseIterable {
+  enum Transform: Equatable {
     case checksum
     case compression
     case encryption
     case expiry
-    case versions
+    /// Values of versions up to this one.
+    case versions(Int)
 
     /// The suffix.
     var suffix: String {
@@ -22,9 +23,23 @@ struct CodecName: Equatable, CustomStringConvertible {
       case .compression: CompressedCodec<JSONTextCodec>.nameSuffix
       case .encryption: EncryptedCodec<JSONTextCodec>.nameSuffix
       case .expiry: ExpiringCodec<JSONTextCodec>.nameSuffix
-      case .versions: VersionedCodec<JSONTextCodec>.nameSuffix
+      case .versions(let newest): VersionedCodec<JSONTextCodec>.nameSuffix(ofVersion: newest)
       }
     }
+
+    /// Finds the outermost transform of a name, or returns `nil` if it ends with none.
+    init?(outermostOf name: Substring) {
+      if let fixed = [.checksum, .compression, .encryption, .expiry].first(where: { name.hasSuffix($0.suffix) }) {
+        self = fixed
+      } else if let match = name.firstMatch(of: /\+v([1-9][0-9]*)$/), let version = Int(match.1) {
+        self = .versions(version)
+      } else {
+        return nil
+      }
+    }
+
+    /// Whether each value has a version.
+    var hasVersions: Bool { if case .versions = self { true } else { false } }
   }
 
   /// The codec of the values, such as `json`.
@@ -39,19 +54,19 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// Parses a name.
   ///
   /// Values have at most one deadline, so a second `+expiring` is part of the base, which makes that an unknown codec.
-  /// So is `+versioned` after anything but a readable codec, because the place of the version depends on the codec.
+  /// So is `+v2` after anything but a readable codec, because the place of the version depends on the codec.
   ///
   /// - Parameter name: The name that the store recorded.
   init(_ name: String) {
     var rest = name[...]
     var transforms: [Transform] = []
-    while let transform = Transform.allCases.first(where: { rest.hasSuffix($0.suffix) }),
+    while let transform = Transform(outermostOf: rest),
       transform != .expiry || !transforms.contains(.expiry)
     {
       transforms.insert(transform, at: 0)
       rest = rest.dropLast(transform.suffix.count)
     }
-    if let place = transforms.lastIndex(of: .versions), place > 0 || !CodecName.readable.contains(String(rest)) {
+    if let place = transforms.lastIndex(where: \.hasVersions), place > 0 || !CodecName.readable.contains(String(rest)) {
       rest = name.dropLast(transforms[(place + 1)...].map(\.suffix.count).reduce(0, +))
       transforms.removeFirst(place + 1)
     }
@@ -68,8 +83,8 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// Whether the tool can show the values as JSON, and not only their bytes.
   var isReadable: Bool { CodecName.readable.contains(base) }
 
-  /// Whether each value has a version.
-  var isVersioned: Bool { transforms.contains(.versions) }
+  /// The newest version of the values, or `nil` if values have none.
+  var version: Int? { if case .versions(let newest)? = transforms.first { newest } else { nil } }
 
   /// Whether the values are encrypted.
   var isEncrypted: Bool { transforms.contains(.encryption) }

@@ -70,7 +70,7 @@ struct OpenedStore {
   ///   cannot be read. `nil` if the values have no versions.
   /// - Throws: The store's errors.
   func versionCounts() async throws -> VersionCounts? {
-    guard CodecName(codecName).isVersioned else { return nil }
+    guard CodecName(codecName).version != nil else { return nil }
     guard let expiry else { return try await VersionCounts(of: present) { $0 } }
     return try await VersionCounts(of: expiry.base) { $0.value }
   }

@@ -99,7 +99,7 @@ struct ValueCodecs {
       case "cbor": CBORTextCodec()
       default: OpaqueTextCodec(name: name.base)
       }
-    return name.isVersioned ? VersionedTextCodec(base: codec) : codec
+    return name.version.map { VersionedTextCodec(base: codec, newest: $0) } ?? codec
   }
 
   /// Wraps a codec in checksums, compression and encryption.
@@ -153,18 +153,32 @@ struct CBORTextCodec: Codec {
   }
 }
 
+/// The error of a value with a newer version than the store has.
+struct NewerValue: Error, CustomStringConvertible {
+  let version: Int
+  let newest: Int
+
+  var description: String { "the value has version \(version), but the store has only versions up to \(newest)" }
+}
+
 /// A codec that shows values with their versions, as in `{"$version":3,"$value":{"name":"Ada"}}`.
 ///
 /// A value of version 0 is shown as it is.
 struct VersionedTextCodec: Codec {
   let base: any Codec<JSONText>
 
-  var name: String { base.name + VersionedCodec<JSONTextCodec>.nameSuffix }
+  /// The newest version, which the store records.
+  let newest: Int
+
+  var name: String { base.name + VersionedCodec<JSONTextCodec>.nameSuffix(ofVersion: newest) }
   var format: CodecFormat { base.format }
+  var encryptsValues: Bool { base.encryptsValues }
 
   func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) throws {
     let frame = try VersionFrame(of: value.bytes.span.bytes, format: .json)
     guard frame.version > 0 else { return try base.encode(value, into: &bytes, context: context) }
+    // Older programs read and write such a store.
+    guard frame.version <= newest else { throw NewerValue(version: frame.version, newest: newest) }
     try VersionFrame.append(version: frame.version, format: format, to: &bytes) { bytes in
       try base.encode(JSONText(value.bytes[frame.value]), into: &bytes, context: context)
     }
@@ -264,6 +278,7 @@ struct DeadlineIgnoringCodec: Codec {
 
   var name: String { base.name }
   var format: CodecFormat { base.format }
+  var encryptsValues: Bool { base.encryptsValues }
 
   func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) throws {
     try base.encode(Expiring(value), into: &bytes, context: context)

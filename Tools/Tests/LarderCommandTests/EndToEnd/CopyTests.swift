@@ -94,7 +94,7 @@ import Testing
     let destination = destinationKind.url("destination", in: folder)
     // The number 1 in two bytes, and bytes that are no CBOR.
     let values: [StoreKey: [UInt8]] = ["long": [0x18, 0x01], "other": [0xFF, 0x00]]
-    for name in ["cbor", "cbor+versioned", "mine", "json+crc32c"] {
+    for name in ["cbor", "cbor+v1", "mine", "json+crc32c"] {
       let program = try await Stores.registry.open(source, codec: BytesCodec(name: name))
       for (key, value) in values { try await program.setValue(value, forKey: key) }
       try await program.close()

@@ -1,0 +1,93 @@
+#if Postgres
+import Larder
+
+/// The codec of an open store or queue, which each write compares with the record, or records.
+///
+/// A program on another host may record a newer codec at any time. A write takes its lock of the table before it compares the
+/// two, and a program that records another codec excludes all others from the table. So no write of an older program can
+/// follow the first one of a newer program. The comparison costs a statement, and no round trip.
+final class RecordedCodec: Sendable {
+  private let codec: CodecRecord
+  private let handle: PostgresHandle
+
+  /// The table of the records, and the table of the store or queue, for SQL.
+  private let (records, table): (String, String)
+
+  /// The name of the store or queue.
+  private let name: String
+
+  /// The name in the record, when it was last known, or `nil` if there is no record.
+  private let recordedName: Locked<String?>
+
+  /// Creates the value, after the codec was compared with the record at opening.
+  ///
+  /// - Parameters:
+  ///   - codec: The codec.
+  ///   - recordedName: The name in the record, or `nil` if there is none.
+  ///   - name: The name of the store or queue.
+  ///   - tables: The table of the records, and that of the store or queue, for SQL.
+  ///   - handle: The handle of the store or queue.
+  init(
+    _ codec: CodecRecord, recordedName: String?, of name: String, in tables: (records: String, own: String),
+    handle: PostgresHandle
+  ) {
+    self.codec = codec
+    self.recordedName = Locked(recordedName)
+    self.name = name
+    (records, table) = (tables.records, tables.own)
+    self.handle = handle
+  }
+
+  /// Returns the statements that begin a write.
+  ///
+  /// - Parameters:
+  ///   - lock: The lock of the table.
+  ///   - compares: Whether the write is refused if another program has recorded another codec. Defaults to `true`.
+  func beginning(_ lock: TableLock, compares: Bool = true) -> [Statement] {
+    // The server orders serializable transactions by itself.
+    func locks(_ lock: TableLock) -> [Statement] {
+      handle.pool.configuration.isolation == .readCommitted ? [lock.statement(of: table)] : []
+    }
+    guard let recordedName = recordedName.withLock(\.self) else { return locks(lock) }
+    if codec.adoptedNames.contains(recordedName) {
+      // The record is locked first by all, so that two objects that adopt it don't deadlock.
+      return [
+        Statement(
+          "UPDATE \(records) SET codec = $2 WHERE name = $1 AND 1 / (codec IN ($2, $3))::int = 1", .text(name),
+          .text(codec.name), .text(recordedName))
+      ] + locks(.exclusive)
+    }
+    guard compares else { return locks(lock) }
+    // A statement of its own, because one that waits for the lock would compare what was recorded before.
+    let comparison = Statement(
+      "SELECT 1 / (codec = $2)::int FROM \(records) WHERE name = $1", .text(name), .text(recordedName))
+    return locks(lock) + [comparison]
+  }
+
+  /// Notes that a write was committed.
+  func noteCommit() {
+    recordedName.withLock { if let name = $0, codec.adoptedNames.contains(name) { $0 = codec.name } }
+  }
+
+  /// Runs a write, and throws what the record says if the server has found another codec there.
+  ///
+  /// - Throws: The errors of `CodecRecord.name(replacing:during:store:)`; those of the closure.
+  func comparing<Result>(for operation: StoreOperation, _ write: () async throws -> Result) async throws -> Result {
+    do {
+      return try await write()
+    } catch let error as StoreError where (error.underlying as? PostgresError)?.sqlState == "22012" {
+      // A division by zero, in the comparison or in a trigger of the user's.
+      let rows = try await handle.read(
+        Statement("SELECT codec FROM \(records) WHERE name = $1", .text(name)), for: operation)
+      guard rows.rowCount == 1, let recorded = rows.text(0, 0), recorded != recordedName.withLock(\.self) else {
+        throw error
+      }
+      recordedName.withLock { $0 = recorded }
+      _ = try codec.name(replacing: recorded, during: operation, store: handle.name)
+      throw StoreError(
+        .conflict, during: operation, store: handle.name,
+        message: "another program has recorded the codec \(recorded) in the meantime", isRetryable: true)
+    }
+  }
+}
+#endif
