@@ -106,7 +106,8 @@ import Testing
 
     // Encrypted, or in memory only.
     _ = try record.cached(in: disk, codec: secret, options: options)
-    _ = try record.cached(in: MemoryStore<[UInt8]>(), codec: .json(), options: options)
+    let inMemory = try record.cached(in: MemoryStore<[UInt8]>(), codec: .json(), options: options)
+    await expectRefusal { try await inMemory.copy(to: plain) }
     _ = try record.cached(
       in: disk.typed([UInt8].self, codec: try await bytesOfCache()), codec: .json(), options: options)
     try await record.copy(to: MemoryStore<String>())
@@ -116,16 +117,68 @@ import Testing
 
     options.allowsPlainCopies = true
     let cached = try record.cached(in: disk, codec: .json(), options: options)
-    #expect(cached.information.valuesAtRest == .plain)
+    // What is encrypted in one of the stores is a secret for other layers.
+    #expect(cached.information.valuesAtRest == .encrypted)
     let mirror = try MirroredStore(primary: record, secondary: plain, allowsPlainCopies: true)
-    #expect(mirror.information.valuesAtRest == .plain)
+    #expect(mirror.information.valuesAtRest == .encrypted)
     #expect(try await record.copy(to: plain, allowsPlainCopies: true).copiedCount == 1)
     try await mirror.close()
     try await disk.close()
   }
 
+  /// A store that accepts small commits only.
+  private struct SmallCommits<Base: DataStore>: ForwardingDecorator {
+    let base: Base
+
+    var information: StoreInformation {
+      var information = base.information
+      information.maximumChangeCount = 4
+      return information
+    }
+
+    func apply(_ changes: ChangeBatch<Base.Value>) async throws {
+      try information.check(changes)
+      try await base.apply(changes)
+    }
+
+    func update<Result: Sendable>(
+      deciding keys: [StoreKey],
+      _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
+    ) async throws -> Result {
+      try information.check(updateOf: keys)
+      return try await base.update(deciding: keys, body)
+    }
+  }
+
+  @Test func commitsHaveNoMoreChangesThanTheStoreAccepts() async throws {
+    let source = MemoryStore<Int>()
+    try source.apply(ChangeBatch((0..<30).map { .set(StoreKey(integer: $0), $0) }))
+    let small = SmallCommits(base: MemoryStore<Int>())
+    #expect(try await source.copy(to: small).copiedCount == 30)
+    #expect(try await small.migrateAll().examinedCount == 30)
+    let batching = SmallCommits(base: MemoryStore<Int>()).batched()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<30 {
+        group.addTask { try await batching.setValue(number, forKey: StoreKey(integer: number)) }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await batching.count() == 30)
+    await expectStoreError(.invalidArgument) {
+      try await small.apply(ChangeBatch((0..<5).map { .set(StoreKey(integer: $0), $0) }))
+    }
+    await expectStoreError(.invalidArgument) { try await small.update((0..<5).map { StoreKey(integer: $0) }) { _ in } }
+    let view = try await SmallCommits(base: MemoryStore<[UInt8]>()).typed(Int.self, prefix: "n/", recording: .json())
+    #expect(try await source.copy(to: view).copiedCount == 30)
+  }
+
   private func bytesOfCache() async throws -> some Codec<[UInt8]> {
     try await EncryptedCodecConformance.encrypted(.raw)
+  }
+
+  @Test func aRecordOfACodecNeedsAStoreThatKeepsIt() async throws {
+    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
+    await expectRefusal { try await expiring.typed(Int.self, prefix: "n/", recording: .json()) }
   }
 
   // MARK: Queues

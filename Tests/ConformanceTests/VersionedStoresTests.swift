@@ -302,6 +302,65 @@ import Testing
     }
     #expect(try await second.value(forKey: "b")?.email == "b@example.org")
     #expect(try await second.value(forKey: "a") == VersionDeployment.User("Ada L."))
+    await expectStoreError(.versionMismatch) { try await old.removeAll() }
+    await expectStoreError(.versionMismatch) {
+      try await old.apply([.set("a", VersionDeployment.User("x")), .removeAll(.all)])
+    }
+    #expect(try await second.count() == 2)
+  }
+
+  /// A migration that changes what is indexed; the definition of the index is the same.
+  @Test func anIndexIsIncompleteAfterAMigration() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let index = StoreIndex<VersionDeployment.User>("name", isUnique: true) { _, user in [[user.name]] }
+    let json = JSONCodec<VersionDeployment.User>()
+    let old = try await base.indexed(by: [index], codec: json.versioned(1))
+    try await old.setValue(VersionDeployment.User("ADA"), forKey: "a")
+    let lowerCased = try json.versioned(2, Migration(from: 1, json) { VersionDeployment.User($0.name.lowercased()) })
+    let new = try await base.indexed(by: [index], codec: lowerCased)
+    await expectStoreError(.indexIncomplete) {
+      try await new.entries(where: index, in: .prefix(components: "ada"), limit: 9)
+    }
+    try await new.rebuildIndexes()
+    #expect(try await new.entries(where: index, in: .prefix(components: "ada"), limit: 9).map(\.key) == ["a"])
+    #expect(try await new.entries(where: index, in: .prefix(components: "ADA"), limit: 9).isEmpty)
+    await expectStoreError(.notUnique) { try await new.setValue(VersionDeployment.User("ada"), forKey: "b") }
+    try await new.migrateAll()
+    #expect(try await new.verifyIndexes().findings.isEmpty)
+    #expect(try await base.indexed(by: [index], codec: lowerCased).incompleteIndexes().isEmpty)
+  }
+
+  /// Writes that were encoded before the raise are refused, however many there are.
+  @Test func writesThatAreEncodedBeforeTheRaiseAreRefused() async throws {
+    let versions = try VersionDeployment()
+    let (memory, gate) = (MemoryStore<[UInt8]>(), UpdateGate())
+    let held = HeldUpdates(base: memory, gate: gate)
+    let first = try await held.typed(VersionDeployment.User.self, prefix: "u/", recording: versions.first)
+    try await first.setValue(VersionDeployment.User("Ada"), forKey: "a")
+    let second = try await memory.typed(VersionDeployment.User.self, prefix: "u/", recording: versions.second)
+    gate.close()
+    let writes = ["a", "b", "c"].map { (key: StoreKey) in
+      Task { try await first.setValue(VersionDeployment.User("x", email: "lost"), forKey: key) }
+    }
+    await gate.waitForWaiting(writes.count)
+    try await second.setValue(VersionDeployment.User("Ada", email: "a"), forKey: "a")
+    gate.open()
+    for write in writes { await expectStoreError(.conflict) { try await write.value } }
+    #expect(try await second.value(forKey: "a")?.email == "a")
+    #expect(try await second.count() == 1)
+    try await first.setValue(VersionDeployment.User("Bob", email: "b"), forKey: "b")
+    #expect(try await second.value(forKey: "b")?.email == "b")
+  }
+
+  /// A cache on a disk keeps what only the newest version has.
+  @Test func copiesHaveTheNewestVersion() async throws {
+    let versions = try VersionDeployment()
+    let (base, cache) = (MemoryStore<VersionDeployment.User>(), MemoryStore<[UInt8]>())
+    let cached = try base.cached(
+      in: cache, codec: versions.first, options: TieredStoreOptions(maximumAge: .seconds(60)))
+    try base.apply([.set("a", VersionDeployment.User("Ada", email: "a"))])
+    for _ in 0..<2 { #expect(try await cached.value(forKey: "a")?.email == "a") }
+    #expect(cached.statistics.hits == 1)
   }
 
   @Test func aQueueInAStoreRefusesAnOlderProgram() async throws {
@@ -482,6 +541,49 @@ import Testing
       return
     }
     #expect(context.codingPath.map(\.stringValue) == ["visits"])
+  }
+}
+
+/// A gate before which updates wait.
+private final class UpdateGate: Sendable {
+  private struct State {
+    var isClosed = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let state = Locked(State())
+
+  func close() { state.withLock { $0.isClosed = true } }
+
+  func open() {
+    let waiting = state.withLock { state in
+      defer { state = State() }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  func pass() async {
+    guard state.withLock(\.isClosed) else { return }
+    await withCheckedContinuation { continuation in state.withLock { $0.waiting.append(continuation) } }
+  }
+
+  func waitForWaiting(_ count: Int) async {
+    while state.withLock({ $0.waiting.count }) < count { await Task.yield() }
+  }
+}
+
+/// A store whose updates wait before a gate.
+private struct HeldUpdates<Base: DataStore>: ForwardingDecorator {
+  let base: Base
+  let gate: UpdateGate
+
+  func update<Result: Sendable>(
+    deciding keys: [StoreKey],
+    _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    await gate.pass()
+    return try await base.update(deciding: keys, body)
   }
 }
 

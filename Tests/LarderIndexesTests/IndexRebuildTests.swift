@@ -235,9 +235,9 @@ import Testing
 
   @Test func aCatalogOfANewerVersionIsRefused() async throws {
     let base = MemoryStore<[UInt8]>()
-    try base.apply([.set("i/catalog", Array(#"{"format":2,"indexes":"unknown"}"#.utf8))])
+    try base.apply([.set("i/catalog", Array(#"{"format":3,"indexes":"unknown"}"#.utf8))])
     await expectStoreError(.versionMismatch) { try await openNotes(base) }
-    for text in ["", "{}", "[1]", #"{"format":1,"nextID":1,"indexes":[{}],"dropped":[]}"#] {
+    for text in ["", "{}", "[1]", #"{"format":2,"nextID":1,"indexes":[{}],"dropped":[]}"#] {
       try base.apply([.set("i/catalog", Array(text.utf8))])
       await expectStoreError(.corrupted) { try await openNotes(base) }
       #expect(try base.value(forKey: "i/catalog") == Array(text.utf8))

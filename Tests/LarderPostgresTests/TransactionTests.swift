@@ -228,8 +228,9 @@ import Testing
     }
   }
 
-  @Test func aStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
-    try await Setting.run { setting in
+  @Test(arguments: [PostgresIsolation.readCommitted, .serializable])
+  func aStoreOfSeveralProgramsRefusesAnOlderOne(isolation: PostgresIsolation) async throws {
+    try await Setting.run(isolation: isolation) { setting in
       try await VersionDeployment().check { codec in
         AnyDataStore(try await PostgresStore(in: setting.database, name: "users", codec: codec))
       }

@@ -166,7 +166,8 @@ import Testing
     // Without a version, it may be anything.
     let error = #expect(throws: ValueVersionError.self) { try value(of: [1, 2, 3], by: codec) }
     #expect(error?.storeErrorCode == .corrupted)
-    #expect(codec.adoptedNames == [])
+    // Not that of the base, whose values have no recognizable version.
+    #expect(codec.adoptedNames == ["raw+v1", "raw+v2"])
   }
 
   @Test(arguments: [1, 23, 24, 255, 256, 65_535, 65_536, 4_294_967_295, 4_294_967_296, .max])
@@ -222,8 +223,12 @@ import Testing
     #expect(try text(rolling(2)) == #"{"$version":2,"$value":207}"#)
     #expect(try text(rolling(2), ValueContext(usesNewestFormat: true)) == #"{"$version":3,"$value":7}"#)
     #expect(try text(rolling(0)) == "7")
-    // The bytes that an update replaces are those of the same version, or none.
     #expect(try rolling(2).decode(Array(#"{"$version":3,"$value":9}"#.utf8).span.bytes) == 9)
+    // A newer value that an update replaces keeps its version, because the older one would lack something.
+    let newer = ValueContext(stored: Array(#"{"$version":3,"$value":9}"#.utf8)[...])
+    #expect(try text(rolling(2), newer) == #"{"$version":3,"$value":7}"#)
+    let older = ValueContext(stored: Array(#"{"$version":1,"$value":9}"#.utf8)[...])
+    #expect(try text(rolling(2), older) == #"{"$version":2,"$value":207}"#)
     let codec = try rolling(1).checksummed()
     #expect(codec.name == "json+v1+crc32c")
     #expect(codec.adoptedNames == ["json+crc32c"])
@@ -259,21 +264,31 @@ import Testing
     func name(_ recorded: String, _ operation: StoreOperation = .apply) throws -> String {
       try record.name(replacing: recorded, during: operation, store: "users")
     }
+    let format = record.format
     #expect(try name("json+v1") == "json+v1")
     #expect(try name("json") == "json+v1")
-    #expect(!record.usesNewestFormat)
+    #expect(!record.format.isNewest)
     for other in ["json+v4", "json+v2", "cbor", "json+v1+crc32c", ""] {
       expectStoreError(.versionMismatch) { try name(other) }
       expectStoreError(.versionMismatch) { try name(other, .open) }
     }
-    // What is encoded already is of the older version.
-    let error = expectStoreError(.conflict) { try name("json+v3") }
-    #expect(error?.isRetryable == true && error?.outcome == .nothingChanged)
-    #expect(record.usesNewestFormat)
+    try record.checkUnchanged(since: format, during: .apply, store: "users")
     #expect(try name("json+v3") == "json+v3")
-    let opened = CodecRecord(try rolling(1))
-    #expect(try opened.name(replacing: "json+v3", during: .open, store: "users") == "json+v3")
-    #expect(opened.usesNewestFormat)
+    #expect(record.format.isNewest)
+    // What was encoded before is of the older version, whichever task has seen the record.
+    for _ in 0..<2 {
+      let error = expectStoreError(.conflict) {
+        try record.checkUnchanged(since: format, during: .apply, store: "users")
+      }
+      #expect(error?.isRetryable == true && error?.outcome == .nothingChanged)
+      #expect(try name("json+v3") == "json+v3")
+    }
+    let newest = record.format
+    try record.checkUnchanged(since: newest, during: .apply, store: "users")
+    // The store was restored from a backup.
+    #expect(try name("json+v1") == "json+v1")
+    #expect(!record.format.isNewest)
+    expectStoreError(.conflict) { try record.checkUnchanged(since: newest, during: .apply, store: "users") }
   }
 
   // MARK: Wrong migrations

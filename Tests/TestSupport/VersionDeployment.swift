@@ -78,7 +78,11 @@ package struct VersionDeployment: Sendable {
 
     // The program of the first step goes on, and loses nothing of what the others have written.
     try await expect(firsts, "a", ada)
-    try await repeatingOnce { try await firsts.setValue(ada, forKey: "a") }
+    // What it has encoded in version 1 is refused once.
+    await expectStoreError(.conflict, sourceLocation: sourceLocation) {
+      try await firsts.setValue(User("x"), forKey: "a")
+    }
+    try await firsts.setValue(ada, forKey: "a")
     try await expect(seconds, "a", ada)
     try await firsts.update("b") { $0?.email = "b@example.org" }
     try await expect(seconds, "b", User("Bob", email: "b@example.org"))

@@ -5,6 +5,8 @@ extension IndexedStore: TransactionStore {
   /// The values that an attempt of a transaction has set or removed.
   public struct TransactionPlan: Sendable {
     fileprivate var values: [StoreKey: Value?] = [:]
+    /// The format of the values.
+    fileprivate var format: CodecRecord.Format?
   }
 
   /// The prefixes of the values and of the indexes.
@@ -35,6 +37,7 @@ extension IndexedStore: TransactionStore {
   ) async throws {
     try information.check(key, for: .transaction)
     try await transaction.withPlan(of: self) { plan in
+      plan.format = plan.format ?? self.values.codecRecord.format
       let valueKey = layout.valueKey(key)
       let stored = transaction.recordedValue(forKey: valueKey)
       let bytes = try value.map { try encode($0, forKey: key, replacing: stored, during: .transaction) }
@@ -58,6 +61,9 @@ extension IndexedStore: TransactionStore {
     }
     let known = self.known.bytes == stored[0] ? self.known : try remember(stored[0], for: .transaction)
     try checkDefinitions(of: known, for: .transaction)
+    if let format = plan.format {
+      try values.codecRecord.checkUnchanged(since: format, during: .transaction, store: information.name)
+    }
     let new = try await transaction.values(forKeys: valueKeys)
     let changes = try await entryChanges(
       keys, Array(stored.dropFirst()), new: new, values: keys.map { plan.values[$0] ?? nil }, known, .transaction)

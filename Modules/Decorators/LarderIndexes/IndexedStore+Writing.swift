@@ -53,6 +53,7 @@ extension IndexedStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     try await running(.apply) {
+      let format = values.codecRecord.format
       let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
         try changes.changes.map { change in
           try change.mapValue { key, value in
@@ -61,10 +62,14 @@ extension IndexedStore {
           }
         }
       }
-      guard let last = encoded.last, !last.removesEverything else { return try await removeEverything(encoded.isEmpty) }
+      guard let last = encoded.last, !last.removesEverything else {
+        // Programs with other indexes or an older codec remove nothing either.
+        try checkDefinitions(of: try await reloadCatalog(for: .apply), for: .apply)
+        return try await removeEverything(encoded.isEmpty)
+      }
       let ranges = encoded.compactMap(\.removedRange).filter { !$0.isEmpty }
       let removal = AnnouncedRemoval(of: ranges)
-      try await commit(.apply, removal == nil ? .shared : .exclusive) { known in
+      try await commit(.apply, removal == nil ? .shared : .exclusive, encodedIn: format) { known in
         if let removal { try await announce(removal) }
         let keys = try await keysToChange(by: encoded, in: ranges)
         let old = try await callingBase(.apply) { try await base.values(forKeys: keys.map(layout.valueKey)) }
@@ -257,9 +262,10 @@ extension IndexedStore {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - access: Whether other writers of this object may run at the same time in the first attempt.
+  ///   - format: The format of the values that are encoded already. Defaults to `nil`, for none.
   ///   - plan: A closure that reads what it needs and plans the changes, or returns `nil` to change nothing.
   private func commit<Result: Sendable>(
-    _ operation: StoreOperation, _ access: WriteGate.Access,
+    _ operation: StoreOperation, _ access: WriteGate.Access, encodedIn format: CodecRecord.Format? = nil,
     _ plan: (KnownCatalog<Value>) async throws -> (Plan?, Result)
   ) async throws -> Result {
     var known = known
@@ -268,8 +274,10 @@ extension IndexedStore {
       // After a first attempt, the other writers of this object wait, so that only other programs can interfere again.
       return try await gate.withAccess(number == 0 ? access : .exclusive) {
         try checkDefinitions(of: known, for: operation)
+        let format = format ?? values.codecRecord.format
         let (plan, result) = try await plan(known)
         guard let plan else { return result }
+        try values.codecRecord.checkUnchanged(since: format, during: operation, store: information.name)
         let commit = try commit(of: plan, known, operation)
         let outcome = try await callingBase(operation) { try await base.perform(commit) }
         if case .refused(let error) = outcome { throw error }

@@ -182,7 +182,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///
   /// - Throws: `StoreError`; see `CodecRecord.name(replacing:during:store:)`.
   private func codecName(for catalog: IndexCatalog, during operation: StoreOperation) throws -> String {
-    let record = values.coder.codecRecord
+    let record = values.codecRecord
     guard let recorded = catalog.codec else { return record.name }
     return try record.name(replacing: recorded, during: operation, store: information.name)
   }

@@ -81,7 +81,8 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     if other.sharing == .exclusive { information.sharing = .exclusive }
     information.reportedCommits = nil
     if other.readsMayBeCopies != false { information.readsMayBeCopies = other.readsMayBeCopies }
-    if information.valuesAtRest == .encrypted { information.valuesAtRest = other.valuesAtRest }
+    // What is encrypted in one of the stores is a secret.
+    if other.valuesAtRest == .encrypted { information.valuesAtRest = .encrypted }
     self.information = information
     try primary.information.checkEncryption(
       ofCopies: other.valuesAtRest, in: other.name, allowsPlainCopies: allowsPlainCopies)
@@ -260,6 +261,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     progress: (RepairProgress) throws -> Void = { _ in }
   ) async throws -> RepairProgress {
     try check(batchSize: batchSize, cursor)
+    let batchSize = min(batchSize, information.maximumChangeCount ?? .max)
     return try await running(.apply) {
       let failureCount = state.withLock { $0.failureCount }
       var result = RepairProgress(cursor: cursor)

@@ -56,7 +56,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   /// It is the name of the base alone if the codec still writes version 0.
   public let name: String
 
-  /// The names of the formats of the older versions that the codec reads.
+  /// The names of the formats of older versions.
   ///
   /// If a migration reads values without a version, they begin with the name of the base and those that it adopts.
   public let adoptedNames: [String]
@@ -98,14 +98,13 @@ public struct VersionedCodec<Base: Codec>: Codec {
     self.version = version
     self.readers = Dictionary(uniqueKeysWithValues: readers.map { ($0.version, $0.read) })
     self.older = older
+    func name(of version: Int) -> String { base.name + VersionedCodec.nameSuffix(ofVersion: version) }
     let written = older?.version ?? version
-    let versions = readers.map(\.version) + [version]
-    func names(_ versions: some Sequence<Int>) -> [String] {
-      versions.map { base.name + VersionedCodec.nameSuffix(ofVersion: $0) }
-    }
-    name = base.name + VersionedCodec.nameSuffix(ofVersion: written)
-    adoptedNames = (versions.first == 0 ? base.adoptedNames : []) + names(versions.filter { $0 < written })
-    newestName = older.map { _ in base.name + VersionedCodec.nameSuffix(ofVersion: version) }
+    self.name = name(of: written)
+    let unversioned = readers.first?.version == 0 && written > 0 ? [base.name] + base.adoptedNames : []
+    // Also those without a migration, of which there may be no value any more.
+    adoptedNames = unversioned + (1..<max(1, written)).map(name(of:))
+    newestName = older.map { _ in name(of: version) }
   }
 
   private static func problem(
@@ -155,7 +154,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///
   /// - Throws: The error that the base throws.
   public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
-    let older = context.usesNewestFormat ? nil : older
+    let older = context.usesNewestFormat ? nil : try older.flatMap { try isBelowStored($0, context) ? nil : $0 }
     let version = older?.version ?? version
     let context = context.forBase { try valuePart(of: $0, ofVersion: version) }
     func encode(_ bytes: inout [UInt8]) throws {
@@ -167,6 +166,12 @@ public struct VersionedCodec<Base: Codec>: Codec {
     }
     guard version > 0 else { return try encode(&bytes) }
     try VersionFrame.append(version: version, format: format, to: &bytes, value: encode)
+  }
+
+  /// Returns whether the value that an update replaces has a newer version, whose own fields the older one would drop.
+  private func isBelowStored(_ older: OlderVersion<Base.Value>, _ context: ValueContext) throws -> Bool {
+    guard let stored = context.stored else { return false }
+    return try stored.withUnsafeBytes { try VersionFrame(of: $0.bytes, format: format).version } > older.version
   }
 
   /// Returns the bytes of the value, unless they are those of another version.

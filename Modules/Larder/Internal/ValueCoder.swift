@@ -53,7 +53,7 @@ package struct ValueCoder<Value: Sendable>: Sendable {
       try encodeValue(
         value, &bytes,
         ValueContext(
-          key: passesKey ? key : nil, stored: stored, usesNewestFormat: codecRecord.usesNewestFormat))
+          key: passesKey ? key : nil, stored: stored, usesNewestFormat: codecRecord.format.isNewest))
     } catch {
       throw encodingError(error, forKey: key, during: operation)
     }

@@ -24,7 +24,10 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   /// The prefix of the view's keys in the store of bytes.
   public let prefix: StoreKey
 
-  package let coder: ValueCoder<Value>
+  let coder: ValueCoder<Value>
+
+  /// The codec, for the comparison with a record; see ``CodecRecord``.
+  public var codecRecord: CodecRecord { coder.codecRecord }
 
   /// Whether the base has a record of the view's codec; see ``DataStore/typed(_:prefix:recording:)``.
   let recordsCodec: Bool
@@ -56,6 +59,7 @@ extension TypedView {
     self.recordsCodec = recordsCodec
     var information = base.information
     information.identity = information.identity?.view(withPrefix: prefix)
+    if recordsCodec { information.maximumChangeCount = information.maximumChangeCount.map { max(1, $0 - 1) } }
     if !prefix.isEmpty {
       information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
     }
@@ -129,10 +133,11 @@ extension TypedView {
   /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
+    let format = codecRecord.format
     let batch = try await BulkWork.run(atMost: changes.count) { [self] allowance in
       ChangeBatch(try changes.changes.map { try storedChange($0, &allowance) })
     }
-    try await translatingErrors { try await recordsCodec ? applyRecording(batch) : base.apply(batch) }
+    try await translatingErrors { try await recordsCodec ? applyRecording(batch, in: format) : base.apply(batch) }
   }
 
   /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(deciding:_:)``.
@@ -146,6 +151,8 @@ extension TypedView {
     return try await translatingErrors {
       try await base.update(deciding: storedKeys + recordKeys) { stored in
         UpdateDecision(catching: {
+          // Before anything is decoded or encoded.
+          let record = try newRecord(in: stored, during: .update)
           var slots = UpdateSlots(
             stored: try zip(storedKeys, stored).map { key, bytes in
               try bytes.map { try decode($0, storedAs: key, during: .update) }
@@ -157,7 +164,7 @@ extension TypedView {
               try encode($0, storedAs: storedKeys[index], replacing: stored[index], during: .update)
             }
           }
-          if !slots.assignedIndices.isEmpty { try confirmCodec(in: &stored, during: .update) }
+          if let record, !slots.assignedIndices.isEmpty { stored[keys.count] = record }
           return decision
         })
       }

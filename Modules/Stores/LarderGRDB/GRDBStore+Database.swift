@@ -204,13 +204,14 @@ extension GRDBStore {
   ///   unknown outcome if a transaction of its own could not be committed.
   public func apply(_ changes: ChangeBatch<Value>, in db: Database) throws {
     try writing(.apply, in: db) {
+      let format = coder.codecRecord.format
       let encoded = try EncodedChanges(changes) { key in
         try information.check(key, for: .apply)
       } encode: { value, key, bytes in
         try coder.append(value, forKey: key, to: &bytes, during: .apply)
       }
       guard !changes.isEmpty else { return }
-      try write(encoded, of: changes, during: .apply, in: db)
+      try write(encoded, in: format, of: changes, during: .apply, in: db)
     }
   }
 

@@ -19,10 +19,12 @@ extension GRDBStore {
   ///
   /// - Throws: ``StoreError``; the errors of the connection.
   func write(
-    _ encoded: EncodedChanges, of changes: ChangeBatch<Value>, during operation: StoreOperation, in db: Database
+    _ encoded: EncodedChanges, in format: CodecRecord.Format, of changes: ChangeBatch<Value>,
+    during operation: StoreOperation, in db: Database
   ) throws {
     try undoable(operation, in: db) {
       try confirming(operation, in: db) {
+        try coder.codecRecord.checkUnchanged(since: format, during: operation, store: information.name)
         try change(BoundedChanges(changes), in: db) { try $0.write(encoded) }
         return .commit(())
       }

@@ -183,6 +183,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     try await run(.apply) {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
+      let format = coder.codecRecord.format
       let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
         try EncodedChanges(changes) { key in
           try information.check(key, for: .apply)
@@ -194,7 +195,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
           }
         }
       }
-      try await write(.apply) { [self] db in try write(encoded, of: changes, during: .apply, in: db) }
+      try await write(.apply) { [self] db in try write(encoded, in: format, of: changes, during: .apply, in: db) }
     }
   }
 

@@ -215,6 +215,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     try handle.checkOpen(for: .apply)
     try information.checkWritable(for: .apply)
     guard !changes.isEmpty else { return }
+    let format = coder.codecRecord.format
     let encoded =
       if EncodedChanges.areWorthThreads(changes.count) {
         try await EncodedChanges(concurrently: changes) { [self] key in
@@ -226,7 +227,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
     try await handle.write(during: .apply) { [self, identifier] transaction, record in
-      let hasWritten = try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
+      let database = try changeableDatabase(in: transaction, during: .apply)
+      try coder.codecRecord.checkUnchanged(since: format, during: .apply, store: information.name)
+      let hasWritten = try encoded.write(to: database)
       try recordCodecName(in: transaction, during: .apply, noting: &record)
       record.append(changes, in: identifier, hasWritten: hasWritten)
       return .commit(())

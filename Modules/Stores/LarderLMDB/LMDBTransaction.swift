@@ -62,8 +62,10 @@ public struct LMDBTransaction: ~Copyable {
   }
 
   /// Runs a closure that writes, records an LMDB error, and converts it to a store error.
+  ///
+  /// - Parameter format: The format of the values that were encoded for it. Defaults to `nil`, for none.
   mutating func change<Value, Result>(
-    _ store: LMDBStore<Value>, _ body: (RawDatabase) throws -> Result
+    _ store: LMDBStore<Value>, encodedIn format: CodecRecord.Format? = nil, _ body: (RawDatabase) throws -> Result
   ) throws -> Result {
     try check(store, for: .write)
     do {
@@ -74,6 +76,9 @@ public struct LMDBTransaction: ~Copyable {
         _ = try store.changeableDatabase(in: pointer, during: .write)
         try store.recordCodecName(in: pointer, during: .write, noting: &changes)
         changed.append(writer)
+      }
+      if let format {
+        try store.coder.codecRecord.checkUnchanged(since: format, during: .write, store: store.information.name)
       }
       return try body(store.database(in: pointer))
     } catch let error as LMDBError {
@@ -200,10 +205,11 @@ extension LMDBTransaction {
   ///   `encodingFailed`; `valueTooLarge`; `closed`; `full`; `ioFailed`.
   public mutating func setValue<Value>(_ value: Value, forKey key: StoreKey, in store: LMDBStore<Value>) throws {
     try store.check(key, for: .write)
+    let format = store.coder.codecRecord.format
     buffer.removeAll(keepingCapacity: true)
     try store.coder.append(value, forKey: key, to: &buffer, during: .write)
     let bytes = buffer
-    try change(store) { try $0.setValue(bytes, forKey: key) }
+    try change(store, encodedIn: format) { try $0.setValue(bytes, forKey: key) }
     changes.append(.key(key), in: store.identifier, hasWritten: true)
   }
 
@@ -243,12 +249,13 @@ extension LMDBTransaction {
   ///   - store: A store of this environment.
   /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
   public mutating func apply<Value>(_ batch: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
+    let format = store.coder.codecRecord.format
     let encoded = try EncodedChanges(batch) { key in
       try store.check(key, for: .apply)
     } encode: { value, key, bytes in
       try store.coder.append(value, forKey: key, to: &bytes, during: .write)
     }
-    let hasWritten = try change(store) { try encoded.write(to: $0) }
+    let hasWritten = try change(store, encodedIn: format) { try encoded.write(to: $0) }
     changes.append(batch, in: store.identifier, hasWritten: hasWritten)
   }
 }

@@ -157,11 +157,12 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     try await handle.run(.apply) {
       try information.check(changes)
       guard !changes.isEmpty else { return }
+      let format = coder.codecRecord.format
       let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
         try self.encoded(changes, &allowance, during: .apply)
       }
       _ = try await recordedCodec.comparing(for: .apply) {
-        try await handle.write(statements(for: encoded), usesResults: false, for: .apply)
+        try await handle.write(statements(for: encoded, in: format), usesResults: false, for: .apply)
       }
       recordedCodec.noteCommit()
     }
@@ -177,10 +178,13 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      let first = recordedCodec.beginning(.shared) + [table.claim(keys), table.values(forKeys: keys)]
+      let format = coder.codecRecord.format
+      let first =
+        try recordedCodec.beginning(.shared, during: .update) + [table.claim(keys), table.values(forKeys: keys)]
       return try await recordedCodec.comparing(for: .update) {
         try await handle.transaction(for: .update, first: first) { session, rows in
-          let (result, statements) = try await changed(keys, rows[first.count - 1], during: .update, deciding: body)
+          let (result, statements) = try await changed(
+            keys, rows[first.count - 1], in: format, during: .update, deciding: body)
           // Without a change, what was locked is rolled back with the rows for missing keys.
           guard let statements else { return TransactionEnd(result: result, commits: false) }
           session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
@@ -270,9 +274,14 @@ extension PostgresStore {
   }
 
   /// Returns the statements of a batch, the first of which take its lock and compare the codec.
-  func statements(for changes: EncodedChanges) -> [Statement] {
+  ///
+  /// - Throws: ``StoreError`` if the codec of the store has changed.
+  func statements(
+    for changes: EncodedChanges, in format: CodecRecord.Format, during operation: StoreOperation = .apply
+  ) throws -> [Statement] {
     let removesRange = changes.steps.contains { if case .removeAll = $0 { true } else { false } }
-    return recordedCodec.beginning(removesRange ? .exclusive : .shared) + table.write(changes)
+    return try recordedCodec.beginning(removesRange ? .exclusive : .shared, encodedIn: format, during: operation)
+      + table.write(changes)
   }
 
   /// Runs the body of an update.
@@ -280,10 +289,11 @@ extension PostgresStore {
   /// - Parameters:
   ///   - keys: The keys, which are locked.
   ///   - rows: Their entries.
+  ///   - format: The format of the values before the transaction began.
   /// - Returns: The result, and the statements that write what changed, or `nil` if nothing did. They also remove the rows
   ///   that locked missing keys.
   func changed<Result: Sendable>(
-    _ keys: [StoreKey], _ rows: QueryResult, during operation: StoreOperation,
+    _ keys: [StoreKey], _ rows: QueryResult, in format: CodecRecord.Format, during operation: StoreOperation,
     deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> (result: Result, statements: [Statement]?) {
     let indices = PostgresStore.indices(of: rows)
@@ -310,6 +320,7 @@ extension PostgresStore {
       set.append(keys[index])
       values.append(bytes[...])
     }
+    try coder.codecRecord.checkUnchanged(since: format, during: operation, store: information.name)
     return (decision.result, isChanged ? table.change(setting: set, to: values, removing: removed) : nil)
   }
 }

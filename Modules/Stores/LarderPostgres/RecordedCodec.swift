@@ -43,17 +43,24 @@ final class RecordedCodec: Sendable {
   /// - Parameters:
   ///   - lock: The lock of the table.
   ///   - compares: Whether the write is refused if another program has recorded another codec. Defaults to `true`.
-  func beginning(_ lock: TableLock, compares: Bool = true) -> [Statement] {
-    // The server orders serializable transactions by itself.
-    func locks(_ lock: TableLock) -> [Statement] {
-      handle.pool.configuration.isolation == .readCommitted ? [lock.statement(of: table)] : []
-    }
-    guard let recordedName = recordedName.withLock(\.self) else { return locks(lock) }
+  ///   - format: The format of the values that are encoded already. Defaults to `nil`, for none.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` with a retryable `conflict` if the format has changed since.
+  func beginning(
+    _ lock: TableLock, compares: Bool = true, encodedIn format: CodecRecord.Format? = nil,
+    during operation: StoreOperation
+  ) throws -> [Statement] {
+    let recordedName = recordedName.withLock(\.self)
+    // Afterwards, because what was recorded changes the format first.
+    if let format { try codec.checkUnchanged(since: format, during: operation, store: handle.name) }
+    guard let recordedName else { return locks(lock) }
     if codec.adoptedNames.contains(recordedName) {
-      // The record is locked first by all, so that two objects that adopt it don't deadlock.
+      // The record is locked first by all, so that two objects that adopt it don't deadlock. A division by zero is the only
+      // error that an expression can cause.
       return [
         Statement(
-          "UPDATE \(records) SET codec = $2 WHERE name = $1 AND 1 / (codec IN ($2, $3))::int = 1", .text(name),
+          "UPDATE \(records) SET codec = CASE 1 / (codec IN ($2, $3))::int WHEN 1 THEN $2 END WHERE name = $1",
+          .text(name),
           .text(codec.name), .text(recordedName))
       ] + locks(.exclusive)
     }
@@ -64,6 +71,11 @@ final class RecordedCodec: Sendable {
     return locks(lock) + [comparison]
   }
 
+  /// Returns the statement that locks the table, or none if the server orders transactions by itself.
+  func locks(_ lock: TableLock) -> [Statement] {
+    handle.pool.configuration.isolation == .readCommitted ? [lock.statement(of: table)] : []
+  }
+
   /// Notes that a write was committed.
   func noteCommit() {
     recordedName.withLock { if let name = $0, codec.adoptedNames.contains(name) { $0 = codec.name } }
@@ -71,22 +83,22 @@ final class RecordedCodec: Sendable {
 
   /// Runs a write, and throws what the record says if the server has found another codec there.
   ///
-  /// - Throws: The errors of `CodecRecord.name(replacing:during:store:)`; those of the closure.
+  /// - Throws: ``StoreError``: `versionMismatch` if another codec is recorded; a retryable `conflict` if the record has changed
+  ///   to one beside which this codec writes. The errors of the closure.
   func comparing<Result>(for operation: StoreOperation, _ write: () async throws -> Result) async throws -> Result {
+    let known = recordedName.withLock(\.self)
     do {
       return try await write()
     } catch let error as StoreError where (error.underlying as? PostgresError)?.sqlState == "22012" {
-      // A division by zero, in the comparison or in a trigger of the user's.
       let rows = try await handle.read(
         Statement("SELECT codec FROM \(records) WHERE name = $1", .text(name)), for: operation)
-      guard rows.rowCount == 1, let recorded = rows.text(0, 0), recorded != recordedName.withLock(\.self) else {
-        throw error
-      }
-      recordedName.withLock { $0 = recorded }
+      // Otherwise, a trigger of the user's has divided by zero.
+      guard rows.rowCount == 1, let recorded = rows.text(0, 0), recorded != known else { throw error }
       _ = try codec.name(replacing: recorded, during: operation, store: handle.name)
+      recordedName.withLock { $0 = recorded }
       throw StoreError(
         .conflict, during: operation, store: handle.name,
-        message: "another program has recorded the codec \(recorded) in the meantime", isRetryable: true)
+        message: "another program now writes with the codec \(recorded); try again", isRetryable: true)
     }
   }
 }

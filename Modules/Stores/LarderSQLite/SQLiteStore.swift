@@ -209,6 +209,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
     try await handle.run(.apply) {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
+      let format = coder.codecRecord.format
       let encoded =
         if EncodedChanges.areWorthThreads(changes.count) {
           try await EncodedChanges(concurrently: changes) { [self] key in
@@ -221,8 +222,10 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
         }
       let deadline = handle.deadline  // Encoding can take longer than the timeout, and is no waiting.
       try await handle.database.writer.write(for: handle, during: .apply, until: deadline) { [self] transaction in
-        try writableTable(in: &transaction, during: .apply).write(encoded)
-        transaction.changes.append(changes, in: table.identifier, hasWritten: true)
+        let table = try writableTable(in: &transaction, during: .apply)
+        try coder.codecRecord.checkUnchanged(since: format, during: .apply, store: information.name)
+        try table.write(encoded)
+        transaction.changes.append(changes, in: self.table.identifier, hasWritten: true)
         return .commit(())
       }
     }

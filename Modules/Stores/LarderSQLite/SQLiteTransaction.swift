@@ -71,13 +71,19 @@ public struct SQLiteTransaction: ~Copyable {
   }
 
   /// Runs a closure that writes, records its error, and converts an SQLite error to a store error.
+  ///
+  /// - Parameter format: The format of the values that were encoded for it. Defaults to `nil`, for none.
   private mutating func change<Value>(
-    _ store: SQLiteStore<Value>, _ body: (RawTable, inout DatabaseWriter.Transaction) throws -> Void
+    _ store: SQLiteStore<Value>, encodedIn format: CodecRecord.Format? = nil,
+    _ body: (RawTable, inout DatabaseWriter.Transaction) throws -> Void
   ) throws {
     if let failure { throw failure }
     do {
       guard var writing else { throw SQLiteTransaction.readOnlyError(handle.name) }
       let table = try store.writableTable(in: &writing, during: .write)
+      if let format {
+        try store.coder.codecRecord.checkUnchanged(since: format, during: .write, store: store.information.name)
+      }
       try body(table, &writing)
       self.writing = writing
     } catch {
@@ -189,10 +195,11 @@ extension SQLiteTransaction {
   public mutating func setValue<Value>(_ value: Value, forKey key: StoreKey, in store: SQLiteStore<Value>) throws {
     try check(store, for: .write)
     try store.check(key, for: .write)
+    let format = store.coder.codecRecord.format
     buffer.removeAll(keepingCapacity: true)
     try store.coder.append(value, forKey: key, to: &buffer, during: .write)
     let bytes = buffer
-    try change(store) { table, writing in
+    try change(store, encodedIn: format) { table, writing in
       try bytes.withUnsafeBytes { try table.setValue($0, forKey: key) }
       writing.changes.append(.key(key), in: table.table.identifier, hasWritten: true)
     }
@@ -241,12 +248,13 @@ extension SQLiteTransaction {
   /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
   public mutating func apply<Value>(_ batch: ChangeBatch<Value>, to store: SQLiteStore<Value>) throws {
     try check(store, for: .write)
+    let format = store.coder.codecRecord.format
     let encoded = try EncodedChanges(batch) { key in
       try store.check(key, for: .apply)
     } encode: { value, key, bytes in
       try store.coder.append(value, forKey: key, to: &bytes, during: .write)
     }
-    try change(store) { table, writing in
+    try change(store, encodedIn: format) { table, writing in
       try table.write(encoded)
       writing.changes.append(batch, in: table.table.identifier, hasWritten: true)
     }

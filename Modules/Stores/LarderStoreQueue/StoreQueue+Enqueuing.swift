@@ -17,10 +17,17 @@ extension StoreQueue {
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     try information.check(inputs)
     return try await running(.enqueue) {
+      let format = coder.codecRecord.format
       let new = try await newItems(inputs)
-      if inputs.contains(where: { $0.id != nil }) {
+      // An older item that is added to newer ones does no harm, but a program that can write newer ones must.
+      if coder.codecRecord.newestName != nil || inputs.contains(where: { $0.id != nil }) {
         return try await committing(.enqueue) {
           var plan = newPlan()
+          if coder.codecRecord.newestName != nil {
+            plan.read(try await read([layout.formatKey], .enqueue))
+            try compareCodec(plan, .enqueue)
+            try coder.codecRecord.checkUnchanged(since: format, during: .enqueue, store: information.name)
+          }
           let items = try await planEnqueuing(new, &plan)
           return (plan, items)
         }

@@ -13,6 +13,7 @@ extension StoreQueue {
     try information.check(changes)
     try await running(.apply) {
       // The base knows whether it is closed.
+      let format = coder.codecRecord.format
       if changes.isEmpty { return try await callingBase(.apply) { try await base.apply([]) } }
       let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
         try changes.changes.map { change in
@@ -37,6 +38,7 @@ extension StoreQueue {
         }
         var plan = newPlan()
         try await readItems(keys.sorted(), into: &plan, .apply)
+        try coder.codecRecord.checkUnchanged(since: format, during: .apply, store: information.name)
         for change in encoded {
           switch change {
           case .set(let key, let payload): set(payload, forKey: key, &plan)
@@ -88,13 +90,18 @@ extension StoreQueue {
     }
   }
 
+  /// Compares the codec with the record that a plan has read. Without one, somebody has emptied the base.
+  func compareCodec(_ plan: QueuePlan, _ operation: StoreOperation) throws {
+    if let record = plan.value(forKey: layout.formatKey) { _ = try self.record(replacing: record, during: operation) }
+  }
+
   /// Reads the items of keys and their states, and compares the codec with the record, as part of the plan.
   ///
-  /// An older program must not replace an item of a newer one. Without a record, somebody has emptied the base.
+  /// An older program must not replace an item of a newer one.
   private func readItems(_ keys: [StoreKey], into plan: inout QueuePlan, _ operation: StoreOperation) async throws {
     let stored = try await read([layout.formatKey] + keys.map(layout.itemKey), operation)
     plan.read(stored)
-    if let record = plan.value(forKey: layout.formatKey) { _ = try self.record(replacing: record, during: operation) }
+    try compareCodec(plan, operation)
     let sequences = keys.compactMap { plan.value(forKey: layout.itemKey($0)).flatMap { StoredItem($0)?.sequence } }
     plan.read(try await read(sequences.map(layout.stateKey), operation))
   }

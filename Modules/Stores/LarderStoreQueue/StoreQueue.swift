@@ -170,13 +170,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
   func record(replacing stored: [UInt8]?, during operation: StoreOperation) throws -> [UInt8] {
     var name = coder.codecRecord.name
     if let stored {
-      guard stored.first == QueueLayout.formatVersion else {
-        throw StoreError(
-          .versionMismatch, during: operation, store: information.name,
-          message: "the queue has format version \(stored.first.map(String.init) ?? "0"); this version of Larder reads "
-            + "version \(QueueLayout.formatVersion)")
-      }
-      let recordedName = String(decoding: stored.dropFirst(), as: UTF8.self)
+      let recordedName = try QueueLayout.codecName(of: stored, during: operation, store: information.name)
       name = try coder.codecRecord.name(replacing: recordedName, during: operation, store: information.name)
     }
     return [QueueLayout.formatVersion] + name.utf8
@@ -328,6 +322,16 @@ extension StoreQueue: ObservableStore where Base: ObservableStore {
 extension StoreQueue: FlushableStore where Base: FlushableStore {}
 
 extension DataStore where Value == [UInt8] {
+  /// Returns the name of the codec of the items of a queue in this store of bytes.
+  ///
+  /// - Parameter prefix: The prefix of the queue's keys in this store.
+  /// - Returns: The name, or `nil` if there is no queue with the prefix.
+  /// - Throws: `StoreError` with `versionMismatch` if another version of Larder wrote the queue; the errors of the store.
+  public func codecName(ofQueue prefix: StoreKey) async throws -> String? {
+    let record = try await value(forKey: QueueLayout(prefix: prefix).formatKey)
+    return try record.map { try QueueLayout.codecName(of: $0, during: .open, store: information.name) }
+  }
+
   /// Opens a queue in this store of bytes; see ``StoreQueue``.
   ///
   /// - Parameters:

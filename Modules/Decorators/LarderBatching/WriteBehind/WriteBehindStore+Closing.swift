@@ -31,7 +31,8 @@ extension WriteBehindStore {
   /// try await positions.close(within: .seconds(10), savingTo: rescue)
   /// ```
   ///
-  /// The second store decides about durability, encryption and format. A change to a key replaces a saved change to it.
+  /// The second store decides about durability, encryption and format; it is not refused if it stores the values of a base that
+  /// encrypts in plain form, because the changes would be lost. A change to a key replaces a saved change to it.
   /// ``restoreChanges(from:)`` of a new object writes the saved changes. At the limit, a running attempt is cancelled, as
   /// ``close(within:)`` says. Changes that were given up before are not saved; see
   /// ``WriteBehindFailure/unwrittenChanges``.

@@ -26,7 +26,7 @@ struct CachedCopyCodec<Base: Codec>: Codec {
 
   init(_ base: Base) {
     self.base = base
-    mark = Array(base.name.utf8) + [0]
+    mark = Array((base.newestName ?? base.name).utf8) + [0]
   }
 
   var name: String { base.name + "+copy" }
@@ -39,7 +39,10 @@ struct CachedCopyCodec<Base: Codec>: Codec {
     bytes.append(contentsOf: mark)
     guard let value = copy.value else { return }
     let headerSize = headerSize
-    try base.encode(value, into: &bytes, context: context.forBase { $0.dropFirst(headerSize) })
+    var context = context.forBase { $0.dropFirst(headerSize) }
+    // A copy in an older format would lack what the value in the base has.
+    context.usesNewestFormat = true
+    try base.encode(value, into: &bytes, context: context)
   }
 
   func decode(_ bytes: RawSpan, context: ValueContext) throws -> CachedCopy<Base.Value> {

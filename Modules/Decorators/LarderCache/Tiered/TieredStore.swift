@@ -113,7 +113,6 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public var information: StoreInformation {
     var information = base.information
     information.readsMayBeCopies = true
-    if information.valuesAtRest == .encrypted { information.valuesAtRest = copies.information.valuesAtRest }
     return information
   }
 

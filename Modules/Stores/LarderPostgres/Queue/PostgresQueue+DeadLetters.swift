@@ -74,7 +74,7 @@ extension PostgresQueue {
       guard parts.count > 1 else {
         return try movedCount(try await requeue(statements.requeue(keys), .deadLetters(keys)))
       }
-      let first = recordedCodec.beginning(.exclusive, compares: false)
+      let first = try recordedCodec.beginning(.exclusive, compares: false, during: .requeue)
       let count = try await handle.transaction(for: .requeue, first: first) { session, _ in
         var count = 0
         for part in parts {

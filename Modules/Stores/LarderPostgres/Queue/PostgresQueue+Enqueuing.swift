@@ -21,10 +21,14 @@ extension PostgresQueue {
   fileprivate func enqueue(
     _ inputs: [QueueInput<Element>], in transaction: PostgresTransaction?
   ) async throws -> [EnqueuedItem] {
+    let format = coder.codecRecord.format
     let new = try await newItems(inputs)
     guard !new.keys.isEmpty else { return [] }
     let plan = enqueuing(new)
-    let results = try await write(plan.statements, in: transaction, for: .enqueue)
+    // An older item that is added to newer ones does no harm, but a program that can write newer ones must.
+    let results = try await write(
+      plan.statements, comparesCodec: coder.codecRecord.newestName != nil, encodedIn: format, in: transaction,
+      for: .enqueue)
     noteChange(in: transaction)
     return try enqueued(new, plan, results)
   }

@@ -13,6 +13,7 @@ extension PostgresQueue {
     try await handle.run(.apply) {
       try information.check(changes)
       guard !changes.isEmpty else { return }
+      let format = coder.codecRecord.format
       let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
         try changes.changes.map { change in
           try change.mapValue { key, value in
@@ -26,10 +27,11 @@ extension PostgresQueue {
       }
       let list = statements(for: encoded)
       if configuration.capacity == nil {
-        _ = try await write(list, locking: .exclusive, comparesCodec: true, for: .apply)
+        _ = try await write(list, locking: .exclusive, comparesCodec: true, encodedIn: format, for: .apply)
       } else {
+        let first = try recordedCodec.beginning(.exclusive, encodedIn: format, during: .apply)
         try await recordedCodec.comparing(for: .apply) {
-          try await handle.transaction(for: .apply, first: recordedCodec.beginning(.exclusive)) { session, _ in
+          try await handle.transaction(for: .apply, first: first) { session, _ in
             try await run(list, in: session, for: .apply)
             session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
             return TransactionEnd(result: ())
@@ -52,7 +54,8 @@ extension PostgresQueue {
   ) async throws -> Result {
     try await handle.run(.update) {
       try information.check(updateOf: keys)
-      let first = recordedCodec.beginning(.exclusive) + [statements.payloads(forKeys: keys)]
+      let format = coder.codecRecord.format
+      let first = try recordedCodec.beginning(.exclusive, during: .update) + [statements.payloads(forKeys: keys)]
       let (result, isChanged) = try await recordedCodec.comparing(for: .update) {
         try await handle.transaction(for: .update, first: first) { session, results in
           let rows = results[results.count - 1]
@@ -72,6 +75,7 @@ extension PostgresQueue {
             try coder.append(value, forKey: key, replacing: payloads[key].map { $0[...] }, to: &bytes, during: .update)
             if payloads[key] != bytes { changes.append(.set(key, bytes)) }
           }
+          try coder.codecRecord.checkUnchanged(since: format, during: .update, store: information.name)
           session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
           var list = statements(for: changes)
           if configuration.capacity != nil, !changes.isEmpty {

@@ -231,14 +231,16 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   ///   - lock: The lock of the queue. Defaults to `shared`.
   ///   - comparesCodec: Whether to refuse the write if another program has recorded another codec. Defaults to `false`, for
   ///     writes that replace no item. Adding an older item to newer ones does no harm.
+  ///   - format: The format of the items that are encoded already. Defaults to `nil`, for none.
   ///   - transaction: A transaction of the caller's, or `nil` for one of their own. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
   func write(
     _ statements: [Statement], locking lock: TableLock = .shared, comparesCodec: Bool = false,
-    in transaction: PostgresTransaction? = nil, for operation: StoreOperation
+    encodedIn format: CodecRecord.Format? = nil, in transaction: PostgresTransaction? = nil,
+    for operation: StoreOperation
   ) async throws -> [QueryResult] {
-    let before = recordedCodec.beginning(lock, compares: comparesCodec)
+    let before = try recordedCodec.beginning(lock, compares: comparesCodec, encodedIn: format, during: operation)
     return try await recordedCodec.comparing(for: operation) {
       let results: [QueryResult]
       if let transaction {
@@ -272,7 +274,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
 
   /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
   func boundByDuration(during operation: StoreOperation, in transaction: PostgresTransaction? = nil) async throws {
-    let list = recordedCodec.beginning(.shared, compares: false) + [statements.boundByDuration]
+    let list = recordedCodec.locks(.shared) + [statements.boundByDuration]
     guard let transaction else {
       let rows = try await handle.write(list, for: operation)[list.count - 1]
       return latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }

@@ -156,10 +156,11 @@ public final class PostgresTransaction: Sendable {
   public func apply<Value>(_ batch: ChangeBatch<Value>, to store: PostgresStore<Value>) async throws {
     try store.information.check(batch)
     guard !batch.isEmpty else { return }
+    let format = store.coder.codecRecord.format
     let encoded = try await BulkWork.run(atMost: batch.count) { allowance in
       try store.encoded(batch, &allowance, during: .write)
     }
-    _ = try await write(store.statements(for: encoded), of: store, for: .write)
+    _ = try await write(store.statements(for: encoded, in: format, during: .write), of: store, for: .write)
   }
 
   /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
@@ -192,14 +193,17 @@ public final class PostgresTransaction: Sendable {
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) throws -> UpdateDecision<Result>
   ) async throws -> Result {
     try store.information.check(updateOf: keys)
-    let first = store.recordedCodec.beginning(.shared) + [store.table.claim(keys), store.table.values(forKeys: keys)]
+    let format = store.coder.codecRecord.format
+    let first =
+      try store.recordedCodec.beginning(.shared, during: .update)
+      + [store.table.claim(keys), store.table.values(forKeys: keys)]
     let rows = try await write(first, of: store, for: .update)[first.count - 1]
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
     let (result, statements): (Swift.Result<Result, any Error>, [Statement]?)
     do {
-      (result, statements) = try await store.changed(keys, rows, during: .update) { slots in
+      (result, statements) = try await store.changed(keys, rows, in: format, during: .update) { slots in
         UpdateDecision(catching: { try body(&slots) })
       }
     } catch {

@@ -34,6 +34,20 @@ struct QueueLayout: Sendable {
     overhead = prefix.count + 1 + 2 + QueueLayout.sequenceLength
   }
 
+  /// Returns the name of the codec in the record of the format.
+  ///
+  /// - Throws: ``StoreError`` with `versionMismatch` if the format is another one.
+  static func codecName(of record: [UInt8], during operation: StoreOperation, store: String) throws -> String {
+    guard record.first == formatVersion else {
+      throw StoreError(
+        .versionMismatch, during: operation, store: store,
+        message:
+          "the queue has format version \(record.first.map { "\($0)" } ?? "0"); this version of Larder reads version "
+          + "\(formatVersion)")
+    }
+    return String(decoding: record.dropFirst(), as: UTF8.self)
+  }
+
   static let sequenceLength = 16
 
   func itemKey(_ key: StoreKey) -> StoreKey { itemPrefix + key }

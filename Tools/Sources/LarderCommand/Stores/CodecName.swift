@@ -86,6 +86,16 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// The newest version of the values, or `nil` if values have none.
   var version: Int? { if case .versions(let newest)? = transforms.first { newest } else { nil } }
 
+  /// Returns the name of the same codec with another newest version, or the same name if its values have no versions.
+  func withVersion(_ version: Int?) -> CodecName {
+    var name = self
+    if self.version != nil, let version { name.transforms[0] = .versions(version) }
+    return name
+  }
+
+  /// The names of the same codec with older versions, whose stores this one takes over.
+  var olderNames: [String] { (1..<max(1, version ?? 1)).map { withVersion($0).description } }
+
   /// Whether the values are encrypted.
   var isEncrypted: Bool { transforms.contains(.encryption) }
 

@@ -40,13 +40,23 @@ struct FoundStore {
     if keys != nil, options.createsIfMissing { newName = newName.withEncryption }
     if expires { newName = newName.withDeadlines }
     untyped = try await Stores.open(url, target, options: options, chosenName: chosenName, newName: newName)
-    name = CodecName(untyped.codecName)
+    let recorded = CodecName(untyped.codecName)
+    // A copy from a newer version raises that of its destination. One from an older version adds values that the program of
+    // the destination converts.
+    if codecName != nil, let newest = newName.version, let own = recorded.version, newest > own,
+      options.access == .readWrite
+    {
+      name = recorded.withVersion(newest)
+    } else {
+      name = recorded
+    }
     try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
     guard !expires || name.isExpiring else {
       throw CommandFailure.plainValues(
         in: url.description, advice: "Give a new store, or omit --ttl; the store was left unchanged.")
     }
-    guard codecName == nil || name.withoutDeadlines == newName.withoutDeadlines else {
+    guard codecName == nil || name.withoutDeadlines == newName.withoutDeadlines.withVersion(name.version)
+    else {
       throw CommandFailure(
         .badData, "\(url) was written with the codec \(name), not with \(newName); it was left unchanged",
         advice: "To convert the values, use larder copy with --codec \(name).")
@@ -106,7 +116,9 @@ struct StoredStore {
   /// Returns whether values of this store can be stored in another one without being decoded.
   ///
   /// - Parameter destination: The other store, with the dictionaries of this one.
-  func fits(_ destination: StoredStore) -> Bool { bytesName == destination.bytesName }
+  func fits(_ destination: StoredStore) -> Bool {
+    bytesName.withVersion(destination.bytesName.version) == destination.bytesName
+  }
 
   /// Returns whether a place has the dictionaries that the values of this store may need.
   ///

@@ -9,11 +9,11 @@ struct QueueTarget: Sendable {
   let store: StoreTarget
   /// The prefix of its keys in that store; `nil` for a store that is a queue itself.
   let prefix: String?
-  /// The codec of its items in that store; `nil` for JSON, or for a store that is a queue itself.
+  /// The codec of the items of a new queue in that store; `nil` for JSON, or for a store that is a queue itself.
   let itemCodec: QueueItemCodec?
 }
 
-/// A codec of the items of a queue in another store, which records none.
+/// A codec of the items of a new queue in another store.
 enum QueueItemCodec: String, CaseIterable {
   case json
   case cbor
@@ -56,8 +56,15 @@ struct OpenedQueue {
         throw CommandFailure(
           .usage, "\(url) is not a queue", advice: "Give the prefix of a queue in it, as in --prefix jobs/.")
       }
-      codec = ValueCodecs().codec(named: (target.itemCodec ?? .json).rawValue)
       let bytes = try await Stores.bytes(in: target.store, for: "a queue in a store", options: options)
+      let recorded = try await bytes.codecName(ofQueue: StoreKey(prefix)).map { CodecName($0) }
+      if let recorded, let chosen = target.itemCodec, recorded.base != chosen.rawValue {
+        throw CommandFailure(
+          .badData, "the items of \(prefix) in \(url) have the codec \(recorded), not \(chosen); it was left unchanged",
+          advice: "Omit --codec, which is for new queues.")
+      }
+      let name = recorded ?? CodecName((target.itemCodec ?? .json).rawValue)
+      codec = try await Stores.codecs(for: name, of: url, with: nil).codec(named: "\(name)")
       try await Self.checkQueue(with: StoreKey(prefix), in: bytes, url, options)
       opened = try await Self.queue(in: bytes, prefix: StoreKey(prefix), codec: codec)
       deaths = opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }

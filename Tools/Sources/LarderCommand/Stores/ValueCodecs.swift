@@ -85,7 +85,8 @@ struct ValueCodecs {
     let sealed = transforms.lastIndex(of: .encryption).map { $0 + 1 }
     let expiry = transforms[(sealed ?? 0)...].firstIndex(of: .expiry)
     let bytesName = name.withTransforms(upTo: expiry ?? sealed ?? transforms.endIndex)
-    let bytes = BytesCodec(name: "\(bytesName)", format: codec(named: "\(bytesName)").format)
+    let bytes = BytesCodec(
+      name: "\(bytesName)", format: codec(named: "\(bytesName)").format, adoptedNames: bytesName.olderNames)
     let outer = transforms[bytesName.transforms.count...]
     guard expiry != nil else { return (.plain(wrap(bytes, in: outer)), bytesName) }
     // The deadline is directly around the bytes.
@@ -170,7 +171,13 @@ struct VersionedTextCodec: Codec {
   /// The newest version, which the store records.
   let newest: Int
 
-  var name: String { base.name + VersionedCodec<JSONTextCodec>.nameSuffix(ofVersion: newest) }
+  var name: String { name(of: newest) }
+  var adoptedNames: [String] { (1..<newest).map(name(of:)) }
+
+  private func name(of version: Int) -> String {
+    base.name + VersionedCodec<JSONTextCodec>.nameSuffix(ofVersion: version)
+  }
+
   var format: CodecFormat { base.format }
   var encryptsValues: Bool { base.encryptsValues }
 
@@ -225,6 +232,8 @@ struct BytesCodec: Codec {
   let name: String
   /// The format of the other codec; defaults to ``CodecFormat/binary``.
   var format = CodecFormat.binary
+  /// The names of older versions of the other codec; defaults to none.
+  var adoptedNames: [String] = []
 
   func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
     bytes += value

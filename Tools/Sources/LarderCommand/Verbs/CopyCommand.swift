@@ -14,8 +14,7 @@ struct CopyCommand: AsyncParsableCommand {
       running it again. Other keys of the destination stay. If values expire, their deadlines are copied, and the values \
       of the destination must expire, too.
 
-      With --key-ring, a new destination is encrypted, so you can encrypt a store by copying it. Encrypted values are copied \
-      to a destination that exists and does not encrypt them only with --plain.
+      With --key-ring, a new destination is encrypted, so you can encrypt a store by copying it.
 
       The destination stores values with the codec of the source, and they are copied as they are stored. To convert them, \
       name another codec, json, cbor or raw, with --codec. Encrypted values are copied without --key-ring, too, and not examined.
@@ -41,8 +40,6 @@ struct CopyCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "The codec of the source if it is a table of another program, which records none.", valueName: "name"))
   var fromCodec: StoreCodec?
-  @Flag(help: "Allow encrypted values to be copied to a destination that does not encrypt them.")
-  var plain = false
   @OptionGroup var range: RangeOptions
   @OptionGroup var access: AccessOption
   @OptionGroup var table: LayoutOption
@@ -70,7 +67,7 @@ struct CopyCommand: AsyncParsableCommand {
   private func copy(canMoveBytes: Bool) async throws {
     let keys = try range.range()
     let start = ContinuousClock.now
-    var copy = StoreCopy(batchSize: batchSize, allowsPlainCopies: plain)
+    var copy = StoreCopy(batchSize: batchSize)
     let sourceTarget = opening.target(source, codec: CodecChoice(codec: fromCodec, option: "--from-codec"))
     let destinationTarget = opening.target(
       destination, sharingKeysOf: sourceTarget, layout: table.layout, codec: CodecChoice(codec: codec))
@@ -154,19 +151,15 @@ struct StoreCopy {
   struct NeedsConversion: Error {}
 
   private let batchSize: Int
-  private let allowsPlainCopies: Bool
 
   /// The progress of the copy.
   var progress = CopyProgress()
 
   /// Creates a copy that has not begun.
   ///
-  /// - Parameters:
-  ///   - batchSize: The number of entries to read, compare and write in one commit, at least 1.
-  ///   - allowsPlainCopies: Whether encrypted values may be copied to a store that does not encrypt them.
-  init(batchSize: Int, allowsPlainCopies: Bool) {
+  /// - Parameter batchSize: The number of entries to read, compare and write in one commit, at least 1.
+  init(batchSize: Int) {
     self.batchSize = batchSize
-    self.allowsPlainCopies = allowsPlainCopies
   }
 
   /// Copies the entries of a range that have not expired, with their deadlines.
@@ -234,8 +227,7 @@ struct StoreCopy {
       batchWasCopied(progress.copiedCount + progress.equalCount)
     }
     try await source.copy(
-      to: destination, in: range, batchSize: batchSize, allowsPlainCopies: allowsPlainCopies, progress: note,
-      converting: convert)
+      to: destination, in: range, batchSize: batchSize, progress: note, converting: convert)
   }
 
   /// Returns a summary in one line.
