@@ -117,7 +117,7 @@ import Testing
 
     options.allowsPlainCopies = true
     let cached = try record.cached(in: disk, codec: .json(), options: options)
-    // What is encrypted in one of the stores is a secret for other layers.
+    // A value that is encrypted in one of the stores is a secret for other layers.
     #expect(cached.information.valuesAtRest == .encrypted)
     let mirror = try MirroredStore(primary: record, secondary: plain, allowsPlainCopies: true)
     #expect(mirror.information.valuesAtRest == .encrypted)

@@ -275,7 +275,7 @@ import Testing
     try record.checkUnchanged(since: format, during: .apply, store: "users")
     #expect(try name("json+v3") == "json+v3")
     #expect(record.format.isNewest)
-    // What was encoded before is of the older version, whichever task has seen the record.
+    // Values that were encoded before are of the older version, whichever task has seen the record.
     for _ in 0..<2 {
       let error = expectStoreError(.conflict) {
         try record.checkUnchanged(since: format, during: .apply, store: "users")

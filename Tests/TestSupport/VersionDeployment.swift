@@ -76,9 +76,9 @@ package struct VersionDeployment: Sendable {
     try await expect(olds, "b", User("Bob"))
     await expectStoreError(.versionMismatch, sourceLocation: sourceLocation) { try await open(old) }
 
-    // The program of the first step goes on, and loses nothing of what the others have written.
+    // The program of the first step continues, and loses nothing that the others have written.
     try await expect(firsts, "a", ada)
-    // What it has encoded in version 1 is refused once.
+    // A value that it has encoded in version 1 is refused once.
     await expectStoreError(.conflict, sourceLocation: sourceLocation) {
       try await firsts.setValue(User("x"), forKey: "a")
     }

@@ -81,7 +81,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     if other.sharing == .exclusive { information.sharing = .exclusive }
     information.reportedCommits = nil
     if other.readsMayBeCopies != false { information.readsMayBeCopies = other.readsMayBeCopies }
-    // What is encrypted in one of the stores is a secret.
+    // A value that is encrypted in one of the stores is a secret for other layers.
     if other.valuesAtRest == .encrypted { information.valuesAtRest = .encrypted }
     self.information = information
     try primary.information.checkEncryption(

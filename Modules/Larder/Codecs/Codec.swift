@@ -26,7 +26,7 @@ public protocol Codec<Value>: Sendable {
   /// Defaults to `nil`.
   var newestName: String? { get }
 
-  /// Whether nobody can read the values without a key.
+  /// Whether the values cannot be read without a key.
   ///
   /// A codec that wraps another one returns what that one does. Defaults to `false`.
   var encryptsValues: Bool { get }

@@ -61,7 +61,7 @@ extension Migration {
 
 /// An older version in which a ``VersionedCodec`` writes values until all programs read the newest one.
 ///
-/// What the older type lacks is not stored until then.
+/// Properties that the older type lacks are not stored until then.
 public struct OlderVersion<Value: Sendable>: Sendable {
   /// The version.
   public let version: Int

@@ -75,9 +75,9 @@ public struct StoreInformation: Sendable {
   public enum ValuesAtRest: Sendable, Hashable {
     /// The values are in memory only.
     case absent
-    /// Without their keys, nobody can read the values.
+    /// The values cannot be read without their keys.
     case encrypted
-    /// Whoever has the files can read the values.
+    /// The files are enough to read the values.
     case plain
   }
 

@@ -90,7 +90,9 @@ extension StoreQueue {
     }
   }
 
-  /// Compares the codec with the record that a plan has read. Without one, somebody has emptied the base.
+  /// Compares the codec with the record that a plan has read.
+  ///
+  /// There is no record if the base was emptied.
   func compareCodec(_ plan: QueuePlan, _ operation: StoreOperation) throws {
     if let record = plan.value(forKey: layout.formatKey) { _ = try self.record(replacing: record, during: operation) }
   }

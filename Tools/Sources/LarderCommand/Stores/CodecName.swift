@@ -29,7 +29,8 @@ struct CodecName: Equatable, CustomStringConvertible {
 
     /// Finds the outermost transform of a name, or returns `nil` if it ends with none.
     init?(outermostOf name: Substring) {
-      if let fixed = [.checksum, .compression, .encryption, .expiry].first(where: { name.hasSuffix($0.suffix) }) {
+      let fixed: [Transform] = [.checksum, .compression, .encryption, .expiry]
+      if let fixed = fixed.first(where: { name.hasSuffix($0.suffix) }) {
         self = fixed
       } else if let match = name.firstMatch(of: /\+v([1-9][0-9]*)$/), let version = Int(match.1) {
         self = .versions(version)

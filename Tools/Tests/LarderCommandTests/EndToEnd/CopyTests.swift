@@ -112,6 +112,33 @@ import Testing
     }
   }
 
+  /// A copy from a newer version raises the version of its destination, and one from an older version does not lower it.
+  @Test(arguments: StoreKind.allCases, ["json", "cbor"])
+  func copiesCarryTheVersion(kind: StoreKind, base: String) async throws {
+    func open(_ name: String, _ version: Int) async throws -> AnyDataStore<JSONText> {
+      try await Stores.registry.open(
+        kind.url(name, in: folder), codec: ValueCodecs().codec(named: "\(base)+v\(version)"))
+    }
+    func set(_ name: String, _ version: Int, _ key: StoreKey) async throws {
+      let store = try await open(name, version)
+      try await store.setValue(JSONText(#"{"$version":\#(version),"$value":\#(version)}"#), forKey: key)
+      try await store.close()
+    }
+    let (app, backup) = (kind.url("app", in: folder), kind.url("backup", in: folder))
+    try await set("app", 1, "a")
+    #expect(try await Tool.larder("copy", app, backup).status == 0)
+    try await set("app", 2, "b")
+    #expect(try await Tool.larder("copy", app, backup).errors.hasPrefix("copied 1 entry"))
+    #expect(try await Tool.larder("stat", backup).output.contains("\(base)+v2"))
+    #expect(try await Tool.larder("get", backup, "b") == .done(#"{"$version":2,"$value":2}"# + "\n"))
+    await #expect(throws: StoreError.self) { try await open("backup", 1) }
+    try await set("older", 1, "c")
+    #expect(try await Tool.larder("copy", kind.url("older", in: folder), backup).errors.hasPrefix("copied 1 entry"))
+    #expect(try await Tool.larder("get", backup, "c") == .done(#"{"$version":1,"$value":1}"# + "\n"))
+    #expect(try await Tool.larder("stat", backup).output.contains("\(base)+v2"))
+    #expect(try await Tool.larder("set", backup, "d", #"{"$version":3,"$value":1}"#).failed(65, "up to 2"))
+  }
+
   @Test func deadlinesAreKeptWithStoredBytes() async throws {
     let (source, copy) = ("lmdb:\(folder.file("s"))", "sqlite:\(folder.file("c"))")
     #expect(try await Tool.larder("set", source, "stays", "[1.5]", "--ttl", "1h") == .done())

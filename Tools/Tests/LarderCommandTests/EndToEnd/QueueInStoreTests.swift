@@ -86,9 +86,23 @@ import Testing
     #expect(
       try await Tool.larder("queue", "enqueue", url(), text, "--prefix", "c/", "--codec", "cbor", "--id", "a").status
         == 0)
-    let received = try await Tool.larder("queue", "receive", url(), "--prefix", "c/", "--codec", "cbor")
+    // The queue records it.
+    let received = try await Tool.larder("queue", "receive", url(), "--prefix", "c/")
     #expect(received.output.hasPrefix("{\"key\":\"a\",\"value\":\(text),"))
+    #expect(try await Tool.larder("queue", "stat", url(), "--prefix", "c/", "--codec", "cbor").status == 0)
+    #expect(
+      try await Tool.larder("queue", "stat", url(), "--prefix", "c/", "--codec", "json").failed(
+        65, "have the codec cbor"))
     #expect(try await larder("stat", "--codec", "yaml").failed(64, "yaml"))
+  }
+
+  @Test func aQueueOfValuesWithVersionsNeedsNoOption() async throws {
+    let store = try await LMDBStore(path: folder.file(StoreKind.lmdb.fileName("queues")), codec: .raw)
+    let queue = try await store.queue(of: String.self, prefix: "v/", codec: .json().versioned(2))
+    try await queue.enqueue("Ada", id: "a")
+    try await queue.close()
+    let received = try await Tool.larder("queue", "receive", url(), "--prefix", "v/")
+    #expect(received.output.hasPrefix(#"{"key":"a","value":{"$version":2,"$value":"Ada"},"#), "\(received)")
   }
 
   @Test func manyProcessesShareTheItems() async throws {

@@ -29,10 +29,11 @@ struct QueueMoveCommand: AsyncParsableCommand {
   var fromPrefix: String?
   @Option(help: ArgumentHelp("The prefix of the destination's keys in its store.", valueName: "prefix"))
   var toPrefix: String?
-  @Option(help: ArgumentHelp("The codec of the source's items in its store; it must be the recorded one.", valueName: "name"))
+  @Option(help: ArgumentHelp("The recorded codec of the source's items in its store.", valueName: "name"))
   var fromCodec: QueueItemCodec?
   @Option(
-    help: ArgumentHelp("The codec of the items of a new destination in its store; defaults to json.", valueName: "name"))
+    help: ArgumentHelp("The codec of the items of a new destination in its store; defaults to json.", valueName: "name")
+  )
   var toCodec: QueueItemCodec?
   @Option(
     name: .customLong("batch"), help: ArgumentHelp("The number of items to move in one step.", valueName: "n"))
