@@ -58,10 +58,15 @@ import Testing
     #expect(origin.count <= 40)
     #expect(origin.count >= 20)
     #expect(test.cache.statistics.refreshCount == origin.count - 1)
-    // It works again: the next probe finds out.
-    origin.set { [self] _, _ in working() }
+    // It works again: the next probe finds out. It waits, so that the answer is not that of the probe already.
+    let gate = Gate()
+    origin.set { [self] _, _ in
+      try await gate.wait()
+      return working()
+    }
     test.clock.advance(by: .seconds(30))
     #expect(try await test.get(from: origin).body == "old")
+    gate.open()
     try await settle(test)
     let next = try await test.get(from: origin)
     #expect(next.body == "new")
