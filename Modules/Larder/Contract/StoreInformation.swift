@@ -234,22 +234,14 @@ extension StoreInformation {
   @inlinable
   public func check(_ changes: ChangeBatch<some Any>) throws {
     try checkWritable(for: .apply)
-    try check(changeCount: changes.count, for: .apply)
+    // The operation is made only for the error.
+    if let maximumChangeCount, changes.count > maximumChangeCount {
+      throw changeCountError(changes.count, for: .apply)
+    }
     // Unspecialized generic code would create a key path anew on each call, which takes several microseconds.
     for change in changes.changes {
       if let key = change.key { try check(key, for: .apply) }
     }
-  }
-
-  /// Checks that a commit has no more changes than ``maximumChangeCount``.
-  ///
-  /// - Parameters:
-  ///   - count: The number of changes, or of keys in an update.
-  ///   - operation: The operation.
-  /// - Throws: ``StoreError`` with `invalidArgument`.
-  @inlinable
-  public func check(changeCount count: Int, for operation: StoreOperation) throws {
-    if let maximumChangeCount, count > maximumChangeCount { throw changeCountError(count, for: operation) }
   }
 
   @usableFromInline
@@ -278,7 +270,7 @@ extension StoreInformation {
   /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey`; `invalidArgument` if a key occurs twice, or there are too many.
   public func check(updateOf keys: [StoreKey]) throws {
     try checkWritable(for: .update)
-    try check(changeCount: keys.count, for: .update)
+    if let maximumChangeCount, keys.count > maximumChangeCount { throw changeCountError(keys.count, for: .update) }
     try check(keys, for: .update)
     guard keys.count > 1 else { return }
     var seen: Set<StoreKey> = []
