@@ -297,7 +297,7 @@ import Testing
     let second = try await base.indexed(by: [index], codec: versions.second)
     await expectStoreError(.versionMismatch) { try await old.setValue(VersionDeployment.User("x"), forKey: "a") }
     await expectStoreError(.versionMismatch) { try await base.indexed(by: [index], codec: versions.old) }
-    try await versions.repeatingOnce {
+    try await versions.refusedOnce {
       try await first.setValue(VersionDeployment.User("Bob", email: "b@example.org"), forKey: "b")
     }
     #expect(try await second.value(forKey: "b")?.email == "b@example.org")
@@ -385,7 +385,7 @@ import Testing
     let delivery = try await old.receive(max: 1, lease: .seconds(60)).first
     #expect(delivery?.value == VersionDeployment.User("Ada"))
     if let delivery { try await old.acknowledge(delivery.receipt) }
-    try await versions.repeatingOnce {
+    try await versions.refusedOnce {
       try await first.setValue(VersionDeployment.User("Bob", email: "b@example.org"), forKey: "b")
     }
     #expect(try await second.value(forKey: "b")?.email == "b@example.org")

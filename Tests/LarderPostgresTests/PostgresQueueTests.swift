@@ -60,7 +60,7 @@ import Testing
       let delivery = try await old.receive(max: 1, lease: .seconds(60)).first
       #expect(delivery?.value == VersionDeployment.User("Ada"))
       if let delivery { try await old.acknowledge(delivery.receipt) }
-      try await versions.repeatingOnce {
+      try await versions.refusedOnce {
         try await first.setValue(VersionDeployment.User("Bob", email: "b"), forKey: "b")
       }
       #expect(try await second.value(forKey: "b")?.email == "b")

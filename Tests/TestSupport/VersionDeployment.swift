@@ -78,11 +78,7 @@ package struct VersionDeployment: Sendable {
 
     // The program of the first step continues, and loses nothing that the others have written.
     try await expect(firsts, "a", ada)
-    // A value that it has encoded in version 1 is refused once.
-    await expectStoreError(.conflict, sourceLocation: sourceLocation) {
-      try await firsts.setValue(User("x"), forKey: "a")
-    }
-    try await firsts.setValue(ada, forKey: "a")
+    try await refusedOnce(sourceLocation: sourceLocation) { try await firsts.setValue(ada, forKey: "a") }
     try await expect(seconds, "a", ada)
     try await firsts.update("b") { $0?.email = "b@example.org" }
     try await expect(seconds, "b", User("Bob", email: "b@example.org"))
@@ -93,12 +89,14 @@ package struct VersionDeployment: Sendable {
     await expectStoreError(.versionMismatch, sourceLocation: sourceLocation) { try await open(old) }
   }
 
-  /// Runs a write, again if it is refused once because another program has raised the version.
-  package func repeatingOnce(_ write: () async throws -> Void) async throws {
-    do {
-      try await write()
-    } catch let error as StoreError where error.code == .conflict && error.isRetryable {
-      try await write()
-    }
+  /// Runs a write of a program that notices by it that another one has raised the version.
+  ///
+  /// The value that it has encoded in version 1 is refused, once.
+  package func refusedOnce(
+    sourceLocation: SourceLocation = #_sourceLocation, _ write: () async throws -> Void
+  ) async throws {
+    let error = await expectStoreError(.conflict, sourceLocation: sourceLocation) { try await write() }
+    #expect(error?.isRetryable == true, sourceLocation: sourceLocation)
+    try await write()
   }
 }

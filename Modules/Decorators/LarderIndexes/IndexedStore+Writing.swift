@@ -64,7 +64,7 @@ extension IndexedStore {
       }
       guard let last = encoded.last, !last.removesEverything else {
         // Programs with other indexes or an older codec remove nothing either.
-        try checkDefinitions(of: try await reloadCatalog(for: .apply), for: .apply)
+        if !encoded.isEmpty { try checkDefinitions(of: try await reloadCatalog(for: .apply), for: .apply) }
         return try await removeEverything(encoded.isEmpty)
       }
       let ranges = encoded.compactMap(\.removedRange).filter { !$0.isEmpty }

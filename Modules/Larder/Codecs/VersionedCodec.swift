@@ -41,8 +41,8 @@
 ///
 /// ## Other codecs around it
 ///
-/// Call ``Codec/versioned(_:_:writing:)-(Int,Migration<Self.Value>...,OlderVersion<Self.Value>?)`` first, before expiry, compression and encryption:
-/// `.versioned(…).expiring().compressed()`. Then the migrations need no knowledge of them, and
+/// Call ``Codec/versioned(_:_:writing:)-(Int,Migration<Self.Value>...,OlderVersion<Self.Value>?)`` first, before expiry,
+/// compression and encryption: `.versioned(…).expiring().compressed()`. Then the migrations need no knowledge of them, and
 /// `json+v1+expiring` adopts `json+expiring`.
 public struct VersionedCodec<Base: Codec>: Codec {
   /// The codec of the values of the newest version.
@@ -81,8 +81,8 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///     program can meet. Defaults to none.
   ///   - older: The version to write until a store records a newer one. Defaults to `nil`, for `version`.
   /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if there is no migration from the older
-  ///   version to write, or its codec has another name than the base; if a version between the oldest migration and `version` has no migration, or two; if a migration is from `version` or
-  ///   a newer one; if the codec of a migration has another name than the base; or if a migration is from version 0 and
+  ///   version to write, or its codec has another name than the base; if a version between the oldest migration and
+  ///   `version` has no migration, or two; if a migration is from `version` or a newer one; if the codec of a migration has another name than the base; or if a migration is from version 0 and
   ///   the base writes neither JSON nor CBOR, because a value without a version is not recognizable then.
   public init(
     _ base: Base, version: Int, migrations: [Migration<Base.Value>] = [], writing older: OlderVersion<Base.Value>? = nil
@@ -154,7 +154,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///
   /// - Throws: The error that the base throws.
   public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
-    let older = context.usesNewestFormat ? nil : try older.flatMap { try isBelowStored($0, context) ? nil : $0 }
+    let older = context.usesNewestFormat ? nil : older.flatMap { isBelowStored($0, context) ? nil : $0 }
     let version = older?.version ?? version
     let context = context.forBase { try valuePart(of: $0, ofVersion: version) }
     func encode(_ bytes: inout [UInt8]) throws {
@@ -169,9 +169,14 @@ public struct VersionedCodec<Base: Codec>: Codec {
   }
 
   /// Returns whether the value that an update replaces has a newer version, whose own fields the older one would drop.
-  private func isBelowStored(_ older: OlderVersion<Base.Value>, _ context: ValueContext) throws -> Bool {
+  private func isBelowStored(_ older: OlderVersion<Base.Value>, _ context: ValueContext) -> Bool {
     guard let stored = context.stored else { return false }
-    return try stored.withUnsafeBytes { try VersionFrame(of: $0.bytes, format: format).version } > older.version
+    do {
+      return try stored.withUnsafeBytes { try VersionFrame(of: $0.bytes, format: format).version } > older.version
+    } catch {
+      // The bytes of a codec around this one that passes on its own must not fail a write.
+      return false
+    }
   }
 
   /// Returns the bytes of the value, unless they are those of another version.

@@ -67,7 +67,7 @@ public struct StoreInformation: Sendable {
 
   /// The form of the values in files and servers.
   ///
-  /// Layers that would keep copies of encrypted values in plain form refuse to do so, unless they are told to. Defaults to
+  /// A layer that copies encrypted values refuses a store that keeps them in plain form, unless you allow it by name. Defaults to
   /// `nil`, for unknown, which counts as plain where copies are kept.
   public var valuesAtRest: ValuesAtRest?
 
@@ -267,7 +267,8 @@ extension StoreInformation {
   /// ``maximumChangeCount``.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey`; `invalidArgument` if a key occurs twice, or there are too many.
+  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey`; `invalidArgument` if a key occurs twice, or there are too
+  ///   many.
   public func check(updateOf keys: [StoreKey]) throws {
     try checkWritable(for: .update)
     if let maximumChangeCount, keys.count > maximumChangeCount { throw changeCountError(keys.count, for: .update) }

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderHTTPCache
 
 /// Bodies that are read so that they are stored.
-@Suite struct DiscardTests {
+@Suite(.timeLimit(.minutes(5))) struct DiscardTests {
   private struct Broken: Error {}
 
   /// Discards the body of a response to a request.

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderHTTPCache
 
 /// An origin that refuses, hangs or gives errors, beside stale responses that may be used.
-@Suite struct OutageTests {
+@Suite(.timeLimit(.minutes(5))) struct OutageTests {
   private struct Unreachable: Error {}
   private static let usable: HTTPFields = [.cacheControl: "max-age=10, stale-if-error=86400"]
 

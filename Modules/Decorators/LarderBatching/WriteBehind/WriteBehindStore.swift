@@ -56,6 +56,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   let clock: any Clock<Duration>
   let onFailure: @Sendable (WriteBehindFailure<Value>) -> Void
   let pause: FlushPause
+
+  /// The size of the largest commit.
+  private let limit: BatchSize
   let queue: Locked<Queue>
 
   /// The observers of accepted changes, which reads show from then on, and of those given up, after which reads show the
@@ -93,8 +96,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     let errors = WriteBehindErrors(
       store: base.information.name, closed: base.information.closedError(for: .apply))
     self.errors = errors
-    queue = Locked(
-      Queue(limit: bounds.limit(for: base.information), maximumAge: maximumAge, retries: retries, errors: errors))
+    limit = bounds.limit(for: base.information)
+    queue = Locked(Queue(limit: limit, maximumAge: maximumAge, retries: retries, errors: errors))
   }
 
   /// The information of the base, with the durability `accepted` unless the base is volatile.
@@ -148,7 +151,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     try base.information.check(changes)
     let batch = SizedBatch(changes, bounds: bounds)
     let removesRange = changes.changes.contains { if case .removeAll = $0 { true } else { false } }
-    if removesRange || !batch.size.fits(in: bounds.limit(for: base.information)) {
+    if removesRange || !batch.size.fits(in: limit) {
       return try await inTurn(during: .apply) { try await base.apply(changes) }
     }
     try await wait(for: .write(batch), during: .apply)
