@@ -56,6 +56,7 @@ set-up-build:
 
 # The proofs that use modules of the root follow it directly, because the nested packages compile them with other options.
 test: set-up ## Run every test, including those of the nested packages, and verify the promises to dependants.
+	Scripts/prove-open
 	LARDER_ROUNDS=4 LARDER_PYTHON="$$(Scripts/set-up-python)" LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
 	  Scripts/run-tests $(TRAITS)
 	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LARDER_ROUNDS=2 LARDER_LMDB_1="$$folder" \

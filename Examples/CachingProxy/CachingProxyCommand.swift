@@ -117,7 +117,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
     // A cache that loses the latest responses at a power failure has nothing to repair.
     let store = try await registry.open(self.store, codec: .raw, options: StoreOptions(durability: .buffered))
     guard memory > 0 else { return store }
-    return AnyDataStore(store.cached(CachedStoreOptions(costLimit: memory) { $1.count }))
+    return AnyDataStore(store.cached(CachedStoreConfiguration(costLimit: memory) { $1.count }))
   }
 
   private func makeOrigin() throws -> Origin {

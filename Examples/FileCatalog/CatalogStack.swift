@@ -45,7 +45,7 @@ struct CatalogStack {
       } else {
         try await registry.open(url, codec: .json(FileRecord.self).expiring())
       }
-    return stored.metered(by: arrived).batched().cached().expiring(.limited(Self.timeToLive)).metered(by: asked)
+    return stored.metered(by: arrived).batched().cached().expiring(.after(Self.timeToLive)).metered(by: asked)
   }
 
   /// The operations of the stack next to those that reached the store, with a row for each kind of operation.

@@ -62,9 +62,9 @@ final class ImageCache: Sendable {
   ) async throws {
     // Images can be downloaded again, so their writes need not wait for the disk.
     disk = try await LMDBStore(path: folder, codec: .raw, durability: .buffered).bounded(bytes: limits.disk)
-    let memory = CachedStoreOptions<Expiring<[UInt8]>>(costLimit: limits.memory) { _, image in image.value.count }
+    let memory = CachedStoreConfiguration<Expiring<[UInt8]>>(costLimit: limits.memory) { _, image in image.value.count }
     images = disk.typed(Expiring<[UInt8]>.self, codec: .raw.expiring()).cached(memory)
-      .expiring(.limited(limits.timeToLive), now: now)
+      .expiring(.after(limits.timeToLive), now: now)
     self.onFailure = onFailure
     self.download = download
   }

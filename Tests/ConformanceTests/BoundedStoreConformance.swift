@@ -17,8 +17,8 @@ import Testing
   /// The number of bytes by which the keys of records are longer than those of entries.
   private static let overhead = 2 + 1 + 8
 
-  private static var options: BoundedStoreOptions {
-    var options = BoundedStoreOptions()
+  private static var options: BoundedStoreConfiguration {
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 1
     options.useInterval = .zero
     return options
@@ -75,7 +75,7 @@ import Testing
     return try await SQLiteStore(
       path: location.path("store.sqlite"), codec: .raw, durability: .buffered, access: location.access
     ).bounded(bytes: .max, options: options).typed(Expiring<SampleValue?>.self, codec: codec)
-      .expiring(.limited(.seconds(86_400)))
+      .expiring(.after(.seconds(86_400)))
   }
 
   @Test(arguments: sealed.casesOfCombinations) func conformsWithEncryptedValues(

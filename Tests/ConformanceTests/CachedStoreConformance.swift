@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct CachedStoreConformance {
-  typealias Options = CachedStoreOptions<SampleValue?>
+  typealias Options = CachedStoreConfiguration<SampleValue?>
 
   static let lacking: StoreCapabilities = [.persistence, .encoding]
 

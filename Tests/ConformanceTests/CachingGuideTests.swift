@@ -43,7 +43,7 @@ import Testing
     let folder = location.folder
     let user = User(name: "Bob")
 
-    var options = CachedStoreOptions<User>(entryLimit: 50_000)
+    var options = CachedStoreConfiguration<User>(entryLimit: 50_000)
     options.negativeTimeToLive = .seconds(5)
     let users = try await LMDBStore<User>(path: folder + "/users").cached(options)
 
@@ -72,7 +72,7 @@ import Testing
       .bounded(bytes: 200_000_000)
     let articles = try server.cached(
       in: disk, codec: .cbor(Article.self),
-      options: TieredStoreOptions(maximumAge: .seconds(86_400), refreshAfter: .seconds(60)))
+      options: TieredStoreConfiguration(maximumAge: .seconds(86_400), refreshAfter: .seconds(60)))
 
     let article = try await articles.value(forKey: "swift-6")  // from the server, then copied to the disk
     let latest = try await articles.value(forKey: "swift-6", policy: .reload)  // from the server again
@@ -88,7 +88,7 @@ import Testing
     let base = MemoryStore<User>()
     try base.apply([.set("user:1", User(name: "Ada")), .set("user:2", User(name: "Bob"))])
     let clock = ManualClock()
-    var options = CachedStoreOptions<User>()
+    var options = CachedStoreConfiguration<User>()
     options.timeToLive = .afterWrite(.seconds(30))
     let users = base.cached(options, clock: clock)
     #expect(try await users.values(forKeys: ["user:1", "user:2"]).map(\.?.name) == ["Ada", "Bob"])

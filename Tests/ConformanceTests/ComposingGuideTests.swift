@@ -49,13 +49,13 @@ import Testing
     try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
     #expect(try await sessions["7f3a"] == Session(user: "Ada"))
 
-    try await sessions.touch("7f3a", timeToLive: .limited(.seconds(60)))
+    try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
     try sessions.invalidate("7f3a")
     let statistics = try await sessions.storeStatistics()
     #expect(statistics.entryCount == 1)
 
     let expiring = sessions.base
-    try await expiring.setValue(guest, forKey: "8", timeToLive: .limited(.seconds(600)))
+    try await expiring.setValue(guest, forKey: "8", timeToLive: .after(.seconds(600)))
     print(expiring.base.statistics.hitRatio)
     #expect(try await sessions["8"] == guest)
     #expect(sessions.report()["apply"]?.count == 1)
@@ -86,7 +86,7 @@ import Testing
     let later = backend.cached().writeBehind { failure in
       log("\(failure.changes.count) positions were not written: \(failure.error)")
     }
-    let positions = later.expiring(.limited(.seconds(3600))).metered(as: "positions")
+    let positions = later.expiring(.after(.seconds(3600))).metered(as: "positions")
     try await positions.setValue(position, forKey: "vehicle:7")
     try await positions.flush()
     print(later.statistics.failedChanges, later.takeFailures().count)
@@ -96,7 +96,7 @@ import Testing
 
   @Test func aStackIsPassedAsTheCapabilityItsUserNeeds() async throws {
     func stack() -> some DataStore<Session> & ExpirableStore {
-      MemoryStore<Expiring<Session>>().cached().expiring(.limited(.seconds(60)))
+      MemoryStore<Expiring<Session>>().cached().expiring(.after(.seconds(60)))
     }
     let sessions = stack()
     try await sessions.setValue(guest, forKey: "7")

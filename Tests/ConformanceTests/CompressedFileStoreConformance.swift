@@ -6,8 +6,9 @@ import LarderTesting
 import Testing
 
 @Suite struct CompressedFileStoreConformance {
-  static let synced = ConformanceSuite(named: "CompressedFileStore, synced") { location in
-    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"), access: location.access).observable()
+  static let synced = ConformanceSuite(named: "CompressedFileStore, synced", codec: .json()) { location, codec in
+    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"), codec: codec, access: location.access)
+      .observable()
   }
 
   static let erased = ConformanceSuite(

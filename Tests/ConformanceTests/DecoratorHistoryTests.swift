@@ -12,7 +12,7 @@ import Testing
 /// `LARDER_ROUNDS` sets the number of random histories of each.
 @Suite struct DecoratorHistoryTests {
   /// A cache that uses the `reload` policy for every third read.
-  private final class ReloadingStore<Base: DataStore>: ForwardingDecorator {
+  private final class ReloadingStore<Base: DataStore>: ForwardingStore {
     typealias Value = Base.Value
     let base: CachedStore<Base>
     private let readCount = Atomic(0)
@@ -41,8 +41,8 @@ import Testing
   }
 
   /// Options with a small cache that keeps all kinds of entries and refreshes most of them constantly.
-  private static var eager: CachedStoreOptions<Int> {
-    var options = CachedStoreOptions<Int>(entryLimit: 2)
+  private static var eager: CachedStoreConfiguration<Int> {
+    var options = CachedStoreConfiguration<Int>(entryLimit: 2)
     options.negativeTimeToLive = .seconds(3600)
     options.refreshAfter = .zero
     return options

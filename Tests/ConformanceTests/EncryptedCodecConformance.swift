@@ -61,7 +61,7 @@ import Testing
     try await LMDBStore(
       path: location.path("environment"), codec: try await encrypted(.cbor(SampleValue?.self).expiring()),
       durability: .buffered, access: location.access
-    ).batched().cached().expiring(.limited(.seconds(86_400)))
+    ).batched().cached().expiring(.after(.seconds(86_400)))
   }
 
   static let view = ConformanceSuite(
@@ -72,7 +72,7 @@ import Testing
       path: location.path("store.json"), codec: .raw, durability: .buffered, access: location.access
     ).typed(
       Expiring<SampleValue?>.self, prefix: "m/", codec: try await encrypted(.json(SampleValue?.self).expiring())
-    ).cached().expiring(.limited(.seconds(86_400)))
+    ).cached().expiring(.after(.seconds(86_400)))
   }
 
   @Test(arguments: json.casesOfCombinations) func conformsInJSON(_ conformanceCase: ConformanceCase) async throws {

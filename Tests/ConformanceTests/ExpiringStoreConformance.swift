@@ -38,21 +38,21 @@ import Testing
     let past = Deadline(.distantPast)
     let keys = (0..<300).map { StoreKey(bytes: [0, UInt8($0 % 256), UInt8($0 / 256)]) } + ["a", "b", "c", "k", "m"]
     try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(SampleValue("expired"), deadline: past)) }))
-    return memory.expiring(.limited(.seconds(86_400))).observable()
+    return memory.expiring(.after(.seconds(86_400))).observable()
   }
 
   static let shuffled = ConformanceSuite(named: "ExpiringStore over FaultyStore", lacking: inMemory) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
     return AnyDataStore(
-      MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).observable().expiring(.limited(.seconds(86_400))))
+      MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).observable().expiring(.after(.seconds(86_400))))
   }
 
   static let lmdb = ConformanceSuite(named: "ExpiringStore over LMDBStore", lacking: .keysWithoutValues) { location in
     try await LMDBStore(
       path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered,
       access: location.access
-    ).expiring(.limited(.seconds(86_400)))
+    ).expiring(.after(.seconds(86_400)))
   }
 
   static let json = ConformanceSuite(named: "ExpiringStore over JSONFileStore", lacking: .keysWithoutValues) {

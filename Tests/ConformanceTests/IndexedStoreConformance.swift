@@ -24,9 +24,9 @@ import Testing
   }
 
   static let memory = ConformanceSuite(
-    named: "IndexedStore over MemoryStore", lacking: .persistence, maximumKeyLength: 511 - 2
-  ) { _ in
-    try await MemoryStore<[UInt8]>().observable().indexed(by: indexes, codec: .json(SampleValue?.self))
+    named: "IndexedStore over MemoryStore", codec: .json(), lacking: .persistence, maximumKeyLength: 511 - 2
+  ) { _, codec in
+    try await MemoryStore<[UInt8]>().observable().indexed(by: indexes, codec: codec)
   }
 
   static let plain = ConformanceSuite(
@@ -45,15 +45,17 @@ import Testing
   }
 
   static let lmdb = ConformanceSuite(
-    named: "IndexedStore over LMDBStore", maximumKeyLength: 511 - 6, child: { await start($0) },
-    open: { try await open(at: $0) })
+    named: "IndexedStore over LMDBStore", codec: .cbor(), maximumKeyLength: 511 - 6, child: { await start($0) },
+    open: { try await open(at: $0, codec: $1) })
 
-  private static func open(at location: ConformanceLocation) async throws -> IndexedStore<
+  private static func open(
+    at location: ConformanceLocation, codec: some Codec<SampleValue?> = .cbor()
+  ) async throws -> IndexedStore<
     LMDBStore<[UInt8]>, SampleValue?
   > {
     try await LMDBStore(
       path: location.path("environment"), codec: .raw, durability: .buffered, access: location.access
-    ).indexed(by: indexes, codec: .cbor(), valuePrefix: "note/v", indexPrefix: "note/i")
+    ).indexed(by: indexes, codec: codec, valuePrefix: "note/v", indexPrefix: "note/i")
   }
 
   private static func start(_ order: String) async {

@@ -10,9 +10,10 @@ import Testing
     try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).observable()
   }
 
-  static let buffered = ConformanceSuite(named: "JSONFileStore, buffered", lacking: .observation) { location in
+  static let buffered = ConformanceSuite(named: "JSONFileStore, buffered", codec: .json(), lacking: .observation) {
+    location, codec in
     try await JSONFileStore<SampleValue?>(
-      path: location.path("store.json"), durability: .buffered, access: location.access)
+      path: location.path("store.json"), codec: codec, durability: .buffered, access: location.access)
   }
 
   static let erased = ConformanceSuite(named: "AnyDataStore over JSONFileStore, synced", lacking: .observation) {

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderLMDB
 
 /// A store that closes its environment when it is closed.
-private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
+private struct EnvironmentOwner<Value: Sendable>: ForwardingStore {
   let base: LMDBStore<Value>
   let environment: LMDBEnvironment
 
@@ -27,9 +27,9 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
     try await LMDBStore<SampleValue?>(path: location.path("environment"), access: location.access)
   }
 
-  static let buffered = ConformanceSuite(named: "LMDBStore, buffered") { location in
+  static let buffered = ConformanceSuite(named: "LMDBStore, buffered", codec: .json()) { location, codec in
     try await LMDBStore<SampleValue?>(
-      path: location.path("environment"), codec: .json(), durability: .buffered, access: location.access)
+      path: location.path("environment"), codec: codec, durability: .buffered, access: location.access)
   }
 
   static let neighbours = ConformanceSuite(named: "LMDBStore beside others in an environment") { location in

@@ -90,7 +90,7 @@ import Testing
     let mirror = try await Self.open(in: folder.path)
     try await mirror.repair()
     try await mirror.forEachDifference { Issue.record("\($0.key) differs: \($0.kind)") }
-    try await mirror.switchPrimary()
+    try await mirror.promoteSecondary()
     try await Self.check(mirror.secondary, upTo: acknowledged(), "after the move")
     #expect(try await mirror.count() == Self.keyCount)
     try await mirror.close()

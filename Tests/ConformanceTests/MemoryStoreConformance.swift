@@ -16,13 +16,13 @@ import TestSupport
   }
 
   static let forwarded = ConformanceSuite(named: "ForwardingStore over MemoryStore", lacking: lacking) { _ in
-    ForwardingStore(base: MemoryStore<SampleValue?>().observable())
+    ForwardedStore(base: MemoryStore<SampleValue?>().observable())
   }
 
   static let stacked = ConformanceSuite(
     named: "a stack over MemoryStore", lacking: lacking.union(.observation)
   ) { _ in
-    AnyDataStore(ForwardingStore(base: AnyDataStore(ForwardingStore(base: MemoryStore<SampleValue?>()))))
+    AnyDataStore(ForwardedStore(base: AnyDataStore(ForwardedStore(base: MemoryStore<SampleValue?>()))))
   }
 
   static let shuffled = ConformanceSuite(named: "FaultyStore over MemoryStore", lacking: lacking) { _ in
@@ -54,17 +54,17 @@ import TestSupport
 }
 
 /// A decorator that only forwards, which is the least that every decorator must do.
-struct ForwardingStore<Base: DataStore>: ForwardingDecorator {
+struct ForwardedStore<Base: DataStore>: ForwardingStore {
   typealias Value = Base.Value
 
   let base: Base
 }
 
-extension ForwardingStore: MaintainableStore where Base: MaintainableStore {}
+extension ForwardedStore: MaintainableStore where Base: MaintainableStore {}
 
-extension ForwardingStore: ObservableStore where Base: ObservableStore {
+extension ForwardedStore: ObservableStore where Base: ObservableStore {
   func weakReference() -> @Sendable () -> Self? {
     let base = base.weakReference()
-    return { base().map { ForwardingStore(base: $0) } }
+    return { base().map { ForwardedStore(base: $0) } }
   }
 }

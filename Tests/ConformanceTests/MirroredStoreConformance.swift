@@ -24,7 +24,7 @@ import Testing
   ) { _ in
     let mirror = try MirroredStore(primary: MemoryStore<SampleValue?>(), secondary: MemoryStore<SampleValue?>())
     try await mirror.repair()
-    try await mirror.switchPrimary()
+    try await mirror.promoteSecondary()
     return mirror.observable()
   }
 

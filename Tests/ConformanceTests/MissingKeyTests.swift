@@ -18,7 +18,7 @@ import Testing
     let error = await #expect(throws: StoreError.self, sourceLocation: sourceLocation) { _ = try await body() }
     #expect(
       error?.code == .keyUnavailable && error?.isRetryable == true && error?.outcome == .nothingChanged
-        && error?.concernsStoredValue == true && (key == nil || error?.key == key),
+        && error?.isValueUnreadable == true && (key == nil || error?.key == key),
       sourceLocation: sourceLocation)
   }
 
@@ -79,7 +79,7 @@ import Testing
     let key = NonceCodec<ExpiringCodec<RawCodec>>.Switch()
     let base = try await JSONFileStore<Expiring<[UInt8]>>(
       path: folder.path("store"), codec: NonceCodec(RawCodec().expiring(), key: key), durability: .buffered)
-    let store = base.expiring(.limited(.seconds(60)), purgesOnWrite: false) { clock.date }
+    let store = base.expiring(.after(.seconds(60)), purgesOnWrite: false) { clock.date }
     let keys = (0..<40).map { StoreKey(integer: $0) }
     try await store.apply(ChangeBatch(keys.map { .set($0, $0.bytes) }))
     clock.advance(by: .seconds(30))

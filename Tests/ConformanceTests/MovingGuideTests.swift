@@ -45,7 +45,7 @@ import Testing
 
     try await notes.repair()  // copies, while the program reads and writes
     try await notes.forEachDifference { print("\($0.key) differs") }
-    try await notes.switchPrimary()  // LMDB is read from now on, and JSON follows
+    try await notes.promoteSecondary()  // LMDB is read from now on, and JSON follows
 
     #expect(notes.isSwitched)
     #expect(try notes.secondary.value(forKey: "1") == Note(title: "Buy milk"))

@@ -11,11 +11,11 @@ import Testing
   }
 
   static let buffered = ConformanceSuite(
-    named: "QueueStore, buffered, behind AnyDataStore", lacking: .observation, rounds: 5
-  ) { location in
+    named: "QueueStore, buffered, behind AnyDataStore", codec: .json(), lacking: .observation, rounds: 5
+  ) { location, codec in
     AnyDataStore(
       try await QueueStore<SampleValue?>(
-        path: location.path("queue"), codec: .json(), durability: .buffered, access: location.access))
+        path: location.path("queue"), codec: codec, durability: .buffered, access: location.access))
   }
 
   /// The segments are so small that the queue constantly creates and removes them.

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A store that closes its database when it is closed.
-private struct DatabaseOwner<Value: Sendable>: ForwardingDecorator {
+private struct DatabaseOwner<Value: Sendable>: ForwardingStore {
   let base: SQLiteStore<Value>
   let database: SQLiteDatabase
 
@@ -37,9 +37,10 @@ extension DatabaseOwner: ObservableStore {
     try await SQLiteStore<SampleValue?>(path: location.path("store.sqlite"), access: location.access)
   }
 
-  static let clustered = ConformanceSuite(named: "SQLiteStore of JSON, clustered and buffered") { location in
+  static let clustered = ConformanceSuite(named: "SQLiteStore of JSON, clustered and buffered", codec: .json()) {
+    location, codec in
     try await SQLiteStore<SampleValue?>(
-      path: location.path("store.sqlite"), codec: .json(), layout: .clustered, durability: .buffered,
+      path: location.path("store.sqlite"), codec: codec, layout: .clustered, durability: .buffered,
       access: location.access)
   }
 

@@ -16,7 +16,7 @@ import Testing
 
 /// Whole stacks of decorators, in the order in which the guides recommend them.
 @Suite(.limitedParallelism) struct StackConformance {
-  private static let timeToLive = TimeToLive.limited(.seconds(86_400))
+  private static let timeToLive = TimeToLive.after(.seconds(86_400))
 
   /// The number of random histories of each case.
   ///
@@ -203,9 +203,9 @@ import Testing
     #expect(try await store.value(forKey: "k") == SampleValue("a"))
     try store.invalidate("k")
     #expect(try await store.value(forKey: "k") == SampleValue("b"))
-    #expect(try await store.remainingTime(forKey: "k") == .unlimited)
-    #expect(try await store.touch("k", timeToLive: .limited(.seconds(60))))
-    #expect(try await store.remainingTime(forKey: "k") != .unlimited)
+    #expect(try await store.remainingTime(forKey: "k") == .never)
+    #expect(try await store.touch("k", timeToLive: .after(.seconds(60))))
+    #expect(try await store.remainingTime(forKey: "k") != .never)
     #expect(try await store.purgeExpired() == 0)
     try store.invalidateAll()
     let counts = store.report().operations.map { "\($0.name) \($0.count)" }

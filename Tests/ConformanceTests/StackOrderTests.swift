@@ -17,7 +17,7 @@ import Testing
 
   @Test func aCacheAboveExpiryReturnsExpiredEntries() async throws {
     let clock = clock
-    let wrong = MemoryStore<Expiring<String>>().expiring(.limited(.seconds(1))) { clock.date }.cached()
+    let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }.cached()
     try await wrong.setValue("a", forKey: "k")
     clock.advance(by: .seconds(1000))
     #expect(try await wrong["k"] == "a")
@@ -27,7 +27,7 @@ import Testing
   @Test func aCacheBelowExpiryReturnsNoExpiredEntries() async throws {
     let clock = clock
     let backend = MemoryStore<Expiring<String>>().metered(as: "backend", logger: nil)
-    let right = backend.cached().expiring(.limited(.seconds(1))) { clock.date }
+    let right = backend.cached().expiring(.after(.seconds(1))) { clock.date }
     try await right.setValue("a", forKey: "k")
     #expect(try await right["k"] == "a")
     clock.advance(by: .seconds(1))
@@ -44,25 +44,25 @@ import Testing
     clock.advance(by: .seconds(9))
     _ = try await wrong["k"]
     _ = try await right["k"]
-    #expect(try await wrong.remainingTime(forKey: "k") == .limited(.seconds(1)))
-    #expect(try await right.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    #expect(try await wrong.remainingTime(forKey: "k") == .after(.seconds(1)))
+    #expect(try await right.remainingTime(forKey: "k") == .after(.seconds(10)))
   }
 
   // MARK: Expiry and write-behind
 
   @Test func belowWriteBehindATimeToLiveBeginsWithTheFlush() async throws {
     let clock = clock
-    let wrong = MemoryStore<Expiring<String>>().expiring(.limited(.seconds(10))) { clock.date }
+    let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(10))) { clock.date }
       .writeBehind(maximumAge: .seconds(3600), clock: clock)
     let right = MemoryStore<Expiring<String>>().writeBehind(maximumAge: .seconds(3600), clock: clock)
-      .expiring(.limited(.seconds(10))) { clock.date }
+      .expiring(.after(.seconds(10))) { clock.date }
     try await wrong.setValue("a", forKey: "k")
     try await right.setValue("a", forKey: "k")
     clock.advance(by: .seconds(100))
     #expect(try await wrong["k"] == "a")
     #expect(try await right["k"] == nil)
     try await wrong.flush()
-    #expect(try await wrong.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    #expect(try await wrong.remainingTime(forKey: "k") == .after(.seconds(10)))
     try await wrong.close()
     try await right.close()
   }
@@ -155,12 +155,12 @@ import Testing
   @Test func metersCountTheCallsThatReachTheirLayer() async throws {
     let clock = clock
     let backend = MemoryStore<Expiring<String>>().metered(as: "backend", logger: nil)
-    let store = backend.cached().expiring(.limited(.seconds(10))) { clock.date }.metered(as: "store", logger: nil)
+    let store = backend.cached().expiring(.after(.seconds(10))) { clock.date }.metered(as: "store", logger: nil)
     try await store.setValue("a", forKey: "k")
     for _ in 0..<100 { #expect(try await store["k"] == "a") }
     #expect(store.report()["value"]?.count == 100)
     #expect(backend.report()["value"] == nil)
-    try await store.base.setValue("b", forKey: "l", timeToLive: .unlimited)
+    try await store.base.setValue("b", forKey: "l", timeToLive: .never)
     #expect(store.report()["apply"]?.count == 1)
     #expect(backend.report()["apply"]?.count == 2)
   }

@@ -116,8 +116,8 @@ import Testing
     #expect(try await cached.value(forKey: id) == 1)
 
     let expiring = MemoryStore<Expiring<Int>>().expiring()
-    try await expiring.setValue(2, forKey: "user:1", timeToLive: .unlimited)
-    try await expiring.setValue(3, forKey: id, timeToLive: .unlimited)
+    try await expiring.setValue(2, forKey: "user:1", timeToLive: .never)
+    try await expiring.setValue(3, forKey: id, timeToLive: .never)
     try await expiring.update(id) { value in value = (value ?? 0) + 1 }
     #expect(try await expiring.value(forKey: id) == 4)
 

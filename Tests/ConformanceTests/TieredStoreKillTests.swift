@@ -17,13 +17,13 @@ import Testing
   private static let keys = (0..<40).map { StoreKey("key\($0)") }
 
   private static func open(in folder: String) async throws -> Store {
-    var bounds = BoundedStoreOptions()
+    var bounds = BoundedStoreConfiguration()
     bounds.maximumShare = 1
     let cache = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered)
       .bounded(bytes: 500, options: bounds)
     return try await JSONFileStore<Int>(path: folder + "/store.json").cached(
       in: cache, codec: .json(Int.self),
-      options: TieredStoreOptions(refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)))
+      options: TieredStoreConfiguration(refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)))
   }
 
   /// Reads, reloads and writes without end, until the process is killed after a delay in microseconds.

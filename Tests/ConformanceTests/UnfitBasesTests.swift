@@ -23,7 +23,7 @@ import Testing
   private let byByte = StoreIndex<[UInt8]>("byte") { _, value in [[Int(value.first ?? 0)]] }
 
   /// A store of bytes with other information.
-  private struct OtherStore<Base: DataStore>: ForwardingDecorator {
+  private struct OtherStore<Base: DataStore>: ForwardingStore {
     let base: Base
     let change: @Sendable (inout StoreInformation) -> Void
 
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test func basesThatExpireAreRefused() async {
-    await expectRefusedAsBase(MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60))))
+    await expectRefusedAsBase(MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60))))
   }
 
   @Test func basesThatEvictAreRefused() async throws {
@@ -58,11 +58,12 @@ import Testing
 
   /// A decorator that is no capability of the expiring store hides nothing.
   @Test func decoratorsBetweenThemHideNothing() async throws {
-    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
+    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60)))
     let hidden = OtherStore(base: expiring) { _ in }
     await expectRefusedAsBase(hidden)
     expectStoreError(.unsupported) {
-      try hidden.cached(in: MemoryStore<[UInt8]>(), codec: .raw, options: TieredStoreOptions(maximumAge: .seconds(9)))
+      try hidden.cached(
+        in: MemoryStore<[UInt8]>(), codec: .raw, options: TieredStoreConfiguration(maximumAge: .seconds(9)))
     }
     await expectRefusal { try await hidden.copy(to: MemoryStore<[UInt8]>()) }
     await expectRefusal { try await hidden.migrateAll() }
@@ -86,7 +87,7 @@ import Testing
     try await record.setValue("PATIENT-SECRET", forKey: "a")
     let disk = try await LMDBStore(path: folder.path("cache"), codec: .raw, durability: .buffered)
     let plain = try await CompressedFileStore<String>(path: folder.path("plain"), durability: .buffered)
-    var options = TieredStoreOptions(maximumAge: .seconds(60))
+    var options = TieredStoreConfiguration(maximumAge: .seconds(60))
     expectStoreError(.unsupported) { try record.cached(in: disk, codec: .json(), options: options) }
     expectStoreError(.unsupported) {
       try record.cached().cached(in: disk, codec: .json().compressed(), options: options)
@@ -127,7 +128,7 @@ import Testing
   }
 
   /// A store that accepts small commits only.
-  private struct SmallCommits<Base: DataStore>: ForwardingDecorator {
+  private struct SmallCommits<Base: DataStore>: ForwardingStore {
     let base: Base
 
     var information: StoreInformation {
@@ -177,7 +178,7 @@ import Testing
   }
 
   @Test func aRecordOfACodecNeedsAStoreThatKeepsIt() async throws {
-    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
+    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60)))
     await expectRefusal { try await expiring.typed(Int.self, prefix: "n/", recording: .json()) }
   }
 
@@ -237,7 +238,7 @@ import Testing
     try memory.apply([.set("a", 1)])
     let shared = OtherStore(base: memory) { $0.sharing = .betweenHosts }
     let (cached, exclusive) = (shared.cached(clock: clock), memory.cached(clock: clock))
-    var options = CachedStoreOptions<Int>()
+    var options = CachedStoreConfiguration<Int>()
     options.timeToLive = .unlimited
     let unlimited = shared.cached(options, clock: clock)
     for store in [AnyDataStore(cached), AnyDataStore(exclusive), AnyDataStore(unlimited)] {

@@ -4,24 +4,25 @@ import LarderFiles
 
 /// A store that rewrites its whole file for each change.
 actor WholeFileStore<Value: Sendable>: DataStore {
-  private struct Record: Codable {
-    var key: Data
-    var value: Data
+  /// The content of the file, in JSON, with keys in hexadecimal.
+  private struct Content: Codable {
+    var codec: String
+    var entries: [String: Data]
   }
 
   nonisolated let information: StoreInformation
-  private var path: String
-  private let codec: any Codec<Value>
-  private let fileSystem: any FileSystem
-  private var isOpen = true
+  private let coder: ValueCoder<Value>
+  private var files: StoreFileConfiguration
   private var lock: FileLock?
   private var opened = OpenedFiles()
-  private var records: [StoreKey: [UInt8]] = [:]
+  private var stored = SortedEntries<[UInt8]>()
+  private var codecName: String
+  private var isOpen = true
 
   /// Whether the file may contain a failed change that no reader has seen.
   private var isFileInDoubt = false
 
-  // File operations block, so the actor runs on its own thread, not in the cooperative pool.
+  // Calls of the file system block, so the actor has its own thread, outside of the cooperative pool.
   private nonisolated let executor = DispatchQueueExecutor(label: "WholeFileStore")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -29,119 +30,78 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     path: String, codec: some Codec<Value>, access: StoreAccess = .readWrite,
     fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
-    information = StoreInformation(
-      name: "WholeFileStore", durability: .synced, sharing: .exclusive, access: access, entryLifetime: .untilRemoved,
+    files = StoreFileConfiguration(
+      path: path, durability: .synced, access: access, createsIfMissing: true, fileSystem: fileSystem)
+    var information = StoreInformation(
+      name: files.name, durability: .synced, sharing: .exclusive, access: access, entryLifetime: .untilRemoved,
       identity: StoreIdentity(), readsMayBeCopies: false)
-    self.path = path
-    self.codec = codec
-    self.fileSystem = fileSystem
-    try open()
+    information.noteEncryption(by: codec)
+    self.information = information
+    coder = ValueCoder(codec: codec, store: information.name)
+    codecName = codec.name
+    try files.reportingFileErrors(during: .open, message: "\(path) could not be read") { try open() }
   }
 
   private func open() throws {
-    try reportingFileErrors(during: .open) {
-      // All paths to the file share one lock.
-      path = try fileSystem.canonicalPath(of: path)
-      try takeLock()
-      guard let attributes = try fileSystem.attributes(at: path) else { return }
-      guard attributes.linkCount == 1 || information.access != .readWrite else {
-        throw StoreError(.unsupported, during: .open, store: information.name, message: "\(path) has other hard links")
+    (files.path, lock, opened) = try files.takeLock()
+    guard try files.fileSystem.attributes(at: files.path) != nil else { return }
+    let bytes = try files.fileSystem.open(files.path, .read).readAll()
+    let content: Content
+    do {
+      content = try JSONDecoder().decode(Content.self, from: Data(bytes))
+    } catch {
+      throw files.error(.corrupted, during: .open, "\(files.path) is damaged", underlying: error)
+    }
+    codecName = try coder.codecRecord.name(replacing: content.codec, during: .open, store: information.name)
+    for (text, value) in content.entries {
+      guard let key = StoreKey(hexadecimal: text), 1...StoreKey.maximumLength ~= key.count else {
+        throw files.error(.corrupted, during: .open, "\(files.path) has a damaged key")
       }
-      let bytes = try fileSystem.open(path, .read).readAll()
-      do {
-        for record in try JSONDecoder().decode([Record].self, from: Data(bytes)) {
-          records[StoreKey(bytes: record.key)] = Array(record.value)
-        }
-      } catch {
-        throw StoreError(
-          .corrupted, during: .open, store: information.name, message: "\(path) is damaged", underlying: error)
-      }
+      _ = stored.setValue(Array(value), forKey: key)
     }
   }
-
-  /// Takes the lock, exclusively for a writer and shared for readers, which change nothing.
-  private func takeLock() throws {
-    let lockPath = path + ".lock"
-    switch information.access {
-    case .readWrite:
-      lock = try FileLock.acquire(lockPath, in: fileSystem)
-    case .readOnly, .immutable:
-      guard try fileSystem.attributes(at: path) != nil else {
-        throw StoreError(.notFound, during: .open, store: information.name, message: "there is no file \(path)")
-      }
-      guard information.access == .readOnly, try fileSystem.attributes(at: lockPath) != nil else { return }
-      lock = try FileLock.acquire(lockPath, .shared, in: fileSystem)
-    }
-    guard let lock else {
-      throw StoreError(.locked, during: .open, store: information.name, message: "\(path) is open already")
-    }
-    opened.note(try lock.identity(), at: lockPath, as: .lock)
-    if information.access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
-  }
-
-  // MARK: Reading
 
   func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
     try checkOpen(for: .value)
-    return try decode(key, during: .value)
+    return try stored[key].map { try coder.value(of: $0, forKey: key, during: .value) }
   }
 
   func values(forKeys keys: [StoreKey]) throws -> [Value?] {
     try information.check(keys, for: .values)
     try checkOpen(for: .values)
-    return try keys.map { try decode($0, during: .values) }
+    return try keys.map { key in try stored[key].map { try coder.value(of: $0, forKey: key, during: .values) } }
   }
 
   func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try sortedKeys(in: range, limit: limit, order: order, during: .entries).compactMap { key in
-      try decode(key, during: .entries).map { StoreEntry(key: key, value: $0) }
+    try checkOpen(for: .entries)
+    return try stored.entries(in: range, limit: limit, order: order).map { entry in
+      StoreEntry(key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
     }
   }
 
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try sortedKeys(in: range, limit: limit, order: order, during: .keys)
+    try checkOpen(for: .keys)
+    return stored.keys(in: range, limit: limit, order: order)
   }
 
   func count(in range: KeyRange) throws -> Int {
-    try sortedKeys(in: range, limit: .max, order: .ascending, during: .count).count
+    try checkOpen(for: .count)
+    return stored.count(in: range)
   }
-
-  private func sortedKeys(
-    in range: KeyRange, limit: Int, order: ScanOrder, during operation: StoreOperation
-  ) throws -> [StoreKey] {
-    try checkOpen(for: operation)
-    let keys = records.keys.filter(range.contains).sorted()
-    return Array((order == .ascending ? keys : keys.reversed()).prefix(limit))
-  }
-
-  private func decode(_ key: StoreKey, during operation: StoreOperation) throws -> Value? {
-    do {
-      return try records[key].map { try codec.decode($0.span.bytes) }
-    } catch {
-      throw StoreError(
-        .corrupted, during: operation, store: information.name, key: key, message: "the value cannot be decoded",
-        underlying: error)
-    }
-  }
-
-  // MARK: Writing
 
   func apply(_ changes: ChangeBatch<Value>) throws {
     try information.check(changes)
     try checkOpen(for: .apply)
     try Task.checkCancellation()
-    var changed = records
+    var (changed, displaced) = (stored, [[UInt8]]())
     for change in changes.changes {
-      switch change {
-      case .set(let key, let value): changed[key] = try encode(value, forKey: key, during: .apply)
-      case .remove(let key): changed[key] = nil
-      case .removeAll(let range): changed = changed.filter { !range.contains($0.key) }
-      }
+      let encoded = try change.mapValue { try coder.bytes(of: $1, forKey: $0, during: .apply) }
+      changed.apply(encoded, displacing: &displaced)
     }
-    try write(changed, during: .apply)
+    if !changes.isEmpty { try write(changed, during: .apply) }
   }
 
   func update<Result: Sendable>(
@@ -150,76 +110,48 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     try information.check(updateOf: keys)
     try checkOpen(for: .update)
     try Task.checkCancellation()
-    var slots = UpdateSlots(stored: try keys.map { try decode($0, during: .update) })
-    let decision = body(&slots)
-    guard decision.isCommit else { return decision.result }
-    var changed = records
-    for index in slots.assignedIndices {
-      changed[keys[index]] = try slots[index].map { try encode($0, forKey: keys[index], during: .update) }
+    let (decision, changes) = try coder.update(keys, stored: keys.map { stored[$0]?[...] }, deciding: body)
+    var (changed, displaced) = (stored, [[UInt8]]())
+    for (key, bytes) in changes {
+      changed.apply(bytes.map { .set(key, Array($0)) } ?? .remove(key), displacing: &displaced)
     }
-    if changed != records { try write(changed, during: .update) }
+    if !changes.isEmpty { try write(changed, during: .update) }
     return decision.result
   }
 
   /// Writes the file before it publishes the change, so that everything a reader sees is durable.
-  private func write(_ changed: [StoreKey: [UInt8]], during operation: StoreOperation) throws {
-    try reportingFileErrors(during: operation) {
-      guard try opened.firstMismatch(in: fileSystem) == nil else {
-        throw StoreError(
-          .conflict, during: operation, store: information.name, message: "the lock of \(path) was moved or replaced")
-      }
-      let list = changed.sorted { $0.key < $1.key }.map { Record(key: Data($0.key.bytes), value: Data($0.value)) }
-      let bytes = try JSONEncoder().encode(list)
-      do {
-        try fileSystem.replaceFile(at: path) { try $0.write(bytes) }
-      } catch let error as FileError where error.operation == .rename || error.operation == .synchronizeDirectory {
-        // It is unknown which of the two files is at the path. The next write or synchronization resolves this.
-        isFileInDoubt = true
-        throw error
-      }
-      isFileInDoubt = false
-      records = changed
-    }
-  }
-
-  private func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
+  private func write(_ changed: SortedEntries<[UInt8]>, during operation: StoreOperation) throws {
+    try files.check(opened, during: operation)
+    var content = Content(codec: codecName, entries: [:])
+    changed.forEach { content.entries[$0.hexadecimal] = Data($1) }
+    let bytes = try JSONEncoder().encode(content)
     do {
-      var bytes: [UInt8] = []
-      try codec.encode(value, into: &bytes)
-      return bytes
-    } catch {
+      try files.fileSystem.replaceFile(at: files.path) { try $0.write(bytes) }
+    } catch let error as FileError {
+      // It may be unknown which of the two files is at the path. The next write or synchronization resolves this.
+      if error.leavesReplacementInDoubt { isFileInDoubt = true }
       throw StoreError(
-        .encodingFailed, during: operation, store: information.name, key: key, message: "the value cannot be encoded",
-        underlying: error)
+        error, during: operation, store: information.name, message: "\(files.path) could not be written",
+        outcome: error.leavesReplacementInDoubt ? .unknown : .nothingChanged)
     }
+    isFileInDoubt = false
+    stored = changed
   }
-
-  // MARK: Lifecycle
 
   func synchronize() throws {
     try checkOpen(for: .synchronize)
-    if isFileInDoubt { try write(records, during: .synchronize) }
+    if isFileInDoubt { try write(stored, during: .synchronize) }
   }
 
   func close() throws {
     defer { (isOpen, lock) = (false, nil) }
-    if isOpen, isFileInDoubt { try write(records, during: .close) }
-    try reportingFileErrors(during: .close) { try lock?.release() }
+    if isOpen, isFileInDoubt { try write(stored, during: .close) }
+    try files.reportingFileErrors(during: .close, message: "\(files.path) could not be unlocked") {
+      try lock?.release()
+    }
   }
 
   private func checkOpen(for operation: StoreOperation) throws {
     guard isOpen else { throw information.closedError(for: operation) }
-  }
-
-  private func reportingFileErrors<Result>(
-    during operation: StoreOperation, _ body: () throws -> Result
-  ) throws -> Result {
-    do {
-      return try body()
-    } catch let error as FileError {
-      throw StoreError(
-        error, during: operation, store: information.name, message: "\(path) could not be read or written",
-        outcome: isFileInDoubt ? .unknown : .nothingChanged)
-    }
   }
 }

@@ -10,21 +10,42 @@ import Testing
 @Suite(.limitedParallelism) struct WholeFileStoreTests {
   // The type is stated, because the compiler does not infer it from functions next to a test.
   static let suite: ConformanceSuite = ConformanceSuite(
-    named: "WholeFileStore", lacking: .observation, child: child, open: open)
+    named: "WholeFileStore", codec: .json(), lacking: .observation, child: child, open: { try await open($0, $1) })
 
-  @Sendable static func open(_ location: ConformanceLocation) async throws -> WholeFileStore<SampleValue?> {
-    try await WholeFileStore(path: location.path("store.json"), codec: .json(), access: location.access)
+  @Sendable static func open(
+    _ location: ConformanceLocation, _ codec: some Codec<SampleValue?>
+  ) async throws -> WholeFileStore<SampleValue?> {
+    try await WholeFileStore(path: location.path("store.json"), codec: codec, access: location.access)
   }
 
   @Sendable static func child(_ order: String) async throws {
     await #expect(processExitsWith: .failure) { [order] in
-      await ConformanceChild.run(order, open: WholeFileStoreTests.open)
+      await ConformanceChild.run(order) { try await WholeFileStoreTests.open($0, .json()) }
     }
   }
 
   @Test(.timeLimit(.minutes(15)), arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws
   {
     try await conformanceCase.run()
+  }
+
+  /// The store that the guide had before breaks rules that only these cases check.
+  @Test func theSuiteFindsTheFaultsOfTheFormerGuide() async throws {
+    let suite = ConformanceSuite(named: "FormerGuideStore", codec: .json(), lacking: .observation) { location, codec in
+      try await FormerGuideStore(path: location.path("store.json"), codec: codec, access: location.access)
+    }
+    var failed: [String] = []
+    for conformanceCase in suite.cases where conformanceCase.needs.contains(.codecs) {
+      do {
+        try await conformanceCase.run()
+      } catch let failure as ConformanceFailure {
+        failed.append(failure.conformanceCase.id)
+      }
+    }
+    // It gave every error of the codec the code `corrupted`, and nothing else can open it at the same time.
+    let passed = ["283a", "283c", "286b"]
+    #expect(failed == suite.cases.filter { $0.needs.contains(.codecs) && !passed.contains($0.id) }.map(\.id))
+    #expect(failed.count == 10)
   }
 
   /// The number of power cuts and of failures.

@@ -44,7 +44,7 @@ import Testing
   @Test func evictions() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 0.1
     options.onEviction = { eviction in print("evicted", eviction.byteCount, "bytes") }
     let thumbnails = try await bytes.bounded(bytes: 20_000_000, entries: 10_000, options: options)

@@ -42,7 +42,7 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "bounded histories")
     for round in 0..<ConformanceSuite.roundsOfProcess * 10 {
-      var options = BoundedStoreOptions()
+      var options = BoundedStoreConfiguration()
       options.maximumShare = 0.5
       options.useInterval = .zero
       var model = Model(byteLimit: 100, shareLimit: 50, entryLimit: round.isMultiple(of: 2) ? 5 : 1000)
@@ -127,7 +127,7 @@ import Testing
       (.yields(upTo: 3), nil, 1), (.error(.ioFailed), .update, 0.05), (.error(.ioFailed, .after), .update, 0.05),
       (.error(.full), .values, 0.02),
     ]
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 0.5
     options.useInterval = .zero
     for round in 0..<ConformanceSuite.roundsOfProcess * 3 {
@@ -198,7 +198,7 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "hit ratio of bounded stores")
     let clock = WallClock()
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.now = { Date(timeIntervalSince1970: clock.seconds) }
     let base = MemoryStore<[UInt8]>()
     let (entryLimit, requestCount) = (200, 6000)
@@ -258,7 +258,7 @@ import Testing
   }
 
   private static func open(_ disk: SimulatedFileSystem) async throws -> BoundedStore<JSONFileStore<[UInt8]>> {
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 1
     return try await JSONFileStore(path: "/store.json", codec: .json([UInt8].self), fileSystem: disk)
       .bounded(bytes: 200, options: options)
@@ -284,7 +284,7 @@ private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == 
   private let calls = Locked(0)
 
   init(_ base: Base) async throws {
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.useInterval = .zero
     programs = [
       try await base.bounded(bytes: 100_000, options: options).typed(Int.self, codec: .json()),

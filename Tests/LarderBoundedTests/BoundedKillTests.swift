@@ -21,7 +21,7 @@ import Testing
   fileprivate static func open(_ path: String, _ base: String = "lmdb") async throws
     -> BoundedStore<AnyDataStore<[UInt8]>>
   {
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 1
     options.useInterval = .zero
     let store: AnyDataStore<[UInt8]> =

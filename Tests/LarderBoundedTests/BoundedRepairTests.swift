@@ -11,7 +11,7 @@ import Testing
 
   /// Opens a store with ten entries of 10 bytes.
   private func open(_ base: some DataStore<[UInt8]>) async throws -> BoundedStore<AnyDataStore<[UInt8]>> {
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 1
     let store = try await AnyDataStore(base).bounded(bytes: 100, options: options)
     for number in 0..<10 { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey("\(number)")) }
@@ -117,7 +117,7 @@ import Testing
 
   /// The format is that of the article "The format of bounded stores".
   @Test func theFormatIsThePublishedOne() async throws {
-    var options = BoundedStoreOptions()
+    var options = BoundedStoreConfiguration()
     options.now = { .init(timeIntervalSince1970: 0.000_258) }
     let store = try await base.bounded(bytes: 1000, options: options)
     try await store.setValue([7, 8], forKey: "a")

@@ -14,8 +14,8 @@ import Testing
   private let log = EvictionLog()
 
   /// Options under which every entry may have the whole limit, and every use is due.
-  private var options: BoundedStoreOptions {
-    var options = BoundedStoreOptions()
+  private var options: BoundedStoreConfiguration {
+    var options = BoundedStoreConfiguration()
     options.maximumShare = 1
     options.useInterval = .zero
     options.now = { [clock] in Date(timeIntervalSince1970: clock.seconds) }
@@ -275,7 +275,7 @@ import Testing
   }
 
   @Test func invalidArgumentsAreRefused() async throws {
-    let changes: [(inout BoundedStoreOptions) -> Void] = [
+    let changes: [(inout BoundedStoreConfiguration) -> Void] = [
       { $0.maximumShare = 0 }, { $0.maximumShare = 1.1 }, { $0.maximumShare = .nan }, { $0.useInterval = .seconds(-1) },
       { $0.recordPrefix = "v/b" }, { $0.valuePrefix = "" },
     ]
@@ -289,7 +289,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 0) }
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 1, entries: 0) }
     // The accounting would expire, too.
-    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(1)))
+    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(1)))
     await expectStoreError(.unsupported) { try await expiring.bounded(bytes: 100) }
   }
 
@@ -314,7 +314,7 @@ import Testing
   @Test func expiredEntriesFreeRoom() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 10_000, options: options)
     let expiring = store.typed(Expiring<String>.self, codec: .json(String.self).expiring())
-      .expiring(.limited(.seconds(60)), now: { [clock] in Date(timeIntervalSince1970: clock.seconds) })
+      .expiring(.after(.seconds(60)), now: { [clock] in Date(timeIntervalSince1970: clock.seconds) })
     for number in 0..<20 { try await expiring.setValue("text", forKey: StoreKey("\(number)")) }
     clock.seconds += 61
     #expect(try await expiring.purgeExpired() > 0)

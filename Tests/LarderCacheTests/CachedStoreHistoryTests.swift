@@ -6,13 +6,14 @@ import Testing
 
 /// Concurrent histories through a cache, over a base that yields to other tasks and fails.
 @Suite struct CachedStoreHistoryTests {
-  private static func options(_ change: (inout CachedStoreOptions<Int>) -> Void) -> CachedStoreOptions<Int> {
-    var options = CachedStoreOptions<Int>()
+  private static func options(_ change: (inout CachedStoreConfiguration<Int>) -> Void) -> CachedStoreConfiguration<Int>
+  {
+    var options = CachedStoreConfiguration<Int>()
     change(&options)
     return options
   }
 
-  private static let variants: [(name: String, options: CachedStoreOptions<Int>)] = [
+  private static let variants: [(name: String, options: CachedStoreConfiguration<Int>)] = [
     ("CachedStore", options { _ in }),
     ("CachedStore of one copy", options { $0.entryLimit = 1 }),
     (

@@ -294,7 +294,7 @@ import TestSupport
 
   @Test func aRefreshOvertakenByAWriteIsNotCached() async throws {
     let clock = ManualClock()
-    var options = CachedStoreOptions<Int>()
+    var options = CachedStoreConfiguration<Int>()
     options.refreshAfter = .seconds(1)
     let store = base.cached(options, clock: clock)
     try await store.setValue(1, forKey: "a")
@@ -377,7 +377,7 @@ import TestSupport
 
   @Test func anErrorIsNotCachedAsAMissingKey() async throws {
     try memory.apply([.set("a", 1)])
-    var options = CachedStoreOptions<Int>()
+    var options = CachedStoreConfiguration<Int>()
     options.negativeTimeToLive = .seconds(60)
     let store = base.cached(options)
     base.schedule(.error(.ioFailed), on: .value)

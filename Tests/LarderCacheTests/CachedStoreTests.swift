@@ -13,8 +13,8 @@ import TestSupport
     base = memory.faulty()
   }
 
-  private func options(_ change: (inout CachedStoreOptions<Int>) -> Void) -> CachedStoreOptions<Int> {
-    var options = CachedStoreOptions<Int>()
+  private func options(_ change: (inout CachedStoreConfiguration<Int>) -> Void) -> CachedStoreConfiguration<Int> {
+    var options = CachedStoreConfiguration<Int>()
     change(&options)
     return options
   }
@@ -187,14 +187,14 @@ import TestSupport
   // MARK: Limits
 
   @Test func aFullCacheEvictsEntries() async throws {
-    let store = base.cached(CachedStoreOptions(entryLimit: 10))
+    let store = base.cached(CachedStoreConfiguration(entryLimit: 10))
     for number in 0..<100 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
     #expect(store.statistics.evictions >= 80)
     for number in 0..<100 { #expect(try await store.value(forKey: StoreKey(integer: number)) == number) }
   }
 
   @Test func anOversizedValueEvictsNothingElseAndLeavesNoOldValue() async throws {
-    let store = base.cached(CachedStoreOptions(costLimit: 10) { _, value in value })
+    let store = base.cached(CachedStoreConfiguration(costLimit: 10) { _, value in value })
     try await store.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     try await store.setValue(11, forKey: "b")
     #expect(try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) == [1, nil, 3])
@@ -204,7 +204,9 @@ import TestSupport
 
   @Test func aRefusedFillDoesNotFailTheRead() async throws {
     try memory.apply([.set("a", 11)])
-    for options in [CachedStoreOptions<Int>(entryLimit: 0), CachedStoreOptions(costLimit: 10) { _, value in value }] {
+    for options in [
+      CachedStoreConfiguration<Int>(entryLimit: 0), CachedStoreConfiguration(costLimit: 10) { _, value in value },
+    ] {
       let store = base.cached(options)
       for _ in 1...2 { #expect(try await store.value(forKey: "a") == 11) }
       #expect(try await store.values(forKeys: ["a", "b"]) == [11, nil])
@@ -218,7 +220,7 @@ import TestSupport
       deinit { call() }
     }
     let memory = MemoryStore<Caller>()
-    var options = CachedStoreOptions<Caller>(entryLimit: 2)
+    var options = CachedStoreConfiguration<Caller>(entryLimit: 2)
     options.negativeTimeToLive = .seconds(60)
     let store = memory.cached(options)
     let calls = Locked(0)
@@ -327,7 +329,7 @@ extension CachedStore {
 }
 
 /// A store that runs the body of each update twice, as a store may do if its first commit had no effect.
-struct RepeatingStore: ForwardingDecorator {
+struct RepeatingStore: ForwardingStore {
   typealias Value = Int
 
   let base: MemoryStore<Int>

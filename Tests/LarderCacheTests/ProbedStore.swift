@@ -94,7 +94,7 @@ extension ProbedStore: ExpirableStore {
   /// Removes the entries that have a time to live.
   func purgeExpired(limit: Int) async throws -> Int {
     asked.withLock { $0.append(.purgeExpired) }
-    let keys = times.withLock { times in times.filter { $0.value != .unlimited }.keys.prefix(limit) }
+    let keys = times.withLock { times in times.filter { $0.value != .never }.keys.prefix(limit) }
     try base.apply(ChangeBatch(keys.map { .remove($0) }))
     return keys.count
   }

@@ -19,7 +19,7 @@ import Testing
       path: "/cache.json", codec: .json(), durability: durability, fileSystem: disk)
     return Store(
       tiered: try base.cached(
-        in: cache, codec: .json(Int.self), options: TieredStoreOptions(negativeTimeToLive: negativeTimeToLive)))
+        in: cache, codec: .json(Int.self), options: TieredStoreConfiguration(negativeTimeToLive: negativeTimeToLive)))
   }
 
   private static func trials(_ durability: FileDurability) -> DiskTrials<Store> {

@@ -15,7 +15,7 @@ import Testing
     return plan
   }
 
-  private func run(_ options: TieredStoreOptions, mayFail: Bool) async throws {
+  private func run(_ options: TieredStoreConfiguration, mayFail: Bool) async throws {
     let trial = HistoryTrial("TieredStore") { _ in
       try MemoryStore<Int>().faulty(plan: Self.plan(mayFail: mayFail)).cached(
         in: MemoryStore<[UInt8]>().faulty(plan: Self.plan(mayFail: mayFail)), codec: .json(Int.self), options: options)
@@ -25,12 +25,12 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func everyHistoryIsLinearizable(mayFail: Bool) async throws {
-    try await run(TieredStoreOptions(maximumAge: .seconds(3600)), mayFail: mayFail)
+    try await run(TieredStoreConfiguration(maximumAge: .seconds(3600)), mayFail: mayFail)
   }
 
   @Test(arguments: [false, true]) func everyHistoryOfAnEagerCacheIsLinearizable(mayFail: Bool) async throws {
     try await run(
-      TieredStoreOptions(
+      TieredStoreConfiguration(
         maximumAge: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)),
       mayFail: mayFail)
   }

@@ -20,7 +20,7 @@ import Testing
   let failures = Failures()
 
   /// A store without the capabilities of the one inside.
-  struct Server: ForwardingDecorator {
+  struct Server: ForwardingStore {
     let base: ProbedStore<Int>
   }
 
@@ -49,8 +49,8 @@ import Testing
     cache = disk.faulty()
   }
 
-  private func open(_ change: (inout TieredStoreOptions) -> Void = { _ in }) throws -> Store {
-    var options = TieredStoreOptions()
+  private func open(_ change: (inout TieredStoreConfiguration) -> Void = { _ in }) throws -> Store {
+    var options = TieredStoreConfiguration()
     options.onCacheFailure = { [failures] in failures.add($0) }
     change(&options)
     return try base.cached(in: cache, codec: .json(Int.self), options: options) { [clock] in clock.date }
@@ -215,19 +215,21 @@ import Testing
   }
 
   @Test func aMaximumAgeIsRequiredIfCopiesCanBeWrong() throws {
-    func expectRefusal(_ information: StoreInformation, _ options: TieredStoreOptions = TieredStoreOptions()) {
+    func expectRefusal(
+      _ information: StoreInformation, _ options: TieredStoreConfiguration = TieredStoreConfiguration()
+    ) {
       let base = Server(base: ProbedStore(base: memory, information: information))
       expectStoreError(.invalidArgument) { try base.cached(in: disk, codec: .json(Int.self), options: options) }
     }
     expectRefusal(StoreInformation(name: "shared", durability: .synced, sharing: .betweenProcesses))
     expectRefusal(StoreInformation(name: "remote", durability: .synced, sharing: .betweenHosts))
     expectRefusal(StoreInformation(name: "volatile", durability: .volatile, sharing: .exclusive))
-    expectRefusal(base.information, TieredStoreOptions(maximumAge: .zero))
-    expectRefusal(base.information, TieredStoreOptions(refreshAfter: .seconds(-1)))
+    expectRefusal(base.information, TieredStoreConfiguration(maximumAge: .zero))
+    expectRefusal(base.information, TieredStoreConfiguration(refreshAfter: .seconds(-1)))
     let shared = Server(
       base: ProbedStore(
         base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts)))
-    _ = try shared.cached(in: disk, codec: .json(Int.self), options: TieredStoreOptions(maximumAge: .seconds(1)))
+    _ = try shared.cached(in: disk, codec: .json(Int.self), options: TieredStoreConfiguration(maximumAge: .seconds(1)))
     let readOnly = ProbedStore(
       base: disk,
       information: StoreInformation(name: "cache", durability: .synced, sharing: .exclusive, access: .readOnly))
@@ -271,7 +273,7 @@ import Testing
       }
     }
     try await open().apply([.set("a", 1), .set("b", 2)])
-    var options = TieredStoreOptions(negativeTimeToLive: .seconds(60))
+    var options = TieredStoreConfiguration(negativeTimeToLive: .seconds(60))
     options.onCacheFailure = { [failures] in failures.add($0) }
     let next = try base.cached(in: cache, codec: OtherCodec(), options: options)
     #expect(try await next.value(forKey: "a") == 1)

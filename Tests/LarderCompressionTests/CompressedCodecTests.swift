@@ -166,7 +166,7 @@ import Testing
   private func expectDamageIsFound(of bytes: [UInt8], value: [UInt8], by codec: some Codec<[UInt8]>) {
     for length in 0..<bytes.count {
       let error = #expect(throws: (any Error).self) { try Coding.value(of: Array(bytes.prefix(length)), by: codec) }
-      #expect(error is any ValueFreeError, "\(length) bytes")
+      #expect(error is any RedactedError, "\(length) bytes")
     }
     for bit in 0..<8 * bytes.count {
       var damaged = bytes
@@ -176,7 +176,7 @@ import Testing
         let found = try Coding.value(of: damaged, by: codec)
         #expect(found == value || damaged[0] == 0, "bit \(bit)")
       } catch {
-        #expect(error is any ValueFreeError, "bit \(bit)")
+        #expect(error is any RedactedError, "bit \(bit)")
       }
     }
   }

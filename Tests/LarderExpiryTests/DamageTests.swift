@@ -21,7 +21,7 @@ import Testing
     for number in 0..<10 {
       try await store.setValue(
         number, forKey: StoreKey(integer: number),
-        timeToLive: number.isMultiple(of: 2) ? .unlimited : .limited(.seconds(1)))
+        timeToLive: number.isMultiple(of: 2) ? .never : .after(.seconds(1)))
     }
     for number in damaged { try bytes.apply([.set(StoreKey(integer: number), [0xFF])]) }
     clock.advance(by: .seconds(1))
@@ -64,7 +64,7 @@ import Testing
   }
 
   /// A store that does not know the keys of one of its parts, like a compressed file with a damaged block.
-  private struct GapStore<Value: Sendable>: ForwardingDecorator {
+  private struct GapStore<Value: Sendable>: ForwardingStore {
     struct Gap: UnreadableKeysError, CustomStringConvertible {
       let keys: KeyRange
       var description: String { "a gap" }
@@ -107,7 +107,7 @@ import Testing
     let clock = clock
     let view = GapStore(base: bytes, gap: gap).typed(
       Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring())
-    let store = view.expiring(.limited(.seconds(1)), purgesOnWrite: false) { clock.date }
+    let store = view.expiring(.after(.seconds(1)), purgesOnWrite: false) { clock.date }
     for number in 0..<10 {
       try await store.setValue(number, forKey: "\(number)")
       for prefix in ["r/", "t/"] { try bytes.apply([.set("\(prefix)\(number)", [0xFF])]) }

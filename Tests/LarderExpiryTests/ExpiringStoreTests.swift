@@ -9,7 +9,7 @@ import Testing
   // MARK: Expired entries
 
   @Test func fiveHundredMillisecondsAreFiveHundredMilliseconds() async throws {
-    let bench = TestBench(.limited(.milliseconds(500)))
+    let bench = TestBench(.after(.milliseconds(500)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .milliseconds(499))
     #expect(try await bench.store["k"] == "a")
@@ -23,7 +23,7 @@ import Testing
     let bench = TestBench()
     let store = bench.store
     try await store.setValue("a", forKey: "a")
-    try await store.setValue("b", forKey: "b", timeToLive: .limited(.seconds(1)))
+    try await store.setValue("b", forKey: "b", timeToLive: .after(.seconds(1)))
     try await store.setValue("c", forKey: "c", timeToLive: .sliding(.seconds(1)))
     try await store.setValue("d", forKey: "d", timeToLive: .until(bench.clock.date + 2))
     #expect(try await store.count() == 4)
@@ -41,7 +41,7 @@ import Testing
     #expect(try await store.pages(size: 1).pageCount == 2)
     #expect(try await store.remainingTime(forKey: "b") == nil)
     #expect(try await store.touch("b") == false)
-    #expect(try await store.touch("b", timeToLive: .unlimited) == false)
+    #expect(try await store.touch("b", timeToLive: .never) == false)
     let found = try await store.update(["a", "b", "c"]) { slots in Array(slots) }
     #expect(found == ["a", nil, nil])
     var walked: [StoreKey] = []
@@ -58,7 +58,7 @@ import Testing
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(100_000_000_000))
     #expect(try await bench.store["k"] == "a")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .unlimited)
+    #expect(try await bench.store.remainingTime(forKey: "k") == .never)
   }
 
   // MARK: Writing
@@ -73,31 +73,31 @@ import Testing
       { try await store.update("k") { $0 = "new" } },
     ]
     for write in writes {
-      try await store.setValue("old", forKey: "k", timeToLive: .limited(.seconds(1)))
+      try await store.setValue("old", forKey: "k", timeToLive: .after(.seconds(1)))
       try await write()
       bench.clock.advance(by: .seconds(2))
       #expect(try await store["k"] == "new")
-      #expect(try await store.remainingTime(forKey: "k") == .unlimited)
+      #expect(try await store.remainingTime(forKey: "k") == .never)
     }
   }
 
   /// An expired entry that was not purged must not pass on its deadline.
   @Test func creatingAfterExpiryWorks() async throws {
-    let bench = TestBench(.limited(.seconds(10)))
+    let bench = TestBench(.after(.seconds(10)))
     let store = bench.store
     let writes: [@Sendable () async throws -> Void] = [
       { try await store.setValue("new", forKey: "k") },
       { try await store.setValueKeepingDeadline("new", forKey: "k") },
       { try await store.update("k") { if $0 == nil { $0 = "new" } } },
       { try await store.updateKeepingDeadlines(["k"]) { if $0[0] == nil { $0[0] = "new" } } },
-      { try await store.update(["k"], timeToLive: .limited(.seconds(10))) { if $0[0] == nil { $0[0] = "new" } } },
+      { try await store.update(["k"], timeToLive: .after(.seconds(10))) { if $0[0] == nil { $0[0] = "new" } } },
     ]
     for write in writes {
-      try await store.setValue("old", forKey: "k", timeToLive: .limited(.seconds(1)))
+      try await store.setValue("old", forKey: "k", timeToLive: .after(.seconds(1)))
       bench.clock.advance(by: .seconds(1))
       try await write()
       #expect(try await store["k"] == "new")
-      #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+      #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(10)))
       bench.clock.advance(by: .seconds(9))
       #expect(try await store["k"] == "new")
       bench.clock.advance(by: .seconds(1))
@@ -106,31 +106,31 @@ import Testing
   }
 
   @Test func keepingTheDeadlineKeepsIt() async throws {
-    let bench = TestBench(.limited(.seconds(10)))
+    let bench = TestBench(.after(.seconds(10)))
     let store = bench.store
-    try await store.setValue("old", forKey: "limited", timeToLive: .limited(.seconds(3)))
-    try await store.setValue("old", forKey: "unlimited", timeToLive: .unlimited)
+    try await store.setValue("old", forKey: "limited", timeToLive: .after(.seconds(3)))
+    try await store.setValue("old", forKey: "unlimited", timeToLive: .never)
     bench.clock.advance(by: .seconds(1))
     for key in ["limited", "unlimited"] as [StoreKey] {
       try await store.setValueKeepingDeadline("new", forKey: key)
       try await store.updateKeepingDeadlines([key]) { $0[0]? += "er" }
       #expect(try await store[key] == "newer")
     }
-    #expect(try await store.remainingTime(forKey: "limited") == .limited(.seconds(2)))
-    #expect(try await store.remainingTime(forKey: "unlimited") == .unlimited)
+    #expect(try await store.remainingTime(forKey: "limited") == .after(.seconds(2)))
+    #expect(try await store.remainingTime(forKey: "unlimited") == .never)
     bench.clock.advance(by: .seconds(2))
     #expect(try await store["limited"] == nil)
   }
 
   @Test func aBatchGivesEachValueItsOwnTimeToLive() async throws {
-    let bench = TestBench(.limited(.seconds(2)))
+    let bench = TestBench(.after(.seconds(2)))
     var batch = ExpiringBatch<String>([.set("default", "x")])
     batch.removeAll(in: .prefix("old"))
-    batch.setValue("one", forKey: "one", timeToLive: .limited(.seconds(1)))
+    batch.setValue("one", forKey: "one", timeToLive: .after(.seconds(1)))
     batch.setValue("own default", forKey: "own default")
-    batch.setValue("never", forKey: "never", timeToLive: .unlimited)
-    batch.setValue("gone", forKey: "changed", timeToLive: .unlimited)
-    batch.setValue("changed", forKey: "changed", timeToLive: .limited(.seconds(3)))
+    batch.setValue("never", forKey: "never", timeToLive: .never)
+    batch.setValue("gone", forKey: "changed", timeToLive: .never)
+    batch.setValue("changed", forKey: "changed", timeToLive: .after(.seconds(3)))
     batch.setValue("over", forKey: "over", timeToLive: .until(bench.clock.date))
     batch.removeValue(forKey: "removed")
     try await bench.store.apply([.set("old", "o"), .set("removed", "r"), .set("over", "o")])
@@ -138,8 +138,8 @@ import Testing
     #expect(try await bench.store.count() == 5)
     #expect(try bench.storedKeys == ["changed", "default", "never", "one", "own default"])
     let expected: [StoreKey: TimeToLive] = [
-      "default": .limited(.seconds(2)), "one": .limited(.seconds(1)), "own default": .limited(.seconds(2)),
-      "never": .unlimited, "changed": .limited(.seconds(3)),
+      "default": .after(.seconds(2)), "one": .after(.seconds(1)), "own default": .after(.seconds(2)),
+      "never": .never, "changed": .after(.seconds(3)),
     ]
     for (key, timeToLive) in expected { #expect(try await bench.store.remainingTime(forKey: key) == timeToLive) }
   }
@@ -148,7 +148,7 @@ import Testing
     let bench = TestBench()
     var batch = ExpiringBatch<String>()
     batch.setValue("a", forKey: "a")
-    batch.setValue("b", forKey: "b", timeToLive: .limited(.zero))
+    batch.setValue("b", forKey: "b", timeToLive: .after(.zero))
     let error = await expectStoreError(.invalidArgument) { try await bench.store.apply(batch) }
     #expect(error?.operation == .apply)
     #expect(try bench.storedKeys == [])
@@ -156,7 +156,7 @@ import Testing
 
   // Not test arguments, because Foundation cannot describe the last date.
   private static let senseless: [TimeToLive] = [
-    .limited(.zero), .limited(.seconds(-1)), .sliding(.zero), .until(Date(timeIntervalSince1970: .nan)),
+    .after(.zero), .after(.seconds(-1)), .sliding(.zero), .until(Date(timeIntervalSince1970: .nan)),
   ]
 
   @Test(arguments: senseless.indices) func aTimeToLiveMustBePositive(_ index: Int) async throws {
@@ -175,7 +175,7 @@ import Testing
       #expect(error?.outcome == .nothingChanged)
     }
     for duration in [Duration.zero, .nanoseconds(-1)] {
-      await expectStoreError(.invalidArgument) { try await store.touch("k", timeToLive: .limited(duration)) }
+      await expectStoreError(.invalidArgument) { try await store.touch("k", timeToLive: .after(duration)) }
     }
     #expect(try await store["k"] == "old")
     // As the store's time to live, it fails only the writes that use it.
@@ -184,7 +184,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await senseless.update("k") { $0 = "new" } }
     await expectStoreError(.invalidArgument) { try await senseless.touch("k") }
     #expect(try await senseless["k"] == "old")
-    try await senseless.setValue("new", forKey: "k", timeToLive: .unlimited)
+    try await senseless.setValue("new", forKey: "k", timeToLive: .never)
     #expect(try await senseless["k"] == "new")
     try await senseless.removeValue(forKey: "k")
     #expect(try bench.storedKeys == [])
@@ -193,15 +193,15 @@ import Testing
   @Test func anUnlimitedTimeToLiveNeverEnds() async throws {
     let bench = TestBench()
     let longest = Duration.seconds(Int64.max) * 10
-    try await bench.store.setValue("a", forKey: "never", timeToLive: .unlimited)
-    try await bench.store.setValue("a", forKey: "after", timeToLive: .limited(longest))
+    try await bench.store.setValue("a", forKey: "never", timeToLive: .never)
+    try await bench.store.setValue("a", forKey: "after", timeToLive: .after(longest))
     try await bench.store.setValue("a", forKey: "sliding", timeToLive: .sliding(longest))
-    try await bench.store.setValue("a", forKey: "touched", timeToLive: .limited(.seconds(1)))
-    try await bench.store.touch("touched", timeToLive: .limited(longest))
+    try await bench.store.setValue("a", forKey: "touched", timeToLive: .after(.seconds(1)))
+    try await bench.store.touch("touched", timeToLive: .after(longest))
     bench.clock.advance(by: .seconds(1_000_000_000_000))
     for key in ["never", "after", "sliding", "touched"] as [StoreKey] {
       #expect(try await bench.store[key] == "a")
-      #expect(try await bench.store.remainingTime(forKey: key) == .unlimited)
+      #expect(try await bench.store.remainingTime(forKey: key) == .never)
     }
   }
 
@@ -224,17 +224,17 @@ import Testing
   }
 
   @Test func touchingChangesOnlyTheDeadline() async throws {
-    let bench = TestBench(.limited(.seconds(5)))
+    let bench = TestBench(.after(.seconds(5)))
     let store = bench.store
-    try await store.setValue("a", forKey: "k", timeToLive: .limited(.seconds(1)))
+    try await store.setValue("a", forKey: "k", timeToLive: .after(.seconds(1)))
     #expect(try await store.touch("k"))
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(5)))
-    #expect(try await store.touch("k", timeToLive: .unlimited))
-    #expect(try await store.remainingTime(forKey: "k") == .unlimited)
-    #expect(try await store.touch("k", timeToLive: .limited(.milliseconds(500))))
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.milliseconds(500)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(5)))
+    #expect(try await store.touch("k", timeToLive: .never))
+    #expect(try await store.remainingTime(forKey: "k") == .never)
+    #expect(try await store.touch("k", timeToLive: .after(.milliseconds(500))))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.milliseconds(500)))
     #expect(try await store.touch("k", timeToLive: .until(bench.clock.date + 3)))
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(3)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(3)))
     #expect(try await store["k"] == "a")
     #expect(try await store.touch("missing") == false)
     #expect(try bench.storedKeys == ["k"])
@@ -243,15 +243,15 @@ import Testing
     #expect(try await store.touch("k", timeToLive: .sliding(.seconds(20))))
     bench.clock.advance(by: .seconds(10))
     #expect(try await store["k"] == "a")
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(20)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(20)))
     let error = await expectStoreError(.invalidKey) { try await store.touch("") }
     #expect(error?.operation == .touch)
   }
 
   @Test func anUpdateThatThrowsChangesNothing() async throws {
     struct Refusal: Error {}
-    let bench = TestBench(.limited(.seconds(5)))
-    try await bench.store.setValue("old", forKey: "k", timeToLive: .limited(.seconds(1)))
+    let bench = TestBench(.after(.seconds(5)))
+    try await bench.store.setValue("old", forKey: "k", timeToLive: .after(.seconds(1)))
     await #expect(throws: Refusal.self) {
       try await bench.store.update("k") { slot in
         slot = "new"
@@ -259,7 +259,7 @@ import Testing
       }
     }
     #expect(try await bench.store["k"] == "old")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(1)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(1)))
   }
 
   // MARK: Time
@@ -267,7 +267,7 @@ import Testing
   @Test func theClockIsReadOnceInACall() async throws {
     let reads = Locked(0)
     let memory = MemoryStore<Expiring<String>>()
-    let store = memory.expiring(.limited(.seconds(5)), purgesOnWrite: false) {
+    let store = memory.expiring(.after(.seconds(5)), purgesOnWrite: false) {
       reads.withLock { $0 += 1 }
       return Date(timeIntervalSince1970: 0)
     }
@@ -300,7 +300,7 @@ import Testing
   func anEntryTouchedDuringAReadIsFound(_ operation: StoreOperation) async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
-    let store = faulty.expiring(.limited(.seconds(10))) { clock.date }
+    let store = faulty.expiring(.after(.seconds(10))) { clock.date }
     try await store.setValue("a", forKey: "k")
     faulty.schedule(.suspension(.after), on: operation)
     let reading = Task {
@@ -322,7 +322,7 @@ import Testing
   ///
   /// Its body must see the entries that are live when it runs.
   @Test func anUpdateReadsTheClockWhenItsBodyRuns() async throws {
-    let bench = TestBench(.limited(.seconds(1)))
+    let bench = TestBench(.after(.seconds(1)))
     let (store, clock) = (bench.store, bench.clock)
     try await store.setValue("a", forKey: "k")
     bench.watched.intervene { operation in
@@ -333,14 +333,14 @@ import Testing
       return slot
     }
     #expect(found == nil)
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(1)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(1)))
   }
 
   @Test func setForwardClockExpiresEntriesEarlier() async throws {
-    let bench = TestBench(.limited(.seconds(100)))
+    let bench = TestBench(.after(.seconds(100)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(60))
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(40)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(40)))
     bench.clock.advance(by: .seconds(39))
     #expect(try await bench.store["k"] == "a")
     bench.clock.advance(by: .seconds(1))
@@ -348,7 +348,7 @@ import Testing
   }
 
   @Test func setBackClockExpiresEntriesLater() async throws {
-    let bench = TestBench(.limited(.seconds(100)))
+    let bench = TestBench(.after(.seconds(100)))
     try await bench.store.apply([.set("kept", "a"), .set("purged", "a")])
     bench.clock.advance(by: .seconds(100))
     #expect(try await bench.store.count() == 0)
@@ -357,7 +357,7 @@ import Testing
     // Entries that were not purged are live again until the clock catches up.
     #expect(try await bench.store["kept"] == "a")
     #expect(try await bench.store["purged"] == nil)
-    #expect(try await bench.store.remainingTime(forKey: "kept") == .limited(.seconds(60)))
+    #expect(try await bench.store.remainingTime(forKey: "kept") == .after(.seconds(60)))
     bench.clock.advance(by: .seconds(60))
     #expect(try await bench.store["kept"] == nil)
   }
@@ -369,7 +369,7 @@ import Testing
     let numbers = 0..<100
     try await bench.store.apply(ChangeBatch(numbers.map { .set(StoreKey(integer: $0), "\($0)") }))
     for number in numbers where number % 10 != 9 {
-      try await bench.store.touch(StoreKey(integer: number), timeToLive: .limited(.seconds(1)))
+      try await bench.store.touch(StoreKey(integer: number), timeToLive: .after(.seconds(1)))
     }
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
@@ -427,7 +427,7 @@ import Testing
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring { clock.date }
-    try await store.setValue("a", forKey: "a", timeToLive: .limited(.seconds(1)))
+    try await store.setValue("a", forKey: "a", timeToLive: .after(.seconds(1)))
     try await store.setValue("b", forKey: "b")
     clock.advance(by: .seconds(1))
     faulty.schedule(.suspension(), on: .entries, number: 2)
@@ -450,12 +450,12 @@ import Testing
   /// An outer decorator can find and call this capability.
   @Test func expiringIsACapability() async throws {
     func halve(_ store: some ExpirableStore<String>, _ key: StoreKey) async throws {
-      guard case .limited(let duration) = try await store.remainingTime(forKey: key) else { return }
-      try await store.touch(key, timeToLive: .limited(duration / 2))
+      guard case .after(let duration) = try await store.remainingTime(forKey: key) else { return }
+      try await store.touch(key, timeToLive: .after(duration / 2))
     }
-    let bench = TestBench(.limited(.seconds(8)))
+    let bench = TestBench(.after(.seconds(8)))
     try await bench.store.setValue("a", forKey: "k")
     try await halve(bench.store, "k")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(4)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(4)))
   }
 }

@@ -23,13 +23,13 @@ import Testing
     let location = try ConformanceLocation()
     let folder = location.folder
     let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
-      .expiring(.limited(.seconds(3600)))
+      .expiring(.after(.seconds(3600)))
 
     try await sessions.setValue(session, forKey: "7")  // for an hour
-    try await sessions.setValue(guest, forKey: "8", timeToLive: .limited(.milliseconds(500)))
-    try await sessions.setValue(robot, forKey: "9", timeToLive: .unlimited)
+    try await sessions.setValue(guest, forKey: "8", timeToLive: .after(.milliseconds(500)))
+    try await sessions.setValue(robot, forKey: "9", timeToLive: .never)
     #expect(try await sessions["7"] == session)
-    #expect(try await sessions.remainingTime(forKey: "9") == .unlimited)
+    #expect(try await sessions.remainingTime(forKey: "9") == .never)
 
     let purger = sessions.purger(every: .seconds(60))
     let purging = Task { try await purger.run() }
@@ -47,30 +47,30 @@ import Testing
 
   @Test func writesWithATimeToLive() async throws {
     let clock = ManualClock()
-    let sessions = MemoryStore<Expiring<Session>>().expiring(.limited(.seconds(3600))) { clock.date }
+    let sessions = MemoryStore<Expiring<Session>>().expiring(.after(.seconds(3600))) { clock.date }
     try await sessions.apply([.set("8", guest), .set("old:1", robot)])
     try await sessions.setValue(session, forKey: "7", timeToLive: .sliding(.seconds(1800)))
-    try await sessions.update(["7", "8"], timeToLive: .unlimited) { slots in slots.swapAt(0, 1) }
+    try await sessions.update(["7", "8"], timeToLive: .never) { slots in slots.swapAt(0, 1) }
     #expect(try await sessions["8"] == session)
-    #expect(try await sessions.remainingTime(forKey: "8") == .unlimited)
+    #expect(try await sessions.remainingTime(forKey: "8") == .never)
 
     var batch = ExpiringBatch<Session>()
     batch.removeAll(in: .prefix("old:"))
-    batch.setValue(session, forKey: "7", timeToLive: .limited(.seconds(60)))
+    batch.setValue(session, forKey: "7", timeToLive: .after(.seconds(60)))
     batch.setValue(guest, forKey: "8")  // the store's default
     try await sessions.apply(batch)
     #expect(try await sessions.keys(in: .all, limit: 10) == ["7", "8"])
-    #expect(try await sessions.remainingTime(forKey: "7") == .limited(.seconds(60)))
-    #expect(try await sessions.remainingTime(forKey: "8") == .limited(.seconds(3600)))
+    #expect(try await sessions.remainingTime(forKey: "7") == .after(.seconds(60)))
+    #expect(try await sessions.remainingTime(forKey: "8") == .after(.seconds(3600)))
 
     clock.advance(by: .seconds(10))
     try await sessions.setValueKeepingDeadline(session, forKey: "7")
-    #expect(try await sessions.remainingTime(forKey: "7") == .limited(.seconds(50)))
+    #expect(try await sessions.remainingTime(forKey: "7") == .after(.seconds(50)))
   }
 
   @Test func requestsAreCountedInWindows() async throws {
     let clock = ManualClock()
-    let limits = MemoryStore<Expiring<Int>>().expiring(.limited(.seconds(60))) { clock.date }
+    let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60))) { clock.date }
     @Sendable func count(_ client: StoreKey) async throws -> Int {
       // Counts requests in windows of one minute that begin with the first request.
       let count = try await limits.updateKeepingDeadlines([client]) { counts in
@@ -89,7 +89,7 @@ import Testing
 
   @Test func aClockOfYourOwn() async throws {
     let clock = ManualClock()  // from LarderTesting
-    let store = MemoryStore<Expiring<String>>().expiring(.limited(.seconds(1))) { clock.date }
+    let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }
     try await store.setValue("a", forKey: "k")
     clock.advance(by: .seconds(1))
     #expect(try await store["k"] == nil)
@@ -97,8 +97,8 @@ import Testing
 
   @Test func theOrderOfAStack() async throws {
     let base = MemoryStore<Expiring<String>>()
-    let right = base.cached().expiring(.limited(.seconds(60)))
-    let wrong = base.expiring(.limited(.seconds(60))).cached()
+    let right = base.cached().expiring(.after(.seconds(60)))
+    let wrong = base.expiring(.after(.seconds(60))).cached()
     try await wrong.setValue("a", forKey: "k")
     #expect(try await right["k"] == "a")
   }

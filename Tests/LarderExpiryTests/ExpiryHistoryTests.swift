@@ -7,7 +7,7 @@ import Testing
 /// Random histories, compared with a model and checked for linearizability.
 @Suite struct ExpiryHistoryTests {
   @Test func concurrentOperationsAreLinearizable() async throws {
-    for (name, timeToLive) in [("never", TimeToLive.unlimited), ("sliding", .sliding(.seconds(100)))] {
+    for (name, timeToLive) in [("never", TimeToLive.never), ("sliding", .sliding(.seconds(100)))] {
       let trial = HistoryTrial("ExpiringStore, \(name)") { _ in
         var plan = FaultPlan()
         plan.schedule(.yields(upTo: 3), probability: 1)
@@ -48,8 +48,8 @@ import Testing
 
     mutating func set(_ key: StoreKey, _ value: Int, _ timeToLive: TimeToLive) {
       switch timeToLive {
-      case .unlimited: entries[key] = Entry(value: value)
-      case .limited(let timeToLive): entries[key] = Entry(value: value, deadline: now + timeToLive)
+      case .never: entries[key] = Entry(value: value)
+      case .after(let timeToLive): entries[key] = Entry(value: value, deadline: now + timeToLive)
       case .sliding(let window): entries[key] = Entry(value: value, deadline: now + window, window: window)
       case .until: entries[key] = nil
       }
@@ -68,17 +68,17 @@ import Testing
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiryHistoryTests")
     let keys = (0..<12).map { StoreKey("k\($0)") }
     let expirations: [TimeToLive] = [
-      .unlimited, .limited(.seconds(2)), .limited(.seconds(10)), .sliding(.seconds(4)), .sliding(.seconds(20)),
+      .never, .after(.seconds(2)), .after(.seconds(10)), .sliding(.seconds(4)), .sliding(.seconds(20)),
       .until(.distantPast),
     ]
     for _ in 0..<40 {
       let clock = ManualClock()
-      let standard = expirations.filter { $0 != .until(.distantPast) }.randomElement(using: &generator) ?? .unlimited
+      let standard = expirations.filter { $0 != .until(.distantPast) }.randomElement(using: &generator) ?? .never
       let store = MemoryStore<Expiring<Int>>().expiring(standard) { clock.date }
       var model = Model()
       for step in 0..<300 {
         let key = keys.randomElement(using: &generator) ?? "k0"
-        let timeToLive = expirations.randomElement(using: &generator) ?? .unlimited
+        let timeToLive = expirations.randomElement(using: &generator) ?? .never
         switch Int.random(in: 0..<12, using: &generator) {
         case 0, 1, 2:
           let time = Duration.milliseconds(Int.random(in: 0...2000, using: &generator))
@@ -123,7 +123,7 @@ import Testing
           try await store.keys(in: .all, limit: .max) == live, "seed \(SeededGenerator.seedOfProcess), step \(step)")
         #expect(
           try await store.remainingTime(forKey: key)
-            == model.entries[key].map { entry in entry.deadline.map { .limited($0 - model.now) } ?? .unlimited },
+            == model.entries[key].map { entry in entry.deadline.map { .after($0 - model.now) } ?? .never },
           "seed \(SeededGenerator.seedOfProcess), step \(step)")
       }
     }

@@ -14,9 +14,9 @@ import Testing
 
   @Test func purgingRemovesExpiredEntriesAndReturnsTheirCount() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
-    try await fill(bench, 300..<500, timeToLive: .limited(.seconds(2)))
-    try await fill(bench, 500..<600, timeToLive: .unlimited)
+    try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
+    try await fill(bench, 300..<500, timeToLive: .after(.seconds(2)))
+    try await fill(bench, 500..<600, timeToLive: .never)
     #expect(try await bench.store.purgeExpired() == 0)
     bench.clock.advance(by: .seconds(1))
     #expect(try await bench.store.purgeExpired() == 300)
@@ -29,7 +29,7 @@ import Testing
 
   @Test func purgingKeepsToItsLimit() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     #expect(try await bench.store.purgeExpired(limit: 0) == 0)
     #expect(try await bench.store.purgeExpired(limit: 10) == 10)
@@ -44,7 +44,7 @@ import Testing
   @Test func manyArePurgedInSlices() async throws {
     let bench = TestBench()
     let count = 20_000
-    try await fill(bench, 0..<count, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<count, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     #expect(try await bench.store.purgeExpired() == count)
@@ -57,7 +57,7 @@ import Testing
 
   @Test func nothingIsWrittenIfNothingHasExpired() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     bench.watched.forgetCalls()
     #expect(try await bench.store.purgeExpired() == 0)
     #expect(bench.watched.count(of: .update) == 0)
@@ -68,7 +68,7 @@ import Testing
   @Test func entriesWrittenBetweenTheScanAndTheRemovalStay() async throws {
     let bench = TestBench()
     let memory = bench.memory
-    try await fill(bench, 0..<3, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<3, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.intervene { operation in
       guard operation == .update else { return }
@@ -94,7 +94,7 @@ import Testing
       var plan = FaultPlan(seed: generator.next())
       plan.schedule(.yields(upTo: 4), probability: 1)
       let memory = MemoryStore<Expiring<Int>>()
-      let store = memory.faulty(plan: plan).expiring(.unlimited) { clock.date }
+      let store = memory.faulty(plan: plan).expiring(.never) { clock.date }
       let keys = (0..<200).map { StoreKey(integer: $0) }
       try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(0, deadline: Deadline(clock.date + 1))) }))
       clock.advance(by: .seconds(1))
@@ -128,7 +128,7 @@ import Testing
   @Test func writesPurgeAFewEntries() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let last = StoreKey(bytes: [0xFF])
-    try await fill(bench, 0..<1000, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<1000, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     for _ in 0..<160 { try await bench.store.setValue("a", forKey: last) }
@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test func purgesByWritesKeepExpiredEntriesFewerThanLiveOnes() async throws {
-    let bench = TestBench(.limited(.seconds(100)), purgesOnWrite: true)
+    let bench = TestBench(.after(.seconds(100)), purgesOnWrite: true)
     var most = 0
     for number in 0..<5000 {
       bench.clock.advance(by: .seconds(1))
@@ -155,7 +155,7 @@ import Testing
 
   @Test func purgesByWritesCanBeDisabled() async throws {
     let bench = TestBench(purgesOnWrite: false)
-    try await fill(bench, 0..<100, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<100, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     for _ in 0..<100 { try await bench.store.setValue("a", forKey: "z") }
@@ -182,8 +182,8 @@ import Testing
   @Test func aFailedPurgeContinuesAtItsPosition() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let last = StoreKey(bytes: [0xFF])
-    try await fill(bench, 0..<32, timeToLive: .unlimited)
-    try await fill(bench, 32..<64, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<32, timeToLive: .never)
+    try await fill(bench, 32..<64, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     // One slice has seen the live entries. The next slice fails and is not skipped.
     for _ in 0..<16 { try await bench.store.setValue("a", forKey: last) }
@@ -203,11 +203,11 @@ import Testing
   // MARK: On a schedule
 
   @Test func aPurgerPurgesAtItsInterval() async throws {
-    let bench = TestBench(.limited(.seconds(90)))
+    let bench = TestBench(.after(.seconds(90)))
     let schedule = bench.clock
     let purger = bench.store.purger(every: .seconds(60), clock: schedule)
     let running = Task { try await purger.run() }
-    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(90)))
+    try await fill(bench, 0..<300, timeToLive: .after(.seconds(90)))
     try await schedule.waitForSleepers(1)
     schedule.advance(by: .seconds(60))
     try await schedule.waitForSleepers(1)
@@ -221,7 +221,7 @@ import Testing
 
   @Test func aPurgerThatIsCancelledDuringAPurgeReturns() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     let faulty = bench.memory.faulty()
     let clock = bench.clock
     let store = faulty.expiring { clock.date }
@@ -280,7 +280,7 @@ import Testing
   @Test func aCancelledPurgeStopsBetweenSlices() async throws {
     let bench = TestBench()
     let store = bench.store
-    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.intervene { operation in
       if operation == .update { withUnsafeCurrentTask { $0?.cancel() } }

@@ -15,7 +15,7 @@ import Testing
   }
 
   private func open(
-    _ timeToLive: TimeToLive = .unlimited
+    _ timeToLive: TimeToLive = .never
   ) async throws -> ExpiringStore<JSONFileStore<Expiring<String>>, String> {
     let clock = clock
     return try await JSONFileStore(path: folder.path("store.json"), codec: .json(String.self).expiring())
@@ -24,17 +24,17 @@ import Testing
 
   @Test func deadlinesSurviveReopening() async throws {
     let first = try await open()
-    try await first.setValue("a", forKey: "after", timeToLive: .limited(.seconds(10)))
+    try await first.setValue("a", forKey: "after", timeToLive: .after(.seconds(10)))
     try await first.setValue("s", forKey: "sliding", timeToLive: .sliding(.seconds(10)))
     try await first.setValue("n", forKey: "never")
     try await first.close()
     clock.advance(by: .seconds(9))
     // The options of the second opening affect new entries only.
-    let second = try await open(.limited(.seconds(1)))
+    let second = try await open(.after(.seconds(1)))
     #expect(try await second.values(forKeys: ["after", "sliding", "never"]) == ["a", "s", "n"])
-    #expect(try await second.remainingTime(forKey: "after") == .limited(.seconds(1)))
-    #expect(try await second.remainingTime(forKey: "sliding") == .limited(.seconds(10)))
-    #expect(try await second.remainingTime(forKey: "never") == .unlimited)
+    #expect(try await second.remainingTime(forKey: "after") == .after(.seconds(1)))
+    #expect(try await second.remainingTime(forKey: "sliding") == .after(.seconds(10)))
+    #expect(try await second.remainingTime(forKey: "never") == .never)
     try await second.close()
     clock.advance(by: .seconds(9))
     let third = try await open()
@@ -44,7 +44,7 @@ import Testing
 
   @Test func theDocumentIsReadable() async throws {
     let store = try await open()
-    try await store.setValue("Ada", forKey: "1", timeToLive: .limited(.seconds(10)))
+    try await store.setValue("Ada", forKey: "1", timeToLive: .after(.seconds(10)))
     try await store.setValue("Bob", forKey: "2")
     try await store.close()
     let text = try String(contentsOfFile: folder.path("store.json"), encoding: .utf8)
@@ -65,7 +65,7 @@ import Testing
     for number in 0..<300 {
       try await store.setValue(
         "a", forKey: StoreKey(integer: number),
-        timeToLive: number.isMultiple(of: 3) ? .unlimited : .limited(.seconds(1)))
+        timeToLive: number.isMultiple(of: 3) ? .never : .after(.seconds(1)))
     }
     clock.advance(by: .seconds(1))
     let statistics = try await store.storeStatistics()
@@ -85,7 +85,7 @@ import Testing
 
   @Test func statisticsCountUndecodableEntriesAsLive() async throws {
     let store = try await open()
-    for number in 0..<10 { try await store.setValue("a", forKey: "\(number)", timeToLive: .limited(.seconds(1))) }
+    for number in 0..<10 { try await store.setValue("a", forKey: "\(number)", timeToLive: .after(.seconds(1))) }
     try await store.close()
     let path = folder.path("store.json")
     let text = try String(contentsOfFile: path, encoding: .utf8)

@@ -27,7 +27,7 @@ import Testing
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(9))
     #expect(try await bench.store["k"] == "a")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(10)))
     try await bench.store.synchronize()
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
     #expect(bench.store.statistics.pendingRenewalCount == 0)
@@ -111,15 +111,15 @@ import Testing
     _ = try await bench.store.keys(in: .all, limit: 10)
     _ = try await bench.store.count()
     _ = try await bench.store.contains("k")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(5)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(5)))
     #expect(bench.watched.count(of: .update) == 0)
   }
 
   @Test func otherDeadlinesAreNotMoved() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
-    try await bench.store.setValue("a", forKey: "after", timeToLive: .limited(.seconds(10)))
+    try await bench.store.setValue("a", forKey: "after", timeToLive: .after(.seconds(10)))
     try await bench.store.setValue("a", forKey: "at", timeToLive: .until(bench.clock.date + 10))
-    try await bench.store.setValue("a", forKey: "never", timeToLive: .unlimited)
+    try await bench.store.setValue("a", forKey: "never", timeToLive: .never)
     bench.clock.advance(by: .seconds(9))
     bench.watched.forgetCalls()
     #expect(try await bench.store.values(forKeys: ["after", "at", "never"]) == ["a", "a", "a"])
@@ -158,14 +158,14 @@ import Testing
     #expect(try await store["k"] == "a")
     try await faulty.waitForSuspended(1, of: .update)
     clock.advance(by: .seconds(6))
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(4)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(4)))
     #expect(try await store.entries(in: .all, limit: 9).map(\.value) == ["a"])
     #expect(try await store.count() == 1)
     #expect(try await store.contains("k"))
     #expect(try await store.purgeExpired() == 0)
     // This read renews the deadline again, after the update in progress.
     #expect(try await store.values(forKeys: ["k", "k"]) == ["a", "a"])
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(10)))
     clock.advance(by: .seconds(6))
     #expect(try await store["k"] == "a")
     faulty.resume()
@@ -221,7 +221,7 @@ import Testing
     let found = try await read.value
     #expect(found.0 == "a")
     #expect(found.1 == ["a"])
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(5)))
+    #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(5)))
   }
 
   @Test func aFailedRenewalFailsNoReadAndIsRetried() async throws {
@@ -328,7 +328,7 @@ import Testing
   }
 
   @Test func nothingIsRenewedInAReadOnlyStore() async throws {
-    struct ReadOnly: ForwardingDecorator {
+    struct ReadOnly: ForwardingStore {
       typealias Value = Expiring<String>
       let base: WatchedStore<MemoryStore<Expiring<String>>>
       var information: StoreInformation {
@@ -363,14 +363,14 @@ import Testing
   }
 
   @Test func keepingTheDeadlineRenewsItAsAReadDoes() async throws {
-    let bench = TestBench(.limited(.seconds(100)))
+    let bench = TestBench(.after(.seconds(100)))
     try await bench.store.setValue("a", forKey: "k", timeToLive: .sliding(.seconds(10)))
     bench.clock.advance(by: .milliseconds(500))
     try await bench.store.setValueKeepingDeadline("b", forKey: "k")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.milliseconds(9500)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.milliseconds(9500)))
     bench.clock.advance(by: .seconds(5))
     try await bench.store.updateKeepingDeadlines(["k"]) { slots in slots[0] = slots[0] }
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(10)))
     #expect(try await bench.store["k"] == "b")
   }
 
@@ -379,7 +379,7 @@ import Testing
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(-1_000_000))
     #expect(try await bench.store["k"] == "a")
-    #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(10)))
     bench.clock.advance(by: .seconds(10))
     #expect(try await bench.store["k"] == nil)
   }

@@ -9,7 +9,7 @@ struct TestBench {
   let watched: WatchedStore<MemoryStore<Expiring<String>>>
   let store: ExpiringStore<WatchedStore<MemoryStore<Expiring<String>>>, String>
 
-  init(_ timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = false) {
+  init(_ timeToLive: TimeToLive = .never, purgesOnWrite: Bool = false) {
     let clock = ManualClock()
     self.clock = clock
     memory = MemoryStore()

@@ -14,25 +14,25 @@ import TestSupport
   }
 
   @Test func theDeadlineIsTheTimeToLiveFromNow() {
-    #expect(timeToLive(of: .unlimited) == nil)
-    #expect(timeToLive(of: .limited(.milliseconds(500))) == 500_000)
-    #expect(TimeToLive.limited(.milliseconds(500)).deadline(from: now)?.windowMicroseconds == nil)
+    #expect(timeToLive(of: .never) == nil)
+    #expect(timeToLive(of: .after(.milliseconds(500))) == 500_000)
+    #expect(TimeToLive.after(.milliseconds(500)).deadline(from: now)?.windowMicroseconds == nil)
     #expect(timeToLive(of: .sliding(.seconds(2))) == 2_000_000)
     #expect(TimeToLive.sliding(.seconds(2)).deadline(from: now)?.windowMicroseconds == 2_000_000)
     #expect(TimeToLive.until(now.date).deadline(from: now)?.time == now)
   }
 
   @Test func aTimeToLiveIsNeverCutShort() {
-    #expect(timeToLive(of: .limited(.nanoseconds(1))) == 1)
-    #expect(timeToLive(of: .limited(.nanoseconds(1001))) == 2)
+    #expect(timeToLive(of: .after(.nanoseconds(1))) == 1)
+    #expect(timeToLive(of: .after(.nanoseconds(1001))) == 2)
     #expect(timeToLive(of: .sliding(Duration(secondsComponent: 0, attosecondsComponent: 1))) == 1)
   }
 
   @Test func anUnrepresentableDeadlineMeansNoDeadline() {
     let century = Duration.seconds(100 * 365 * 86_400)
-    #expect(timeToLive(of: .limited(century)) == 3_153_600_000_000_000)
+    #expect(timeToLive(of: .after(century)) == 3_153_600_000_000_000)
     for duration in [century * 100_000, .seconds(Int64.max), .seconds(Int64.max) * 10] {
-      #expect(timeToLive(of: .limited(duration)) == nil)
+      #expect(timeToLive(of: .after(duration)) == nil)
       #expect(timeToLive(of: .sliding(duration)) == nil)
     }
     #expect(TimeToLive.until(Date(timeIntervalSince1970: .infinity)).deadline(from: now)?.time.microseconds == .max)
@@ -41,7 +41,7 @@ import TestSupport
 
   @Test func invalidArgumentsAreRefused() throws {
     let senseless: [TimeToLive] = [
-      .limited(.zero), .limited(.seconds(-1)), .sliding(.zero), .sliding(.nanoseconds(-1)),
+      .after(.zero), .after(.seconds(-1)), .sliding(.zero), .sliding(.nanoseconds(-1)),
       .until(Date(timeIntervalSince1970: .nan)),
     ]
     for timeToLive in senseless {
@@ -49,7 +49,7 @@ import TestSupport
       #expect(error?.operation == .apply)
       #expect(error?.store == "s")
     }
-    for timeToLive in [.unlimited, .limited(.nanoseconds(1)), .sliding(.seconds(1)), .until(.distantPast)]
+    for timeToLive in [.never, .after(.nanoseconds(1)), .sliding(.seconds(1)), .until(.distantPast)]
       as [TimeToLive]
     {
       try timeToLive.check(for: .apply, of: information)

@@ -166,7 +166,7 @@ struct Examination: Sendable {
         entries += page
         remaining = page.count < limit ? nil : page.last.map { range.after($0.key) }
         limit = min(100, limit * 2)
-      } catch let error as StoreError where error.concernsStoredValue {
+      } catch let error as StoreError where error.isValueUnreadable {
         guard limit == 1 else {
           limit /= 2
           continue

@@ -243,7 +243,7 @@ import Testing
       }
     }
     let observation = events.observe(store, ..<"b")
-    var values = store.values(forKey: "a").makeAsyncIterator()
+    var values = store.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == .some(nil))
     #expect(events.take() == [])
     observed.signal()
@@ -274,7 +274,7 @@ import Testing
     #expect(events.take() == [.closed, .closed])
     var changes = third.changes().makeAsyncIterator()
     #expect(await changes.next() == nil)
-    var values = third.values(forKey: "a").makeAsyncIterator()
+    var values = third.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == nil)
     withExtendedLifetime((observations, late)) {}
   }
@@ -282,7 +282,7 @@ import Testing
   @Test func observersKeepNeitherAStoreNorItsEnvironmentOpen() async throws {
     func changes() async throws -> (StoreChanges, StoreStates<[UInt8]?>.Iterator) {
       let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
-      var values = store.values(forKey: "a").makeAsyncIterator()
+      var values = store.updates(forKey: "a").makeAsyncIterator()
       #expect(try await values.next() == .some(nil))
       return (store.changes(), values)
     }
@@ -304,7 +304,7 @@ import Testing
             let observation = store.observe(.only("\(task)")) { _ in isReported.set() }
             try await store.setValue([UInt8(number)], forKey: "\(task)")
             #expect(isReported.isSet, "write \(number) of task \(task) was missed")
-            var values = store.values(forKey: "\(task)").makeAsyncIterator()
+            var values = store.updates(forKey: "\(task)").makeAsyncIterator()
             #expect(try await values.next() == .some([UInt8(number)]))
             observation.cancel()
             if number.isMultiple(of: 20) { poll(environment) }
@@ -362,7 +362,7 @@ import Testing
     for number: UInt8 in 1...2 {
       // The second round begins without an observer, so that the search begins again.
       let changes = store.changes(in: .prefix("a"))
-      var values = store.values(forKey: "a").makeAsyncIterator()
+      var values = store.updates(forKey: "a").makeAsyncIterator()
       #expect(try await values.next() == .some(number == 1 ? nil : [1]))
       // Nothing of this process takes the number of the commit below.
       if access == .readWrite { try await store.update("a") { _ in } }

@@ -24,7 +24,7 @@ import Testing
     #expect(report["release"]?.count == 2)
     #expect(report["delivery"]?.count == 2)
     #expect(report["redelivery"]?.count == 1)
-    #expect(report["death"]?.count == 1)
+    #expect(report["deadLetter"]?.count == 1)
     // Behind an existential, the queue is still one.
     #expect(try await AnyDataStore(queue).queue?.counts() == QueueCounts(dead: 1))
   }
@@ -38,7 +38,7 @@ import Testing
     try await queue.enqueue([QueueInput("a")])
     let delivery = try #require(try await queue.receive(lease: .seconds(60)).first)
     try await queue.release(delivery.receipt)
-    #expect(metered.report()["death"]?.count == 1)
+    #expect(metered.report()["deadLetter"]?.count == 1)
   }
 }
 #endif

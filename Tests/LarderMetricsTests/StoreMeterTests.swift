@@ -289,11 +289,11 @@ import Tracing
     }
     .compactMap { $0 }
     try await InstrumentationContext.$current.withValue(.topLevel) {
-      try await run(for: Array(callers.prefix(1))) { try await store.setValue(1, forKey: "one") }
-      try await run(for: callers) {
+      try await CallerContexts.run(for: Array(callers.prefix(1))) { try await store.setValue(1, forKey: "one") }
+      try await CallerContexts.run(for: callers) {
         try await store.metered(by: meter()).setValue(1, forKey: "many")
       }
-      try await run(for: []) { try await store.setValue(1, forKey: "none") }
+      try await CallerContexts.run(for: []) { try await store.setValue(1, forKey: "none") }
     }
     let ids = requests.map { $0.context.inMemorySpanContext?.spanID }
     let spans = tracer.finishedSpans
@@ -310,7 +310,7 @@ import Tracing
     let store = MemoryStore<Int>().metered(by: meter())
     let request = tracer.startSpan("request")
     let caller = InstrumentationContext.$current.withValue(request.context) { CallerContexts.current }
-    try await run(for: [nil, caller, nil]) { try await store.setValue(1, forKey: "k") }
+    try await CallerContexts.run(for: [nil, caller, nil]) { try await store.setValue(1, forKey: "k") }
     let span = try #require(tracer.finishedSpans.first)
     #expect(span.parentSpanID == nil)
     #expect(span.links.map { $0.context.inMemorySpanContext } == [request.context.inMemorySpanContext])
@@ -323,7 +323,7 @@ import Tracing
     let callers = requests.map { request in
       InstrumentationContext.$current.withValue(request.context) { CallerContexts.current }
     }
-    try await run(for: callers) { try await store.setValue(1, forKey: "k") }
+    try await CallerContexts.run(for: callers) { try await store.setValue(1, forKey: "k") }
     let span = try #require(tracer.finishedSpans.first)
     let ids = requests.prefix(128).map { $0.context.inMemorySpanContext?.spanID }
     #expect(span.links.map { $0.context.inMemorySpanContext?.spanID } == ids)

@@ -53,9 +53,9 @@ import Testing
     #expect(try entries(of: old) == ["d": 14, "e": 5])
     #expect(try entries(of: new) == ["d": 14, "e": 5])
     #expect(try await mirror.values(forKeys: ["d", "e", "a"]) == [14, 5, nil])
-    #expect(!mirror.isInStep)
+    #expect(!mirror.isSynchronized)
     try await mirror.repair()
-    #expect(mirror.isInStep)
+    #expect(mirror.isSynchronized)
   }
 
   @Test func aDiscardedUpdateIsNotCopied() async throws {
@@ -68,7 +68,7 @@ import Testing
       return .discard(())
     }
     try await mirror.update(["a"]) { slots in _ = slots[0] }
-    #expect(failures.count == 0 && mirror.isInStep)
+    #expect(failures.count == 0 && mirror.isSynchronized)
     #expect(try entries(of: new) == ["a": 1, "b": 2])
   }
 
@@ -76,11 +76,11 @@ import Testing
     try await mirror.repair()
     secondary.schedule(.error(.full), on: .apply)
     try await mirror.setValue(1, forKey: "a")
-    #expect(failures.count == 1 && !mirror.isInStep)
+    #expect(failures.count == 1 && !mirror.isSynchronized)
     #expect(try await differences() == [StoreDifference(key: "a", kind: .onlyInFirst)])
-    await expectStoreError(.conflict) { try await mirror.switchPrimary() }
+    await expectStoreError(.conflict) { try await mirror.promoteSecondary() }
     #expect(try await mirror.repair().repairedCount == 1)
-    try await mirror.switchPrimary()
+    try await mirror.promoteSecondary()
     #expect(mirror.isSwitched)
   }
 
@@ -88,12 +88,12 @@ import Testing
     try await mirror.repair()
     primary.schedule(.error(.full), on: .apply)
     await expectStoreError(.full) { try await mirror.setValue(1, forKey: "a") }
-    #expect(mirror.isInStep)
+    #expect(mirror.isSynchronized)
     #expect(try entries(of: new) == [:])
     // The value may be in the primary, and is.
     primary.schedule(.error(.ioFailed, .after), on: .update)
     await expectStoreError(.ioFailed) { try await mirror.update("a") { $0 = 2 } }
-    #expect(!mirror.isInStep)
+    #expect(!mirror.isSynchronized)
     #expect(try await mirror.repair().repairedCount == 1)
     #expect(try entries(of: new) == ["a": 2])
   }
@@ -147,7 +147,7 @@ import Testing
     secondary.schedule(.error(.timedOut), on: .apply)
     try await mirror.setValue(0, forKey: "z")
     #expect(try await mirror.repair(after: cursors[0], batchSize: 2).repairedCount == 1)
-    #expect(!mirror.isInStep)
+    #expect(!mirror.isSynchronized)
     await expectStoreError(.invalidArgument) { try await mirror.repair(batchSize: 0) }
     await expectStoreError(.invalidArgument) {
       try await mirror.repair(after: PageCursor(after: "a", order: .descending))
@@ -177,7 +177,7 @@ import Testing
       group.addTask { try await mirror.repair(batchSize: 7) }
       try await group.waitForAll()
     }
-    #expect(mirror.isInStep, "seed \(SeededGenerator.seedOfProcess)")
+    #expect(mirror.isSynchronized, "seed \(SeededGenerator.seedOfProcess)")
     #expect(try entries(of: new) == entries(of: old))
   }
 
@@ -188,7 +188,7 @@ import Testing
     secondary.schedule(.suspension(), on: .apply)
     let write = Task { try await mirror.setValue(1, forKey: "a") }
     try await secondary.waitForSuspended()
-    let exchange = Task { try await mirror.switchPrimary() }
+    let exchange = Task { try await mirror.promoteSecondary() }
     let later = Task {
       try await exchange.value
       try await mirror.setValue(2, forKey: "a")
@@ -213,9 +213,9 @@ import Testing
     try await mirror.repair()
     secondary.schedule(.error(.ioFailed), on: .synchronize)
     try await mirror.synchronize()
-    #expect(failures.count == 1 && !mirror.isInStep)
+    #expect(failures.count == 1 && !mirror.isSynchronized)
     try await mirror.repair()
-    try await mirror.switchPrimary()
+    try await mirror.promoteSecondary()
     primary.schedule(.error(.ioFailed), on: .synchronize)
     try await mirror.synchronize()
     #expect(failures.count == 2)

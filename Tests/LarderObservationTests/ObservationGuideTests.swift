@@ -101,7 +101,7 @@ import Testing
     let screen = Screen()
     let notes = MemoryStore<Note>().observable()
     let following = Task {
-      var values = notes.values(forKey: "pinned").makeAsyncIterator()
+      var values = notes.updates(forKey: "pinned").makeAsyncIterator()
       while true {
         do {
           guard let note = try await values.next() else { break }
@@ -122,14 +122,14 @@ import Testing
     let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
       .observable()
       .expiring(.sliding(.seconds(1800)))
-    let session = sessions.values(forKey: "7f3a")
+    let session = sessions.updates(forKey: "7f3a")
 
     var states = session.makeAsyncIterator()
     #expect(try await states.next() == .some(nil))
     try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
     #expect(try await states.next()??.user == "Ada")
     // It is absent from the deadline on, without any write.
-    try await sessions.touch("7f3a", timeToLive: .limited(.milliseconds(20)))
+    try await sessions.touch("7f3a", timeToLive: .after(.milliseconds(20)))
     #expect(try await states.next() == .some(nil))
     try await sessions.close()
   }

@@ -55,7 +55,7 @@ import Testing
 
   @Test func anErrorIsShownAndEndsWithTheNextSuccessEvenIfTheValueIsTheSame() async throws {
     try await store.setValue(1, forKey: "a")
-    let observed = ObservedValue(store.values(forKey: "a", clock: clock))
+    let observed = ObservedValue(store.updates(forKey: "a", clock: clock))
     await wait { observed.value == 1 }
     base.schedule(.error(.ioFailed), on: .value)
     try await store.setValue(1, forKey: "a")

@@ -31,7 +31,7 @@ import Testing
 
   @Test func statesBeginWithTheCurrentOneAndEndWithTheLast() async throws {
     try await store.setValue(1, forKey: "a")
-    var values = store.values(forKey: "a").makeAsyncIterator()
+    var values = store.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == .some(1))
     for number in 2...100 { try await store.setValue(number, forKey: "a") }
     #expect(try await values.next() == .some(100))
@@ -70,7 +70,7 @@ import Testing
   @Test func anObserverDoesNotKeepTheStoreOpen() async throws {
     var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
     weak let released = store
-    var values = try #require(store).values(forKey: "a").makeAsyncIterator()
+    var values = try #require(store).updates(forKey: "a").makeAsyncIterator()
     var changes = try #require(store).changes().makeAsyncIterator()
     #expect(try await values.next() == .some(nil))
     store = nil

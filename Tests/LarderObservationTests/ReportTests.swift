@@ -69,13 +69,13 @@ import Testing
 
   @Test func purgesAndTouchesAreReportedOnEitherSideOfTheExpiry() async throws {
     let clock = ManualClock()
-    let below = MemoryStore<Expiring<Int>>().observable().expiring(.limited(.seconds(10))) { clock.date }
-    let above = MemoryStore<Expiring<Int>>().expiring(.limited(.seconds(10))) { clock.date }.observable()
+    let below = MemoryStore<Expiring<Int>>().observable().expiring(.after(.seconds(10))) { clock.date }
+    let above = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(10))) { clock.date }.observable()
     func expectReports(_ store: some ObservableStore<Int> & ExpirableStore) async throws {
       let observation = events.observe(store)
-      try await store.setValue(1, forKey: "a", timeToLive: .limited(.seconds(5)))
+      try await store.setValue(1, forKey: "a", timeToLive: .after(.seconds(5)))
       #expect(events.take() == [.changed([.key("a")])])
-      try await store.touch("a", timeToLive: .limited(.seconds(1)))
+      try await store.touch("a", timeToLive: .after(.seconds(1)))
       #expect(events.take() == [.changed([.key("a")])])
       clock.advance(by: .seconds(1))
       #expect(events.take() == [])
@@ -140,7 +140,7 @@ import Testing
     let erased = AnyDataStore(AnyDataStore(store.batched()))
     let observed = try #require(erased.observation)
     var changes = observed.changes(in: .prefix("a")).makeAsyncIterator()
-    var values = observed.values(forKey: "a").makeAsyncIterator()
+    var values = observed.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == .some(nil))
     try await erased.setValue(1, forKey: "a")
     #expect(await changes.next() == .key("a"))

@@ -23,7 +23,7 @@ import Testing
 
   @Test func aReadErrorIsThrownOnceAndSurvived() async throws {
     try await store.setValue(1, forKey: "a")
-    let reader = Reader(store.values(forKey: "a", clock: clock))
+    let reader = Reader(store.updates(forKey: "a", clock: clock))
     #expect(try await reader.next() == .some(1))
     base.schedule(.error(.ioFailed), on: .value, probability: 1)
     try await store.setValue(2, forKey: "a")
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test func aReadThatKeepsFailingIsRepeatedLessAndLessOften() async throws {
-    let reader = Reader(store.values(forKey: "a", clock: clock))
+    let reader = Reader(store.updates(forKey: "a", clock: clock))
     #expect(try await reader.next() == .some(nil))
     base.schedule(.error(.ioFailed), on: .value, probability: 1)
     try await store.setValue(1, forKey: "a")
@@ -109,7 +109,7 @@ import Testing
   private func expiringStores() -> [any ObservableStore<Int>] {
     let clock = clock
     let now = { @Sendable in clock.date }
-    let ten = TimeToLive.limited(.seconds(10))
+    let ten = TimeToLive.after(.seconds(10))
     let memory = { MemoryStore<Expiring<Int>>() }
     return [
       memory().expiring(ten, now: now).observable(),
@@ -126,7 +126,7 @@ import Testing
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(5))
     try await store.setValue(2, forKey: "b")
-    let value = Reader(store.values(forKey: "a", clock: clock))
+    let value = Reader(store.updates(forKey: "a", clock: clock))
     let entries = Reader(store.entries(observing: .all, clock: clock))
     #expect(try await value.next() == .some(1))
     #expect(try await entries.next()?.map(\.key) == ["a", "b"])
@@ -148,7 +148,7 @@ import Testing
     let clock = clock
     let store = MemoryStore<Expiring<Int>>().observable().expiring(.sliding(.seconds(100))) { clock.date }
     try await store.setValue(1, forKey: "a")
-    let value = Reader(store.values(forKey: "a", clock: clock))
+    let value = Reader(store.updates(forKey: "a", clock: clock))
     let entries = Reader(store.entries(observing: .all, clock: clock))
     #expect(try await value.next() == .some(1))
     #expect(try await entries.next()?.count == 1)
@@ -167,7 +167,7 @@ import Testing
     let clock = clock
     let store = MemoryStore<Expiring<Int>>().expiring(.sliding(.seconds(50))) { clock.date }.observable()
     try await store.setValue(1, forKey: "a")
-    let value = Reader(store.values(forKey: "a", clock: clock))
+    let value = Reader(store.updates(forKey: "a", clock: clock))
     #expect(try await value.next() == .some(1))
     async let next = value.next()
     try await clock.waitForSleepers(1)
@@ -183,7 +183,7 @@ import Testing
   /// The base does not know an entry whose insertion is pending, so that it seems to have expired.
   @Test func aPendingInsertionIsNotTakenForAnExpiredEntry() async throws {
     let clock = clock
-    let base = MemoryStore<Expiring<Int>>().observable().expiring(.limited(.seconds(10))) { clock.date }
+    let base = MemoryStore<Expiring<Int>>().observable().expiring(.after(.seconds(10))) { clock.date }
     let store = base.writeBehind(maximumAge: .seconds(3600), clock: ManualClock())
     try await store.setValue(1, forKey: "a")
     let entries = Reader(store.entries(observing: .all, clock: clock))
@@ -214,7 +214,7 @@ import Testing
   ) async throws {
     func observers() async throws -> (Reader<Int?>, Reader<[StoreEntry<Int>]>, StoreChanges, Bool) {
       let store = open()
-      let (value, entries) = (Reader(store.values(forKey: "a")), Reader(store.entries(observing: .all)))
+      let (value, entries) = (Reader(store.updates(forKey: "a")), Reader(store.entries(observing: .all)))
       #expect(try await value.next() == .some(nil))
       try await store.setValue(1, forKey: "a")
       try await AnyDataStore(store).flushing?.flush()
@@ -231,12 +231,12 @@ import Testing
   }
 
   @Test func anIteratorStaysAtItsEnd() async throws {
-    var values = store.values(forKey: "a").makeAsyncIterator()
+    var values = store.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == .some(nil))
     try await store.setValue(1, forKey: "a")
     try await store.close()
     for _ in 0..<3 { #expect(try await values.next() == nil) }
-    var late = store.values(forKey: "a").makeAsyncIterator()
+    var late = store.updates(forKey: "a").makeAsyncIterator()
     for _ in 0..<2 { #expect(try await late.next() == nil) }
   }
 
@@ -244,7 +244,7 @@ import Testing
     // While it waits for a change, and while it reads.
     for isReading in [false, true] {
       let (store, base) = (store, base)
-      let reader = Reader(store.values(forKey: "a"))
+      let reader = Reader(store.updates(forKey: "a"))
       #expect(try await reader.next() == .some(nil))
       if isReading { base.schedule(.suspension(), on: .value) }
       let next = Task { try await reader.next() }

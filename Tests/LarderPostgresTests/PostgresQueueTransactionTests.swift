@@ -161,8 +161,10 @@ import Testing
 
   @Test func aReleaseTakesEffectWithTheCommit() async throws {
     try await withBench(maximumDeliveries: 2) { bench in
-      let deaths = Locked<[StoreKey]>([])
-      let observation = bench.queue.observeDeaths { death in deaths.withLock { $0.append(death.key) } }
+      let deadLetters = Locked<[StoreKey]>([])
+      let observation = bench.queue.observeDeadLetters { deadLetter in
+        deadLetters.withLock { $0.append(deadLetter.key) }
+      }
       defer { observation.cancel() }
       try await bench.queue.enqueue(1, id: "a")
       let first = try #require(try await bench.receive().first)
@@ -181,9 +183,9 @@ import Testing
       #expect(try await bench.queue.counts() == QueueCounts(leased: 1))
       try await bench.database.write { transaction in
         try await transaction.release(second.receipt, in: bench.queue)
-        #expect(deaths.withLock { $0 } == [], "nothing is reported that may be rolled back")
+        #expect(deadLetters.withLock { $0 } == [], "nothing is reported that may be rolled back")
       }
-      #expect(deaths.withLock { $0 } == ["a"])
+      #expect(deadLetters.withLock { $0 } == ["a"])
       #expect(try await bench.queue.counts() == QueueCounts(dead: 1))
       #expect(try await bench.queue.enqueue(2, id: "a").isDuplicate, "the id is remembered")
     }
@@ -240,8 +242,8 @@ import Testing
   /// Receiving turns the item into a dead letter that was delivered too often.
   @Test func aDeathDuringAReceiveIsReportedAfterTheCommit() async throws {
     try await withBench(maximumDeliveries: 1) { bench in
-      let deaths = Locked(0)
-      let observation = bench.queue.observeDeaths { _ in deaths.withLock { $0 += 1 } }
+      let deadLetters = Locked(0)
+      let observation = bench.queue.observeDeadLetters { _ in deadLetters.withLock { $0 += 1 } }
       defer { observation.cancel() }
       try await bench.queue.enqueue((1...2).map { QueueInput($0, group: "g") })
       #expect(try await bench.receive().map(\.value) == [1])
@@ -254,7 +256,7 @@ import Testing
             if isRefused { throw Refused() }
           }
         } catch is Refused {}
-        #expect(deaths.withLock { $0 } == (isRefused ? 0 : 1))
+        #expect(deadLetters.withLock { $0 } == (isRefused ? 0 : 1))
       }
       #expect(try await bench.queue.counts() == QueueCounts(leased: 1, dead: 1))
     }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A store that closes its database when it is closed.
-struct PostgresDatabaseOwner<Value: Sendable>: ForwardingDecorator {
+struct PostgresDatabaseOwner<Value: Sendable>: ForwardingStore {
   let base: PostgresStore<Value>
   let database: PostgresDatabase
 
@@ -35,11 +35,11 @@ extension PostgresDatabaseOwner: MaintainableStore {}
   }
 
   static let serializable = ConformanceSuite(
-    named: "PostgresStore of JSON, serializable", lacking: .observation
-  ) { location in
+    named: "PostgresStore of JSON, serializable", codec: .json(), lacking: .observation
+  ) { location, codec in
     let database = try await open(location, isolation: .serializable)
     return PostgresDatabaseOwner(
-      base: try await PostgresStore<SampleValue?>(in: database, name: "users", codec: .json()), database: database)
+      base: try await PostgresStore<SampleValue?>(in: database, name: "users", codec: codec), database: database)
   }
 
   static let oneConnection = ConformanceSuite(

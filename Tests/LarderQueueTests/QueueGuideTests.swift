@@ -121,7 +121,7 @@ import Testing
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     let logger = Logger()
-    let outbox = try await QueueStore<Event>(path: folder + "/outbox", onDeath: { logger.warning("\($0)") })
+    let outbox = try await QueueStore<Event>(path: folder + "/outbox", onDeadLetter: { logger.warning("\($0)") })
     try await outbox.enqueue(Event(name: "opened"))
     for _ in 0..<5 {
       let delivery = try #require(try await outbox.receive(lease: .seconds(60)).first)

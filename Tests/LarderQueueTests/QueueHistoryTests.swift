@@ -90,7 +90,7 @@ struct QueueHistory {
     bench = QueueBench(seed: seed)
     self.durability = durability
     queue = try await bench.open(QueueHistory.configuration, durability: durability)
-    model = QueueModel(maximumDeliveries: 2, window: 8_000_000, now: bench.clock.date.microseconds)
+    model = QueueModel(maximumDeliveries: 2, window: 8_000_000, now: bench.clock.date.microsecondsSince1970)
     allowed = [model]
   }
 
@@ -141,7 +141,7 @@ struct QueueHistory {
     guard !queue.recovery.hasDamage else { throw Failure(description: "damage is reported: \(queue.recovery)") }
     var differences: [String] = []
     for var candidate in candidates.reversed() {
-      candidate.advance(to: bench.clock.date.microseconds)
+      candidate.advance(to: bench.clock.date.microsecondsSince1970)
       let sequence = try await view().nextSequence
       guard sequence >= candidate.nextSequence else {
         differences.append("the next sequence number is \(sequence), not \(candidate.nextSequence)")
@@ -232,7 +232,7 @@ struct QueueHistory {
       try await queue.purgeDeadLetters([QueueStep.key(id)])
     case .advance(let seconds):
       bench.clock.advance(by: .seconds(seconds))
-      next.advance(to: bench.clock.date.microseconds)
+      next.advance(to: bench.clock.date.microsecondsSince1970)
     case .reopen:
       try await queue.close()
       queue = try await bench.open(QueueHistory.configuration, durability: durability)

@@ -74,24 +74,24 @@ import Testing
     }
   }
 
-  /// The segment with the record of a death is removed once the item was requeued, and that with its payload stays.
+  /// The segment with the record of a dead letter is removed once the item was requeued, and that with its payload stays.
   @Test func aRequeuedItemNeedsNoRecordOfItsDeath() {
     var run = LedgerRun()
     let deliveries: [QueueStep] = [.receive(max: 1, lease: 5), .release(0, delay: 0)]
     for step in [.enqueue(id: 1, delay: 0)] + deliveries + deliveries + [.requeue(1)] {
       #expect(run.step(step) == nil)
     }
-    var (replayed, deathCount) = (QueueLedger(rules: LedgerRun.rules), 0)
+    var (replayed, deadLetterCount) = (QueueLedger(rules: LedgerRun.rules), 0)
     for record in run.log.flatMap(\.records) {
       if case .state(_, _, let standing) = record, standing.phase == .dead {
-        deathCount += 1
+        deadLetterCount += 1
       } else {
         replayed.replay(record, in: 1)
       }
     }
     _ = replayed.begin(at: run.ledger.now)
     let (found, expected) = (LedgerView(replayed), LedgerView(run.ledger))
-    #expect(deathCount == 1 && expected.items.count == 1)
+    #expect(deadLetterCount == 1 && expected.items.count == 1)
     #expect(found.items == expected.items && found.dead == expected.dead)
   }
 

@@ -90,11 +90,11 @@ import Testing
   @Test(arguments: [3, nil]) func aBadItemBecomesADeadLetterAndCanBeRequeued(_ maximum: Int?) async throws {
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [0xFF, 1, 2, 3])
-    let deaths = Locked<[QueueDeath]>([])
+    let deadLetters = Locked<[DeadLetterEvent]>([])
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: maximum),
       fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date }
-    ) { death in deaths.withLock { $0.append(death) } }
+    ) { deadLetter in deadLetters.withLock { $0.append(deadLetter) } }
     // The items after it are delivered in the meantime.
     #expect(try await queue.receive(max: 3, lease: .seconds(900)).map(\.value) == [1, 2, 3])
     var rounds = 1
@@ -104,7 +104,8 @@ import Testing
       rounds += 1
     }
     #expect(rounds == maximum ?? 5)
-    #expect(deaths.withLock { $0.map(\.sequence) } == [1] && deaths.withLock { $0.map(\.reason) } == [.undecodable])
+    #expect(
+      deadLetters.withLock { $0.map(\.sequence) } == [1] && deadLetters.withLock { $0.map(\.reason) } == [.undecodable])
     let statistics = try await queue.storeStatistics()
     #expect(statistics.details.first { $0.name == "deadLettered" }?.value == 1)
     #expect(try await queue.requeueDeadLetters() == 1)
@@ -336,7 +337,7 @@ import Testing
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil))
     try await queue.enqueue(7)
-    try await queue.withNext(lease: .seconds(30), extending: true) { delivery in
+    try await queue.withNext(lease: .seconds(30), renewsLease: true) { delivery in
       for _ in 0..<20 {
         try await bench.clock.waitForSleepers(1)
         bench.clock.advance(by: .seconds(10))

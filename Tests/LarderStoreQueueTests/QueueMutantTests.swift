@@ -59,7 +59,7 @@ import Testing
   }
 
   /// A decorator that passes everything on but for its fault.
-  private struct FaultyQueue: ForwardingDecorator, DurableQueue {
+  private struct FaultyQueue: ForwardingStore, DurableQueue {
     typealias Value = SampleValue?
 
     let base: Queue

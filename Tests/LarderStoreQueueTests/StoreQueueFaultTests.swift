@@ -217,7 +217,7 @@ import Testing
   @Test func aLeaseIsRenewedAfterAnErrorOfTheBase() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
-    try await queue.withNext(lease: .seconds(30), extending: true) { _ in
+    try await queue.withNext(lease: .seconds(30), renewsLease: true) { _ in
       try await clock.waitForSleepers(1)
       base.setBeforeUpdate { throw StoreError(.timedOut, during: .update, message: "the network is slow") }
       for _ in 0..<5 {
@@ -264,7 +264,7 @@ private final class Flag: Sendable {
 }
 
 /// An observable store whose operations a test can intercept.
-final class HookedStore: ForwardingDecorator, ObservableStore {
+final class HookedStore: ForwardingStore, ObservableStore {
   typealias Value = [UInt8]
 
   private struct State {

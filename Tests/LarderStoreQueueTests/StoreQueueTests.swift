@@ -37,7 +37,7 @@ import Testing
   }
 
   /// Runs a closure before the first read of a range of keys returns.
-  private struct InterruptedStore<Base: DataStore>: ForwardingDecorator {
+  private struct InterruptedStore<Base: DataStore>: ForwardingStore {
     let base: Base
     let interruption = Interruption()
 
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test func aBaseWhoseEntriesExpireIsRefused() async throws {
-    let base = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(60)))
+    let base = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60)))
     await expectStoreError(.unsupported) { try await StoreQueueTests.open(base, ManualClock()) }
   }
 
@@ -304,7 +304,7 @@ import Testing
 }
 
 /// A store that takes a moment for each commit, and counts them.
-private final class CountingStore: ForwardingDecorator {
+private final class CountingStore: ForwardingStore {
   typealias Value = [UInt8]
 
   let base: MemoryStore<[UInt8]>

@@ -131,13 +131,13 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   }
 
   private func read<Result>(
-    for operation: StoreOperation, _ body: (SortedMap<[UInt8]>) throws -> sending Result
+    for operation: StoreOperation, _ body: (SortedEntries<[UInt8]>) throws -> sending Result
   ) throws -> Result {
     try write(for: operation) { try body($0) }
   }
 
   private func write<Result>(
-    for operation: StoreOperation, _ body: (inout SortedMap<[UInt8]>) throws -> sending Result
+    for operation: StoreOperation, _ body: (inout SortedEntries<[UInt8]>) throws -> sending Result
   ) throws -> Result {
     try disk.state.withLock { state in
       guard !isClosed.withLock({ $0 }) else { throw information.closedError(for: operation) }
@@ -203,7 +203,7 @@ extension RecordStore: MaintainableStore {
 /// open.
 final class RecordDisk: Sendable {
   struct State: Sendable {
-    var records = SortedMap<[UInt8]>()
+    var records = SortedEntries<[UInt8]>()
     var hasWriter = false
     var readers = 0
     /// The number of times it was opened.

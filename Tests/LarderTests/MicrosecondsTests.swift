@@ -3,20 +3,20 @@ import Testing
 
 @Suite struct MicrosecondsTests {
   @Test func aDurationIsRoundedUp() {
-    #expect(Duration.seconds(1).microseconds == 1_000_000)
-    #expect(Duration.nanoseconds(1).microseconds == 1)
-    #expect(Duration.nanoseconds(1001).microseconds == 2)
-    #expect(Duration.nanoseconds(-1001).microseconds == -1)
-    #expect(Duration.zero.microseconds == 0)
+    #expect(Duration.seconds(1).wholeMicroseconds == 1_000_000)
+    #expect(Duration.nanoseconds(1).wholeMicroseconds == 1)
+    #expect(Duration.nanoseconds(1001).wholeMicroseconds == 2)
+    #expect(Duration.nanoseconds(-1001).wholeMicroseconds == -1)
+    #expect(Duration.zero.wholeMicroseconds == 0)
   }
 
   @Test func aDurationBeyondTheRangeIsClamped() {
     for seconds in [Int64.max / 1_000_000 + 1, .max] {
-      #expect(Duration.seconds(seconds).microseconds == .max)
-      #expect(Duration.seconds(-seconds).microseconds == .min)
+      #expect(Duration.seconds(seconds).wholeMicroseconds == .max)
+      #expect(Duration.seconds(-seconds).wholeMicroseconds == .min)
     }
     // The seconds of this duration do not fit in an `Int64`.
-    #expect((Duration.seconds(Int64.max) * 10).microseconds == .max)
-    #expect((Duration.seconds(Int64.max) * -10).microseconds == .min)
+    #expect((Duration.seconds(Int64.max) * 10).wholeMicroseconds == .max)
+    #expect((Duration.seconds(Int64.max) * -10).wholeMicroseconds == .min)
   }
 }

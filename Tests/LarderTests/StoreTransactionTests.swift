@@ -353,7 +353,7 @@ import Testing
 }
 
 /// A store that is open for reading only.
-private struct ReadOnlyStore<Base: DataStore>: ForwardingDecorator {
+private struct ReadOnlyStore<Base: DataStore>: ForwardingStore {
   let base: Base
 
   var information: StoreInformation {

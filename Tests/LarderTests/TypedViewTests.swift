@@ -90,7 +90,7 @@ import Testing
       let error = StoreError(
         .corrupted, during: .keys, store: "base", key: key, message: "damaged", underlying: Gap(keys: gap),
         isRetryable: true, outcome: .nothingChanged
-      ).translated(during: .update, store: "view", removing: "v/")
+      ).translated(by: KeyPrefix("v/"), during: .update, store: "view")
       #expect(error.code == .corrupted && error.operation == .update && error.store == "view")
       #expect(error.message == "damaged" && error.isRetryable && error.outcome == .nothingChanged)
       return (error.key, try #require(error.underlying as? any UnreadableKeysError).keys)

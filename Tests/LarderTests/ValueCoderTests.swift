@@ -40,7 +40,7 @@ import Testing
     } catch let error as StoreError {
       #expect(error.code == .conflict)
       #expect(error.key == "c")
-      #expect(error.concernsStoredValue)
+      #expect(error.isValueUnreadable)
     }
     // A walk returns the sound entries first, and a verification names the other.
     var seen: [StoreKey] = []
@@ -66,7 +66,7 @@ import Testing
       Issue.record("the value was decoded")
     } catch let error as StoreError {
       #expect(error.code == code)
-      #expect(error.concernsStoredValue)
+      #expect(error.isValueUnreadable)
     }
   }
 }

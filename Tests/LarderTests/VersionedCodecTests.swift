@@ -328,7 +328,7 @@ import Testing
     try bytes.apply([.set("k", Array(text.utf8)), .set("l", Array(#"{"name":"Bob"}"#.utf8))])
     let users = bytes.typed(User.self, codec: try codec())
     let error = await #expect(throws: StoreError.self) { try await users.value(forKey: "k") }
-    #expect(error?.concernsStoredValue == true)
+    #expect(error?.isValueUnreadable == true)
     #expect(error?.key == "k")
     // The entry stays as it is, and others are readable.
     #expect(try bytes.value(forKey: "k") == Array(text.utf8))

@@ -46,8 +46,8 @@ import Testing
         }
       ], concurrency: 50,
       onEvent: { event in
-        guard case .dead(_, let death) = event else { return }
-        #expect(throws: Never.self) { try append("dead \(death.sequence)") }
+        guard case .dead(_, let deadLetter) = event else { return }
+        #expect(throws: Never.self) { try append("dead \(deadLetter.sequence)") }
       })
     async let result: Void = worker.run()
     while try await queue.counts().live > 0 { await Task.yield() }

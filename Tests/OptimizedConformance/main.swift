@@ -24,11 +24,12 @@ func yielding<Value: Sendable>(_ type: Value.Type) -> FaultyStore<MemoryStore<Va
 }
 
 let inMemory: StoreCapabilities = [.persistence, .encoding]
-let day = TimeToLive.limited(.seconds(86_400))
+let day = TimeToLive.after(.seconds(86_400))
 
 let stores = [
-  ConformanceSuite(named: "the store of the guide", lacking: .observation, rounds: 4) { location in
-    try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: .json(), access: location.access)
+  ConformanceSuite(named: "the store of the guide", codec: .json(), lacking: .observation, rounds: 4) {
+    location, codec in
+    try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: codec, access: location.access)
   },
   ConformanceSuite(named: "a stack over JSONFileStore", lacking: .keysWithoutValues, rounds: 4) { location in
     try await JSONFileStore(

@@ -55,7 +55,7 @@ enum InstructionCounts {
     let cached = memory.cached()
     try await countGets("CachedStore get of a cached value", cached)
 
-    let expiring = MemoryStore<Expiring<User>>().expiring(.limited(.seconds(3600)))
+    let expiring = MemoryStore<Expiring<User>>().expiring(.after(.seconds(3600)))
     try await fill(expiring)
     try await countGets("ExpiringStore get", expiring)
 

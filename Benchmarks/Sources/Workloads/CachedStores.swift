@@ -42,8 +42,8 @@ enum CachedStores {
   }
 
   /// The keys are read in turn, so that every key is evicted before it is read again.
-  private static var full: CachedStoreOptions<Int> {
-    var options = CachedStoreOptions<Int>(entryLimit: keyCount / 10)
+  private static var full: CachedStoreConfiguration<Int> {
+    var options = CachedStoreConfiguration<Int>(entryLimit: keyCount / 10)
     options.policy = .lru
     return options
   }

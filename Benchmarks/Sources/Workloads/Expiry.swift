@@ -13,7 +13,7 @@ public enum Expiry {
   // A read may cost 100 ns more, which is half of a get from memory.
   static let comparisons = [
     Comparison(
-      gets("get through .expiring(.limited)", .limited(timeToLive)),
+      gets("get through .expiring(.after)", .after(timeToLive)),
       beside: [Comparison.Yardstick(baseGets, limit: 1.5)]),
     Comparison(
       gets("get through .expiring(.sliding)", .sliding(timeToLive)),
@@ -63,7 +63,7 @@ public enum Expiry {
 
   private static let baseGets = Workload("get from the MemoryStore below", operationCount: operationCount) { _ in
     let store = MemoryStore<Expiring<Int>>()
-    try await store.expiring(.limited(timeToLive)).apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
+    try await store.expiring(.after(timeToLive)).apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
     return { try await get(store) }
   }
 
@@ -74,8 +74,8 @@ public enum Expiry {
     consume(sum)
   }
 
-  private static let puts = Workload("put through .expiring(.limited)", operationCount: operationCount) { _ in
-    let store = MemoryStore<Expiring<Int>>().expiring(.limited(timeToLive))
+  private static let puts = Workload("put through .expiring(.after)", operationCount: operationCount) { _ in
+    let store = MemoryStore<Expiring<Int>>().expiring(.after(timeToLive))
     return {
       for index in 0..<operationCount { try await store.setValue(index, forKey: keys[index % keyCount]) }
     }
@@ -95,7 +95,7 @@ public enum Expiry {
 
   private static func filledStore(in folder: ScratchFolder) async throws -> LMDBStore<Expiring<User>> {
     let store = try await LMDBStore(path: folder.newPath(), codec: .cbor(User.self).expiring())
-    try await store.expiring(.limited(timeToLive)).apply(
+    try await store.expiring(.after(timeToLive)).apply(
       ChangeBatch(keys.enumerated().map { .set($1, User(number: $0)) }))
     return store
   }
@@ -103,7 +103,7 @@ public enum Expiry {
   private static let recordGets = Workload(
     "get of a record through .expiring, from LMDB", operationCount: operationCount
   ) { folder in
-    let store = try await filledStore(in: folder).expiring(.limited(timeToLive))
+    let store = try await filledStore(in: folder).expiring(.after(timeToLive))
     return {
       for index in 0..<operationCount { consume(try await store.value(forKey: keys[index % keyCount])?.id) }
     }

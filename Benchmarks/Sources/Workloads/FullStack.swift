@@ -20,7 +20,7 @@ public enum FullStack {
 
   private static let getCount = 100_000
   private static let keyCount = 1000
-  private static let timeToLive = TimeToLive.limited(.seconds(86_400))
+  private static let timeToLive = TimeToLive.after(.seconds(86_400))
   private static let keys = SampleRecords.shuffledNumbers(keyCount).map(SampleRecords.key)
 
   /// Reads that miss the cache, from the inside out.
@@ -63,7 +63,7 @@ public enum FullStack {
       }),
   ]
 
-  private static let small = CachedStoreOptions<Stored>(entryLimit: keyCount / 100)
+  private static let small = CachedStoreConfiguration<Stored>(entryLimit: keyCount / 100)
 
   private static func filledStore() async throws -> Base {
     let store = Base()

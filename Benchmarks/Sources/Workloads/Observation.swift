@@ -38,7 +38,7 @@ public enum Observation {
       let store = try await LMDBStore<Int>(path: folder.newPath(), durability: .buffered)
       for _ in 0..<observerCount {
         // The observers end with the store.
-        Task { for try await value in store.values(forKey: "k") { consume(value) } }
+        Task { for try await value in store.updates(forKey: "k") { consume(value) } }
       }
       return {
         for number in 0..<1000 { try await store.setValue(number, forKey: "k") }
@@ -52,7 +52,7 @@ public enum Observation {
     // The store calls this right after the commit, and the observation that is added later after it.
     let commit = Locked(ContinuousClock.now)
     let observation = store.observe(.all) { _ in commit.withLock { $0 = .now } }
-    var values = store.values(forKey: "k").makeAsyncIterator()
+    var values = store.updates(forKey: "k").makeAsyncIterator()
     _ = try await values.next()
     var times: [Double] = []
     for number in 0..<2000 {

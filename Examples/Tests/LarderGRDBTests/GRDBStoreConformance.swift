@@ -21,10 +21,11 @@ import Testing
       in: DatabasePool(path: location.path("store.sqlite"), configuration: configuration(location)))
   }
 
-  static let queue = ConformanceSuite(named: "GRDBStore of JSON in a queue", lacking: .ownFiles) { location in
+  static let queue = ConformanceSuite(named: "GRDBStore of JSON in a queue", codec: .json(), lacking: .ownFiles) {
+    location, codec in
     try await GRDBStore<SampleValue?>(
       in: DatabaseQueue(path: location.path("store.sqlite"), configuration: configuration(location)), name: "users",
-      codec: .json())
+      codec: codec)
   }
 
   @Test(arguments: pool.cases) func conformsInAPool(_ conformanceCase: ConformanceCase) async throws {

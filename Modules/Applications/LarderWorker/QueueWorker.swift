@@ -112,7 +112,7 @@ public final class QueueWorker: Sendable {
         message: "the worker is running already; create another worker to run twice as many closures")
     }
     defer { waits.withLock { $0.isRunning = false } }
-    let observations = handlers.map(observeDeaths)
+    let observations = handlers.map(observeDeadLetters)
     defer { for observation in observations { observation.cancel() } }
     await withTaskCancellationHandler {
       await withDiscardingTaskGroup { group in
@@ -150,11 +150,11 @@ public final class QueueWorker: Sendable {
     }
   }
 
-  private func observeDeaths(of handler: QueueHandler) -> StoreObservation {
+  private func observeDeadLetters(of handler: QueueHandler) -> StoreObservation {
     let name = handler.queue.information.name
-    return handler.queue.observeDeaths { [weak self] death in
+    return handler.queue.observeDeadLetters { [weak self] deadLetter in
       self?.counters.withLock { $0.dead += 1 }
-      self?.onEvent?(.dead(queue: name, death))
+      self?.onEvent?(.dead(queue: name, deadLetter))
     }
   }
 

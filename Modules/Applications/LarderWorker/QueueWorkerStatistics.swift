@@ -30,7 +30,7 @@ public enum QueueWorkerEvent: Sendable {
   case failed(queue: String, attempt: Int, error: any Error)
 
   /// An item became a dead letter.
-  case dead(queue: String, QueueDeath)
+  case dead(queue: String, DeadLetterEvent)
 
   /// A queue failed: it could not be read or written, or an item could not be decoded. The worker tries again.
   case queueFailed(queue: String, error: any Error)
@@ -43,7 +43,7 @@ extension QueueWorkerEvent: CustomStringConvertible {
   public var description: String {
     switch self {
     case .failed(let queue, let attempt, let error): "\(queue): attempt \(attempt) failed: \(error)"
-    case .dead(let queue, let death): "\(queue): \(death)"
+    case .dead(let queue, let deadLetter): "\(queue): \(deadLetter)"
     case .queueFailed(let queue, let error): "\(queue): \(error)"
     }
   }

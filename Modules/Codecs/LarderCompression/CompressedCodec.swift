@@ -171,7 +171,7 @@ extension AuthenticatedCodec {
 }
 
 /// An error that reports bytes that ``CompressedCodec`` did not write.
-public struct CompressedFormatError: ValueFreeError, Hashable {
+public struct CompressedFormatError: RedactedError, Hashable {
   /// A readable description of the problem, without any part of the value.
   public let message: String
 

@@ -1,5 +1,6 @@
 #if Compression
 import Larder
+import LarderFiles
 
 /// The header of a compressed value; see ``CompressedCodec``.
 struct CompressedValueHeader: Equatable {

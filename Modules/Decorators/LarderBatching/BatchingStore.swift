@@ -214,7 +214,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     let commit = await GroupCommit(count: group.count, singleFailureLimit: { _ in 3 }) { part in
       do {
         let batch = part.count == 1 ? group[part.lowerBound].batch : joined(group[part])
-        try await run(for: group[part].map(\.context)) { try await base.apply(batch) }
+        try await CallerContexts.run(for: group[part].map(\.context)) { try await base.apply(batch) }
         return nil
       } catch {
         return error

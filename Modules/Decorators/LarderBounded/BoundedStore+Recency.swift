@@ -2,7 +2,7 @@ import Larder
 
 extension BoundedStore {
   /// The current time in microseconds since 1970.
-  var nowMicroseconds: Int64 { options.now().microseconds }
+  var nowMicroseconds: Int64 { options.now().microsecondsSince1970 }
 
   /// Records the read of an entry, and starts to persist uses if that is due.
   func noteUse(of key: StoreKey) {

@@ -24,7 +24,7 @@ public import Larder
 /// ## Reads
 ///
 /// A read records the use in memory, and never waits for a write. Uses are persisted in the background, many in one commit,
-/// and those of one entry at most once in ``BoundedStoreOptions/useInterval``.
+/// and those of one entry at most once in ``BoundedStoreConfiguration/useInterval``.
 ///
 /// All programs that write to the base must use a bounded store with the same limit and the same prefixes.
 public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == [UInt8] {
@@ -38,13 +38,13 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   public let entryLimit: Int?
 
   /// The settings.
-  public let options: BoundedStoreOptions
+  public let options: BoundedStoreConfiguration
 
   /// The information of the base, with the maximum length of a key.
   public let information: StoreInformation
 
   /// The entries, without the accounting.
-  let values: TypedView<Base, [UInt8]>
+  let values: KeyMappingStore<Base>
 
   let layout: BoundedLayout
 
@@ -73,13 +73,13 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// - Throws: `StoreError` with `invalidArgument` if an argument is not as described; `unsupported` if the entries of the
   ///   base expire; `versionMismatch` if a newer version wrote the accounting; `corrupted`; the errors of the base.
   public init(
-    _ base: Base, bytes: Int, entries: Int? = nil, options: BoundedStoreOptions = BoundedStoreOptions()
+    _ base: Base, bytes: Int, entries: Int? = nil, options: BoundedStoreConfiguration = BoundedStoreConfiguration()
   ) async throws {
     self.base = base
     byteLimit = bytes
     entryLimit = entries
     self.options = options
-    values = TypedView(base, prefix: options.valuePrefix, codec: .raw)
+    values = base.prefixed(by: options.valuePrefix)
     layout = BoundedLayout(valuePrefix: options.valuePrefix, recordPrefix: options.recordPrefix)
     var information = base.information
     information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
@@ -146,9 +146,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// Returns the value of a key, and records its use; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> [UInt8]? {
     try information.check(key, for: .value)
-    // The codec of the view would copy the value.
-    let storedKey = try values.storedKey(key, for: .value)
-    let value = try await values.translatingErrors { try await base.value(forKey: storedKey) }
+    let value = try await values.value(forKey: key)
     if value != nil { noteUse(of: key) }
     return value
   }
@@ -205,7 +203,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     do {
       return try await body()
     } catch let error as StoreError {
-      throw error.translated(during: operation, store: information.name, removing: layout.valuePrefix)
+      throw error.translated(by: KeyPrefix(layout.valuePrefix), during: operation, store: information.name)
     }
   }
 }
@@ -262,7 +260,7 @@ extension DataStore where Value == [UInt8] {
   ///   - options: Further settings.
   /// - Throws: The errors of ``BoundedStore/init(_:bytes:entries:options:)``.
   public func bounded(
-    bytes: Int, entries: Int? = nil, options: BoundedStoreOptions = BoundedStoreOptions()
+    bytes: Int, entries: Int? = nil, options: BoundedStoreConfiguration = BoundedStoreConfiguration()
   ) async throws -> BoundedStore<Self> {
     try await BoundedStore(self, bytes: bytes, entries: entries, options: options)
   }

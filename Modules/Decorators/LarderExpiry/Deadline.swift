@@ -84,12 +84,12 @@ extension TimeToLive {
   /// Returns the deadline of an entry that is written now, or `nil` if it does not expire.
   func deadline(from now: WallTime) -> Deadline? {
     switch self {
-    case .unlimited: nil
-    case .limited(let timeToLive):
-      now.advanced(byMicroseconds: timeToLive.microseconds).map { Deadline(time: $0, windowMicroseconds: nil) }
+    case .never: nil
+    case .after(let timeToLive):
+      now.advanced(byMicroseconds: timeToLive.wholeMicroseconds).map { Deadline(time: $0, windowMicroseconds: nil) }
     case .sliding(let window):
-      now.advanced(byMicroseconds: window.microseconds).map {
-        Deadline(time: $0, windowMicroseconds: window.microseconds)
+      now.advanced(byMicroseconds: window.wholeMicroseconds).map {
+        Deadline(time: $0, windowMicroseconds: window.wholeMicroseconds)
       }
     case .until(let date): Deadline(date)
     }
@@ -104,12 +104,12 @@ extension TimeToLive {
   func check(for operation: StoreOperation, of store: @autoclosure () -> StoreInformation) throws {
     let message: String
     switch self {
-    case .limited(let duration) where duration <= .zero, .sliding(let duration) where duration <= .zero:
+    case .after(let duration) where duration <= .zero, .sliding(let duration) where duration <= .zero:
       message =
-        "a time to live must be greater than zero, not \(duration); use `unlimited` for an entry that does not expire"
+        "a time to live must be greater than zero, not \(duration); use `never` for an entry that does not expire"
     case .until(let date) where date.timeIntervalSince1970.isNaN:
       message = "the date of a deadline must not be NaN"
-    case .unlimited, .limited, .sliding, .until: return
+    case .never, .after, .sliding, .until: return
     }
     throw StoreError(.invalidArgument, during: operation, store: store().name, message: message)
   }
@@ -128,11 +128,11 @@ struct WallTime: Sendable, Hashable {
 extension WallTime {
   /// Creates the time nearest to a date, limited to the range of `Int64`.
   init(_ date: Date) {
-    microseconds = date.microseconds
+    microseconds = date.microsecondsSince1970
   }
 
   /// The time as a date.
-  var date: Date { Date(microseconds: microseconds) }
+  var date: Date { Date(microsecondsSince1970: microseconds) }
 
   /// Returns a time that is later by a duration, or `nil` on overflow.
   func advanced(byMicroseconds duration: Int64) -> WallTime? {

@@ -236,7 +236,7 @@ extension AuthenticatedCodec {
 }
 
 /// An error that is thrown if the stored deadline of a value is missing or invalid.
-public struct ExpiringFormatError: ValueFreeError, Hashable {
+public struct ExpiringFormatError: RedactedError, Hashable {
   /// The description of the problem, without any part of the value.
   public let message: String
 

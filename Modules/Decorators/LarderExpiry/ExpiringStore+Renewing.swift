@@ -132,7 +132,7 @@ extension ExpiringStore {
     var count = 0
     var failure: (any Error)?
     do {
-      count = try await run(for: batch.map(\.caller)) {
+      count = try await CallerContexts.run(for: batch.map(\.caller)) {
         try await base.update(deciding: batch.map(\.key)) { slots in
           var count = 0
           for (index, renewal) in batch.enumerated() where slots[index]?.deadline == renewal.stored {

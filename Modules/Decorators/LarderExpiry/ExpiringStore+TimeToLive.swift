@@ -177,8 +177,8 @@ extension ExpiringStore: ExpirableStore {
     let now = now()
     let renewal = renewal(of: key)
     guard let entry = try await reporting(.remainingTime, { try await base.value(forKey: key) }) else { return nil }
-    guard let deadline = entry.deadline(with: renewal) else { return .unlimited }
-    return deadline.isPast(at: now) ? nil : .limited(.microseconds(now.microseconds(until: deadline.time)))
+    guard let deadline = entry.deadline(with: renewal) else { return .never }
+    return deadline.isPast(at: now) ? nil : .after(.microseconds(now.microseconds(until: deadline.time)))
   }
 
   /// Returns the time until the first of some entries expires, without moving a deadline; see `ExpirableStore`.

@@ -11,10 +11,10 @@ public import Foundation
 ///
 /// ```swift
 /// let sessions = try await JSONFileStore(path: "sessions.json", codec: .json(Session.self).expiring())
-///   .expiring(.limited(.seconds(3600)))
+///   .expiring(.after(.seconds(3600)))
 /// try await sessions.setValue(session, forKey: "7")                                  // for an hour
-/// try await sessions.setValue(guest, forKey: "8", timeToLive: .limited(.milliseconds(500)))
-/// try await sessions.setValue(robot, forKey: "9", timeToLive: .unlimited)
+/// try await sessions.setValue(guest, forKey: "8", timeToLive: .after(.milliseconds(500)))
+/// try await sessions.setValue(robot, forKey: "9", timeToLive: .never)
 /// ```
 ///
 /// The value and its deadline are one value of the base, so they change together and survive together.
@@ -82,13 +82,13 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   ///
   /// - Parameters:
   ///   - base: The store that keeps the values with their deadlines.
-  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`. If it is
+  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.never`. If it is
   ///     invalid, such as a negative duration, writes that need it throw `invalidArgument`.
   ///   - purgesOnWrite: Whether writes remove some of the expired entries. One write in sixteen examines the next 32
   ///     entries, so that space is freed faster than it is taken. Defaults to `true`.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   public init(
-    _ base: Base, timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true,
+    _ base: Base, timeToLive: TimeToLive = .never, purgesOnWrite: Bool = true,
     now: @escaping @Sendable () -> Date = { Date.now }
   ) {
     self.base = base
@@ -305,11 +305,11 @@ extension DataStore {
   /// Returns a decorator of this store whose entries expire; see ``ExpiringStore``.
   ///
   /// - Parameters:
-  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`.
+  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.never`.
   ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   public func expiring<Kept: Sendable>(
-    _ timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true,
+    _ timeToLive: TimeToLive = .never, purgesOnWrite: Bool = true,
     now: @escaping @Sendable () -> Date = { Date.now }
   ) -> ExpiringStore<Self, Kept> where Value == Expiring<Kept> {
     ExpiringStore(self, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, now: now)
@@ -349,7 +349,7 @@ extension ExpiringStore: MaintainableStore where Base: MaintainableStore {
 /// ```swift
 /// var batch = ExpiringBatch<Session>()
 /// batch.removeAll(in: .prefix("session:7:"))
-/// batch.setValue(session, forKey: "session:7:1", timeToLive: .limited(.seconds(60)))
+/// batch.setValue(session, forKey: "session:7:1", timeToLive: .after(.seconds(60)))
 /// batch.setValue(profile, forKey: "session:7:2")
 /// try await store.apply(batch)
 /// ```

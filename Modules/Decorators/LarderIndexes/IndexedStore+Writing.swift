@@ -361,11 +361,11 @@ extension IndexedStore {
   func encode(
     _ value: Value, forKey key: StoreKey, replacing stored: [UInt8]? = nil, during operation: StoreOperation
   ) throws -> [UInt8] {
-    try values.encode(value, storedAs: layout.valueKey(key), replacing: stored, during: operation)
+    try values.bytes(of: value, forKey: key, replacing: stored, during: operation)
   }
 
   func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
-    try values.decode(bytes, storedAs: layout.valueKey(key), during: operation)
+    try values.value(of: bytes, forKey: key, during: operation)
   }
 }
 

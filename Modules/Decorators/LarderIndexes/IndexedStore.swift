@@ -157,7 +157,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     do {
       return try await body()
     } catch let error as StoreError {
-      throw error.translated(during: operation, store: information.name, removing: layout.valuePrefix)
+      throw error.translated(by: KeyPrefix(layout.valuePrefix), during: operation, store: information.name)
     }
   }
 

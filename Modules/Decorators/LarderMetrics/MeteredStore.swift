@@ -30,7 +30,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   @usableFromInline let size: (@Sendable (Value) -> Int)?
 
   /// The observation of the dead letters of a queue.
-  private let deaths: StoreObservation?
+  private let deadLetters: StoreObservation?
 }
 
 extension MeteredStore {
@@ -45,7 +45,7 @@ extension MeteredStore {
     self.base = base
     self.meter = meter
     self.size = size
-    deaths = AnyDataStore(base).queue?.observeDeaths { [meter] _ in meter.record("death", .zero) }
+    deadLetters = AnyDataStore(base).queue?.observeDeadLetters { [meter] _ in meter.record("deadLetter", .zero) }
   }
 
   /// Returns a report of the measurements so far.
@@ -203,11 +203,11 @@ extension MeteredStore: ObservableStore where Base: ObservableStore {
   /// Returns a closure that returns this store as long as something else holds the base.
   public func weakReference() -> @Sendable () -> Self? {
     let (base, meter, size) = (base.weakReference(), meter, size)
-    return { base().map { MeteredStore(base: $0, meter: meter, size: size, deaths: nil) } }
+    return { base().map { MeteredStore(base: $0, meter: meter, size: size, deadLetters: nil) } }
   }
 }
 
-/// A metered queue also counts its deliveries, as `delivery` and `redelivery`, and its dead letters, as `death`.
+/// A metered queue also counts its deliveries, as `delivery` and `redelivery`, and its dead letters, as `deadLetter`.
 ///
 /// The time of a delivery is that since the item was enqueued, delays included. The wait for an item is no operation.
 extension MeteredStore: DurableQueue where Base: DurableQueue {

@@ -5,7 +5,7 @@ public import Larder
 /// ```swift
 /// let mirror = try MirroredStore(primary: old, secondary: new)
 /// try await mirror.repair()  // copies what is missing, while the program reads and writes
-/// try await mirror.switchPrimary()
+/// try await mirror.promoteSecondary()
 /// ```
 ///
 /// Reads come from the primary store. A write goes to the primary, with all its guarantees, and then to the secondary.
@@ -13,7 +13,7 @@ public import Larder
 /// the same order.
 ///
 /// A write that the primary has made succeeds. If the secondary then fails, the write is missing there: the error is
-/// reported, ``isInStep`` becomes `false`, and ``repair(in:after:batchSize:progress:)`` copies the difference. The same is
+/// reported, ``isSynchronized`` becomes `false`, and ``repair(in:after:batchSize:progress:)`` copies the difference. The same is
 /// needed after the process died, which may have been between the two writes.
 ///
 /// All writes to both stores must be made through the same mirror. Closing it closes both stores.
@@ -27,7 +27,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
 
   private struct State: Sendable {
     var isSwitched = false
-    var isInStep = false
+    var isSynchronized = false
     /// The number of writes after which the stores may differ.
     var failureCount = 0
   }
@@ -56,7 +56,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ///   - allowsPlainCopies: Whether the secondary may store the values of an encrypted primary in plain form. Defaults to
   ///     `false`.
   ///   - onSecondaryFailure: A closure that receives the error of each write that the secondary has not made. Defaults to
-  ///     a closure that does nothing; ``isInStep`` tells of the failure in any case.
+  ///     a closure that does nothing; ``isSynchronized`` tells of the failure in any case.
   /// - Throws: `StoreError` with `unsupported` if the entries of one of the stores expire: mirror the stores below the
   ///   expiring ones, whose values contain their deadlines; or if encrypted values would be copied in plain form.
   public init(
@@ -93,9 +93,9 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// Whether both stores are known to have the same entries, apart from writes that are running.
   ///
   /// It becomes `true` by a complete ``repair(in:after:batchSize:progress:)``, and `false` by a failure of the secondary.
-  public var isInStep: Bool { state.withLock { $0.isInStep } }
+  public var isSynchronized: Bool { state.withLock { $0.isSynchronized } }
 
-  /// Whether ``switchPrimary()`` has exchanged the stores, so that the first secondary is read.
+  /// Whether ``promoteSecondary()`` has exchanged the stores, so that the first secondary is read.
   public var isSwitched: Bool { state.withLock { $0.isSwitched } }
 
   // MARK: Reading
@@ -194,14 +194,14 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
 
   private func noteDifference() {
     state.withLock { state in
-      state.isInStep = false
+      state.isSynchronized = false
       state.failureCount += 1
     }
   }
 
   /// Ensures that every earlier write is durable in the primary, and if possible in the secondary; see `DataStore`.
   ///
-  /// As for a write, a failure of the secondary is reported, and ``isInStep`` becomes `false`.
+  /// As for a write, a failure of the secondary is reported, and ``isSynchronized`` becomes `false`.
   public func synchronize() async throws {
     try await running(.synchronize) {
       let (current, other) = (current, other)
@@ -247,7 +247,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// - Parameters:
   ///   - range: The keys to compare. Defaults to all keys.
   ///   - cursor: The position after which to continue, from an earlier repair. Defaults to `nil`, for the beginning. Only
-  ///     a repair of all keys from the beginning makes ``isInStep`` true.
+  ///     a repair of all keys from the beginning makes ``isSynchronized`` true.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
   ///   - progress: A closure that receives the progress after each batch. An error that it throws ends the repair.
   ///     Defaults to a closure that does nothing.
@@ -281,7 +281,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
         remaining = remaining.after(end)
       }
       if range == .all && cursor == nil {
-        state.withLock { $0.isInStep = $0.failureCount == failureCount }
+        state.withLock { $0.isSynchronized = $0.failureCount == failureCount }
       }
       return result
     }
@@ -345,14 +345,14 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ///
   /// - Throws: `StoreError` with `conflict` if the stores are not known to be equal: call
   ///   ``repair(in:after:batchSize:progress:)`` first; `closed`. `CancellationError`.
-  public func switchPrimary() async throws {
+  public func promoteSecondary() async throws {
     try await running(.write) {
       try await locks.withLock(of: LockedKeys(.all)) {
-        let isInStep = state.withLock { state in
-          if state.isInStep { state.isSwitched.toggle() }
-          return state.isInStep
+        let isSynchronized = state.withLock { state in
+          if state.isSynchronized { state.isSwitched.toggle() }
+          return state.isSynchronized
         }
-        guard isInStep else {
+        guard isSynchronized else {
           throw StoreError(
             .conflict, during: .write, store: information.name,
             message: "the stores may differ; call repair() to the end before the secondary becomes the primary")

@@ -35,7 +35,7 @@ public import Observation
   ///   - store: The store.
   ///   - key: The key.
   public convenience init(_ store: some ObservableStore<Value>, key: StoreKey) {
-    self.init(store.values(forKey: key))
+    self.init(store.updates(forKey: key))
   }
 
   /// Follows the value of a key, and ignores states that are equal to the one before.
@@ -44,12 +44,12 @@ public import Observation
   ///   - store: The store.
   ///   - key: The key.
   public convenience init(_ store: some ObservableStore<Value>, key: StoreKey) where Value: Equatable {
-    self.init(store.values(forKey: key))
+    self.init(store.updates(forKey: key))
   }
 
   /// Follows a value.
   ///
-  /// - Parameter values: The values, from `ObservableStore.values(forKey:)`.
+  /// - Parameter values: The values, from `ObservableStore.updates(forKey:)`.
   public init(_ values: StoreStates<Value?>) {
     following.follow(values) { [weak self] state in
       guard let self else { return }

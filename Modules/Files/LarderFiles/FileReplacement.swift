@@ -15,7 +15,7 @@ extension OpenFile {
   ///
   /// - Parameter existing: The attributes of the other file.
   /// - Throws: ``FileError``.
-  package func adopt(_ existing: FileAttributes) throws(FileError) {
+  public func adopt(_ existing: FileAttributes) throws(FileError) {
     if try attributes().owner != existing.owner {
       do throws(FileError) {
         try setOwner(existing.owner)
@@ -33,7 +33,7 @@ extension OpenFile {
 /// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
 extension FileSystem {
   /// The text between the name of a file and the random part of the names of its temporary files.
-  package static var temporaryMark: String { ".larder-tmp-" }
+  public static var temporaryMark: String { ".larder-tmp-" }
 
   /// Replaces a file through a temporary file beside it, which gets the name of the file once it is durable.
   ///
@@ -105,16 +105,16 @@ extension FileSystem {
 ///
 /// ``FileSystem/replaceFile(at:like:_:)`` does all of this in one call. Use this type if you have to do other work in
 /// between, or if you keep using the new file.
-package struct FileReplacement: Sendable {
+public struct FileReplacement: Sendable {
   private let path: String
   private let temporaryPath: String
   /// The new file.
-  package let file: any OpenFile
+  public let file: any OpenFile
 
   private let fileSystem: any FileSystem
 
   /// The writer of the content.
-  package var writer: BufferedFileWriter
+  public var writer: BufferedFileWriter
 
   /// Creates the temporary file.
   ///
@@ -125,7 +125,7 @@ package struct FileReplacement: Sendable {
   ///     allowed to change it; `nil` for 0600 and the owner of the process.
   ///   - fileSystem: The file system.
   /// - Throws: ``FileError``.
-  package init(of path: String, like existing: FileAttributes?, in fileSystem: some FileSystem) throws(FileError) {
+  public init(of path: String, like existing: FileAttributes?, in fileSystem: some FileSystem) throws(FileError) {
     self.path = path
     temporaryPath = path + type(of: fileSystem).temporaryMark + Hexadecimal.text(of: UInt64.random(in: .min ... .max))
     self.fileSystem = fileSystem
@@ -142,7 +142,7 @@ package struct FileReplacement: Sendable {
   /// Flushes the content written so far to disk, so that ``commit(closing:)`` has to wait only for the rest.
   ///
   /// - Throws: ``FileError``. The file must not be committed afterwards.
-  package mutating func synchronize() throws(FileError) {
+  public mutating func synchronize() throws(FileError) {
     try writer.flush()
     try file.synchronizeThroughInterruptions()
   }
@@ -153,7 +153,7 @@ package struct FileReplacement: Sendable {
   ///
   /// - Parameter time: The time, in nanoseconds since 1 January 1970, UTC.
   /// - Throws: ``FileError``.
-  package mutating func setModificationTime(_ time: Int64) throws(FileError) {
+  public mutating func setModificationTime(_ time: Int64) throws(FileError) {
     try writer.flush()
     do throws(FileError) {
       try file.setModificationTime(time)
@@ -171,7 +171,7 @@ package struct FileReplacement: Sendable {
   ///   ``FileError/Operation/synchronizeDirectory``, the new file may be in place, or appear after power loss.
   ///   Otherwise, the old file is unchanged.
   @discardableResult
-  package mutating func commit(
+  public mutating func commit(
     closing close: (any OpenFile) throws(FileError) -> Void = { _ in }
   ) throws(FileError) -> any OpenFile {
     do throws(FileError) {
@@ -187,7 +187,7 @@ package struct FileReplacement: Sendable {
   }
 
   /// Removes the temporary file.
-  package func abandon() {
+  public func abandon() {
     // The caller must get the original error. A temporary file that cannot be removed now is removed later.
     try? fileSystem.removeFile(at: temporaryPath)
   }

@@ -1,29 +1,29 @@
-package import Larder
+public import Larder
 
 /// The content of a store that keeps its entries in one file, as its readers see it: after every batch whose write has
 /// returned, and no other.
 ///
 /// Only the ``FileWriter`` of the store changes it. Readers never wait for the disk.
-package final class SharedContent<Content: Sendable>: Sendable {
+public final class SharedContent<Content: Sendable>: Sendable {
   private let content: Locked<Content>
 
   /// The running reads, which end when their values are decoded.
   let reads = RunningOperations()
 
   /// Creates the content of a store that is not read yet.
-  package init(_ content: Content) {
+  public init(_ content: Content) {
     self.content = Locked(content)
   }
 
   /// An immutable snapshot of the content.
   ///
   /// While the snapshot exists, the next change has to copy a part of it.
-  package var snapshot: Content {
+  public var snapshot: Content {
     content.withLock { $0 }
   }
 
   /// Reads a small part of the content, while all other readers and the writer wait.
-  package func look<Result: Sendable>(_ body: (Content) throws -> Result) rethrows -> Result {
+  public func look<Result: Sendable>(_ body: (Content) throws -> Result) rethrows -> Result {
     try content.withLock { try body($0) }
   }
 
@@ -34,7 +34,7 @@ package final class SharedContent<Content: Sendable>: Sendable {
   /// - Parameters:
   ///   - body: A closure that reads while all other readers and the writer wait.
   ///   - use: A closure that processes the result.
-  package func read<Found: Sendable, Result>(
+  public func read<Found: Sendable, Result>(
     _ body: (Content) throws -> Found, then use: (Found) throws -> Result
   ) rethrows -> Result? {
     guard reads.begin() else { return nil }
@@ -43,7 +43,7 @@ package final class SharedContent<Content: Sendable>: Sendable {
   }
 
   /// Replaces the content.
-  package func replace(_ content: Content) {
+  public func replace(_ content: Content) {
     // Released outside of the lock, because releasing millions of entries takes time.
     var content = content
     self.content.withLock { swap(&$0, &content) }
@@ -53,7 +53,7 @@ package final class SharedContent<Content: Sendable>: Sendable {
   ///
   /// - Returns: The result of `body`. Return large replaced parts, so that they are released outside the lock.
   @discardableResult
-  package func change<Result: Sendable>(_ body: (inout Content) -> Result) -> Result {
+  public func change<Result: Sendable>(_ body: (inout Content) -> Result) -> Result {
     content.withLock { content in body(&content) }
   }
 }
@@ -61,14 +61,22 @@ package final class SharedContent<Content: Sendable>: Sendable {
 /// The open files of a store that keeps its entries in one file.
 ///
 /// It runs one operation after another on its own thread. `File` knows the format of the files and does the work.
-package actor FileWriter<File: Sendable> {
+public actor FileWriter<File: Sendable> {
   private nonisolated let executor: DispatchQueueExecutor
-  package nonisolated let information: StoreInformation
-  private nonisolated let reads: RunningOperations
-  package var file: File
-  package private(set) var isClosed = false
 
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  /// The information of the store.
+  public nonisolated let information: StoreInformation
+
+  private nonisolated let reads: RunningOperations
+
+  /// The open files.
+  public var file: File
+
+  /// A Boolean value that indicates whether the files are closed.
+  public private(set) var isClosed = false
+
+  /// The executor, which has a thread of its own, so that blocking calls do not occupy the cooperative pool.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Opens the files of a store.
   ///
@@ -78,7 +86,7 @@ package actor FileWriter<File: Sendable> {
   ///   - content: The content that the store's readers see.
   ///   - body: A closure that opens the files on the thread.
   /// - Throws: The error that `body` throws.
-  package init(
+  public init(
     label: String, _ configuration: StoreFileConfiguration, content: SharedContent<some Sendable>,
     _ body: @escaping @Sendable () throws -> File
   ) async throws {
@@ -92,8 +100,12 @@ package actor FileWriter<File: Sendable> {
 
   /// Runs an operation that uses the files.
   ///
-  /// - Throws: ``StoreError`` with `closed`; the error that `body` throws.
-  package func run<Result: Sendable>(
+  /// - Parameters:
+  ///   - operation: The operation, for the error.
+  ///   - body: A closure that uses the files.
+  /// - Returns: The result of `body`.
+  /// - Throws: `StoreError` with `closed`; the error that `body` throws.
+  public func run<Result: Sendable>(
     _ operation: StoreOperation, _ body: @Sendable (inout File) throws -> Result
   ) throws -> Result {
     try checkOpen(for: operation)
@@ -102,8 +114,12 @@ package actor FileWriter<File: Sendable> {
 
   /// Runs an operation that writes entries, unless the task is cancelled.
   ///
-  /// - Throws: ``StoreError`` with `closed`; `CancellationError`; the error that `body` throws.
-  package func write<Result: Sendable>(
+  /// - Parameters:
+  ///   - operation: The operation, for the error.
+  ///   - body: A closure that uses the files.
+  /// - Returns: The result of `body`.
+  /// - Throws: `StoreError` with `closed`; `CancellationError`; the error that `body` throws.
+  public func write<Result: Sendable>(
     _ operation: StoreOperation, _ body: @Sendable (inout File) throws -> Result
   ) throws -> Result {
     try checkOpen(for: operation)
@@ -112,12 +128,15 @@ package actor FileWriter<File: Sendable> {
   }
 
   /// Throws an error if closing has begun.
-  package func checkOpen(for operation: StoreOperation) throws {
+  ///
+  /// - Parameter operation: The operation, for the error.
+  /// - Throws: `StoreError` with `closed`.
+  public func checkOpen(for operation: StoreOperation) throws {
     guard !reads.isClosing else { throw information.closedError(for: operation) }
   }
 
   /// Refuses further operations, and waits for the running reads.
-  package nonisolated func stopReading() async {
+  public nonisolated func stopReading() async {
     await reads.close()
   }
 
@@ -125,7 +144,7 @@ package actor FileWriter<File: Sendable> {
   ///
   /// - Parameter body: A closure that closes the files.
   /// - Throws: The error that `body` throws. The store is closed nevertheless.
-  package func close(_ body: @Sendable (inout File) throws -> Void) throws {
+  public func close(_ body: @Sendable (inout File) throws -> Void) throws {
     guard !isClosed else { return }
     isClosed = true
     try body(&file)

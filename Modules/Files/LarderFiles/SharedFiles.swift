@@ -1,20 +1,29 @@
-package import Larder
+public import Larder
 
 /// A file that one object of the process has open, for all of its users.
-package protocol SharedFile: AnyObject, Sendable {
+public protocol SharedFile: AnyObject, Sendable {
+  /// The identity of the file, which stays the same if the file is renamed.
   var identity: FileAttributes.Identity { get }
+
+  /// Whether the file can be written.
   var access: StoreAccess { get }
+
+  /// The durability of a write when it returns.
   var durability: FileDurability { get }
 }
 
 /// The files of one kind of store that the process has open, by their identities, with the number of their users.
 ///
+/// Use it if several stores share a file, or if a lock of the operating system belongs to the process, so that a second
+/// object with the file open would lose it.
+///
 /// Files are opened by one thread at a time, which calls ``take(_:access:durability:store:)`` and, if the file is not
 /// open, opens it and calls ``insert(_:)``.
-package final class SharedFiles<File: SharedFile>: Sendable {
+public final class SharedFiles<File: SharedFile>: Sendable {
   private let entries = Locked<[FileAttributes.Identity: (file: File, userCount: Int)]>([:])
 
-  package init() {}
+  /// Creates an empty list.
+  public init() {}
 
   /// Returns a file that is open, and counts one more user.
   ///
@@ -25,7 +34,7 @@ package final class SharedFiles<File: SharedFile>: Sendable {
   ///   - store: The name of the store in errors.
   /// - Returns: The file, or `nil` if it is not open.
   /// - Throws: `StoreError` with `locked` if the file is open with another access or durability.
-  package func take(
+  public func take(
     _ identity: FileAttributes.Identity, access: StoreAccess, durability: FileDurability, store: String
   ) throws(StoreError) -> File? {
     try entries.withLock { entries throws(StoreError) in
@@ -46,12 +55,16 @@ package final class SharedFiles<File: SharedFile>: Sendable {
   }
 
   /// Notes that a file was opened, for its first user.
-  package func insert(_ file: File) {
+  ///
+  /// - Parameter file: The file.
+  public func insert(_ file: File) {
     entries.withLock { $0[file.identity] = (file, 1) }
   }
 
   /// Returns whether a file that satisfies a condition is open.
-  package func contains(where condition: (File) -> Bool) -> Bool {
+  ///
+  /// - Parameter condition: The condition, which is called under a lock.
+  public func contains(where condition: (File) -> Bool) -> Bool {
     entries.withLock { $0.values.contains { condition($0.file) } }
   }
 
@@ -61,7 +74,7 @@ package final class SharedFiles<File: SharedFile>: Sendable {
   ///   - file: The file.
   ///   - close: What is done after the last user, before the file can be opened again.
   /// - Returns: Whether this was the last user.
-  @discardableResult package func release(_ file: File, closing close: (File) -> Void = { _ in }) -> Bool {
+  @discardableResult public func release(_ file: File, closing close: (File) -> Void = { _ in }) -> Bool {
     entries.withLock { entries in
       guard let entry = entries[file.identity], entry.file === file else { return false }
       entries[file.identity] = entry.userCount > 1 ? (file, entry.userCount - 1) : nil

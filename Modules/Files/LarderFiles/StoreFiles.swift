@@ -1,15 +1,25 @@
-package import Larder
+public import Larder
 
 /// The files of a store, with the checks and error messages that all file-based stores share.
-package protocol StoreFiles {
+public protocol StoreFiles {
   /// The name of the store in error messages.
   var name: String { get }
+
+  /// The file system that has the files.
   var fileSystem: any FileSystem { get }
 }
 
 extension StoreFiles {
   /// Creates an error of the store.
-  package func error(
+  ///
+  /// - Parameters:
+  ///   - code: The kind of failure.
+  ///   - operation: The operation that failed.
+  ///   - key: The key concerned. Defaults to `nil`.
+  ///   - message: A text for people that says what is wrong, without any key or value.
+  ///   - underlying: The error that caused this one. Defaults to `nil`.
+  ///   - isRetryable: Whether a later retry can succeed. Defaults to `false`.
+  public func error(
     _ code: StoreError.Code, during operation: StoreOperation, key: StoreKey? = nil, _ message: String,
     underlying: (any Error)? = nil, isRetryable: Bool = false
   ) -> StoreError {
@@ -19,7 +29,16 @@ extension StoreFiles {
   }
 
   /// Runs a closure that uses the files, and converts a file system error to a store error.
-  package func reportingFileErrors<Result>(
+  ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - message: A text for people that says what is wrong, without any key or value.
+  ///   - outcome: Whether the operation may have changed anything. Defaults to `nothingChanged`.
+  ///   - body: The closure.
+  /// - Returns: The result of `body`.
+  /// - Throws: `StoreError` for a ``FileError``, with its ``FileError/code(during:)``; any other error that `body`
+  ///   throws.
+  public func reportingFileErrors<Result>(
     during operation: StoreOperation, message: String, outcome: StoreError.Outcome = .nothingChanged,
     _ body: () throws -> Result
   ) throws -> Result {
@@ -37,8 +56,8 @@ extension StoreFiles {
   ///   - path: The path of the file.
   ///   - isWritten: Whether the file is going to be written, which requires it to have a single hard link. Defaults to
   ///     `true`.
-  /// - Throws: ``StoreError``: `unrecognizedFormat`; `unsupported` if the file has several hard links.
-  package func checkKind(_ attributes: FileAttributes, of path: String, isWritten: Bool = true) throws {
+  /// - Throws: `StoreError`: `unrecognizedFormat`; `unsupported` if the file has several hard links.
+  public func checkKind(_ attributes: FileAttributes, of path: String, isWritten: Bool = true) throws {
     guard attributes.kind == .file else {
       throw error(.unrecognizedFormat, during: .open, "\(path) is not a regular file")
     }
@@ -52,7 +71,7 @@ extension StoreFiles {
 
   /// Acquires the lock of a store.
   ///
-  /// A reader acquires a shared lock if the lock file exists, and never creates it. With ``StoreAccess/immutable``, no
+  /// A reader acquires a shared lock if the lock file exists, and never creates it. With `StoreAccess.immutable`, no
   /// lock is acquired.
   ///
   /// - Parameters:
@@ -60,8 +79,8 @@ extension StoreFiles {
   ///   - path: The path of the guarded file or folder, which may be missing.
   ///   - access: Whether the store can be written.
   /// - Returns: The lock, or `nil` if a reader acquires none.
-  /// - Throws: ``StoreError``: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
-  package func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
+  /// - Throws: `StoreError`: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
+  public func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
     switch access {
     case .readWrite: break
     case .readOnly: guard try fileSystem.attributes(at: lockPath) != nil else { return nil }
@@ -93,9 +112,9 @@ extension StoreFiles {
   /// - Parameters:
   ///   - opened: The files.
   ///   - operation: The operation that is about to write, or that closes the store.
-  /// - Throws: ``StoreError``: `locked` if the lock file was moved, removed or replaced, because another process may
+  /// - Throws: `StoreError`: `locked` if the lock file was moved, removed or replaced, because another process may
   ///   have opened the store then; `conflict` if another file was; `ioFailed`.
-  package func check(_ opened: OpenedFiles, during operation: StoreOperation) throws {
+  public func check(_ opened: OpenedFiles, during operation: StoreOperation) throws {
     let mismatch = try reportingFileErrors(during: operation, message: "the files of the store could not be checked") {
       try opened.firstMismatch(in: fileSystem)
     }
@@ -117,16 +136,27 @@ extension StoreFiles {
 }
 
 /// The options for opening the file of a store, and the name of the store in error messages.
-package struct StoreFileConfiguration: StoreFiles, Sendable {
+public struct StoreFileConfiguration: StoreFiles, Sendable {
   /// The name of the store in error messages.
-  package var name: String
-  package var path: String
-  package var durability: FileDurability
-  package var access: StoreAccess
-  package var createsIfMissing: Bool
+  public var name: String
+
+  /// The path of the file.
+  public var path: String
+
+  /// The durability of a write when it returns.
+  public var durability: FileDurability
+
+  /// Whether the store can be written.
+  public var access: StoreAccess
+
+  /// Whether to create the file if it is missing.
+  public var createsIfMissing: Bool
+
   /// Whether to create the folder of the file if it is missing.
-  package var createsFolder: Bool
-  package var fileSystem: any FileSystem
+  public var createsFolder: Bool
+
+  /// The file system that has the file.
+  public var fileSystem: any FileSystem
 
   /// Creates a configuration.
   ///
@@ -134,11 +164,11 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   - name: The name of the store in error messages. Defaults to the last component of the path.
   ///   - path: The path of the file.
   ///   - durability: The durability of a write when it returns.
-  ///   - access: Whether the store can be written. Defaults to ``StoreAccess/readWrite``.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create the file if it is missing. A reader never creates it.
   ///   - createsFolder: Whether to create the folder of the file if it is missing. Defaults to `false`.
   ///   - fileSystem: The file system.
-  package init(
+  public init(
     name: String? = nil, path: String, durability: FileDurability, access: StoreAccess = .readWrite,
     createsIfMissing: Bool, createsFolder: Bool = false, fileSystem: any FileSystem
   ) {
@@ -156,8 +186,8 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   /// - Parameters:
   ///   - url: The URL of the store.
   ///   - options: The options for opening the store.
-  /// - Throws: ``StoreError`` with `invalidArgument` if the path is empty.
-  package init(_ url: StoreURL, _ options: StoreOptions) throws {
+  /// - Throws: `StoreError` with `invalidArgument` if the path is empty.
+  public init(_ url: StoreURL, _ options: StoreOptions) throws {
     self.init(
       path: try url.path, durability: options.durability, access: options.access,
       createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem())
@@ -173,9 +203,9 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   file that is not a store must not get one. Another process may be writing to the file. Defaults to no check.
   /// - Returns: The path of the file, with symbolic links resolved; the lock, if any; and the list of open files, which
   ///   contains the lock file.
-  /// - Throws: ``StoreError``: `notFound`; `unrecognizedFormat`; `unsupported` if the file has several hard links or is
+  /// - Throws: `StoreError`: `notFound`; `unrecognizedFormat`; `unsupported` if the file has several hard links or is
   ///   a mount point; `locked`; `notPermitted`. ``FileError``. The error that `check` throws.
-  package func takeLock(
+  public func takeLock(
     checking check: (_ path: String) throws -> Void = { _ in }
   ) throws -> (path: String, lock: FileLock?, opened: OpenedFiles) {
     let folder = FilePaths.split(path).directory
@@ -209,8 +239,8 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
 extension StoreURL {
   /// The location of a store whose location is a path.
   ///
-  /// - Throws: ``StoreError`` with `invalidArgument` if the path is empty.
-  package var path: String {
+  /// - Throws: `StoreError` with `invalidArgument` if the path is empty.
+  public var path: String {
     get throws {
       guard !location.isEmpty else {
         throw StoreError(

@@ -1,4 +1,4 @@
-package import Larder
+public import Larder
 
 #if canImport(Darwin)
 import Darwin
@@ -10,12 +10,12 @@ import Glibc
 
 /// The location in a URL such as `lmdb:shop#orders`: the path of a file or folder that holds several stores and, after
 /// the last `#`, the name of one of them.
-package struct StoreLocation: Sendable {
+public struct StoreLocation: Sendable {
   /// The path of the file or folder.
-  package let path: String
+  public let path: String
 
   /// The name of the store.
-  package let name: String
+  public let name: String
 
   /// Splits the location of a URL.
   ///
@@ -29,7 +29,7 @@ package struct StoreLocation: Sendable {
   /// - Throws: `StoreError`: `invalidArgument` if the path or the name is empty, or if the last `#` could be part of
   ///   the path, because something exists at the whole location, or because the name contains a slash and either there
   ///   are no stores at the path or the part of the location before its last slash exists.
-  package init(of url: StoreURL, defaultName: String, whereStoresExist exists: (_ path: String) -> Bool) throws {
+  public init(of url: StoreURL, defaultName: String, whereStoresExist exists: (_ path: String) -> Bool) throws {
     // Searches the bytes, because a number sign followed by a combining mark is a single character.
     let location = url.location
     let separator = location.utf8.lastIndex(of: UInt8(ascii: "#"))
@@ -63,5 +63,7 @@ package struct StoreLocation: Sendable {
   }
 
   /// Returns whether anything exists at a path.
-  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+  ///
+  /// - Parameter path: The path, whose symbolic links are followed.
+  public static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 }

@@ -67,7 +67,7 @@ public protocol DurableQueue<Value>: DataStore {
 
   /// Waits until an item is due, and leases it.
   ///
-  /// This is the basis of ``withNext(lease:extending:_:)`` and ``deliveries(lease:)``, which most programs use.
+  /// This is the basis of ``withNext(lease:renewsLease:_:)`` and ``deliveries(lease:)``, which most programs use.
   ///
   /// - Parameter lease: The duration of the lease, which must be greater than zero.
   /// - Returns: The item, or the error of an item that cannot be read or decoded. Such an item is not leased any more.
@@ -175,7 +175,7 @@ public protocol DurableQueue<Value>: DataStore {
   /// - Parameter observer: A closure that receives the report after the change is written. It runs on the thread that
   ///   made the change, so it must return quickly and must not call the queue.
   /// - Returns: The observation. It ends when you cancel it or release it.
-  func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation
+  func observeDeadLetters(_ observer: @escaping @Sendable (DeadLetterEvent) -> Void) -> StoreObservation
 }
 
 extension StoreDecorator where Base: DurableQueue {
@@ -230,9 +230,9 @@ extension StoreDecorator where Base: DurableQueue {
     try await forward(.purgeDeadLetters, of: nil) { try await base.purgeDeadLetters() }
   }
 
-  /// Observes the dead letters of the base; see ``DurableQueue/observeDeaths(_:)``.
-  public func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation {
-    base.observeDeaths(observer)
+  /// Observes the dead letters of the base; see ``DurableQueue/observeDeadLetters(_:)``.
+  public func observeDeadLetters(_ observer: @escaping @Sendable (DeadLetterEvent) -> Void) -> StoreObservation {
+    base.observeDeadLetters(observer)
   }
 }
 

@@ -40,7 +40,7 @@ public protocol ExpirableStore<Value>: DataStore {
   /// Returns the remaining time to live of an entry, without moving a sliding deadline.
   ///
   /// - Parameter key: The key of the entry.
-  /// - Returns: ``TimeToLive/limited(_:)`` or ``TimeToLive/unlimited``, or `nil` if the key is missing or has expired.
+  /// - Returns: ``TimeToLive/after(_:)`` or ``TimeToLive/never``, or `nil` if the key is missing or has expired.
   /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
   func remainingTime(forKey key: StoreKey) async throws -> TimeToLive?
 
@@ -87,19 +87,19 @@ extension ExpirableStore {
 /// The time after which an entry expires.
 public enum TimeToLive: Sendable, Hashable {
   /// The entry does not expire.
-  case unlimited
+  case never
 
   /// The entry expires this long after it was written.
   ///
   /// The duration must be greater than zero. It is rounded up to whole microseconds. A duration of more than about
-  /// 290,000 years has the same effect as ``unlimited``.
-  case limited(Duration)
+  /// 290,000 years has the same effect as ``never``.
+  case after(Duration)
 
   /// The entry expires this long after it was last read or written.
   ///
   /// A read moves the deadline only if at least a tenth of the window has passed since the deadline was last moved. An
   /// entry that is no longer read therefore lives for at least nine tenths of the window, and at most for all of it.
-  /// The duration is limited as in ``limited(_:)``.
+  /// The duration is limited as in ``after(_:)``.
   case sliding(Duration)
 
   /// The entry expires at a date. If the date has passed, the write removes the entry.

@@ -38,13 +38,13 @@ extension DataStore {
   /// Reads every value of the store, one at a time, and reports the values that are damaged or cannot be decoded.
   ///
   /// - Throws: ``StoreError`` as the reads do, except for damage.
-  package func verifyEachEntry() async throws -> VerificationReport {
+  public func verifyEachEntry() async throws -> VerificationReport {
     var report = VerificationReport(entryCount: 0)
     for try await key in keys(in: .all) {
       report.entryCount += 1
       do {
         _ = try await value(forKey: key)
-      } catch let error as StoreError where error.concernsStoredValue {
+      } catch let error as StoreError where error.isValueUnreadable {
         let message = VerificationReport.Finding.message(for: error, otherwise: error.message)
         report.findings.append(VerificationReport.Finding(key: key, place: error.store, message: message))
       }
@@ -98,7 +98,7 @@ extension MaintainableStore {
 /// The error of a backup that was not restored, because its verification has findings.
 ///
 /// It is the ``StoreError/underlying`` error of ``MaintainableStore/restore(to:)``.
-public struct DamagedBackupError: ValueFreeError {
+public struct DamagedBackupError: RedactedError {
   /// The report of the verification.
   public let report: VerificationReport
 
@@ -170,7 +170,7 @@ extension VerificationReport {
   ///   - read: A closure that returns the first entries of a range, up to a limit: the key of each, and its problem, if
   ///     any. A slice at a time, because a long snapshot would keep a store from reusing the space of old values.
   /// - Throws: The error that `read` throws; the entries before it are added.
-  package mutating func addEntries(
+  public mutating func addEntries(
     of store: String,
     _ read: @escaping @Sendable (_ range: KeyRange, _ limit: Int) async throws -> [(key: StoreKey, problem: String?)]
   ) async throws {
@@ -187,14 +187,14 @@ extension VerificationReport.Finding {
   /// - Parameters:
   ///   - error: The error of decoding it.
   ///   - message: The message if the value is damaged. Defaults to one for any damage.
-  package static func message(
+  public static func message(
     for error: any Error, otherwise message: String = "the value cannot be decoded"
   ) -> String {
     guard let error = error as? StoreError else { return message }
     switch (error.code, error.underlying) {
     case (.keyUnavailable, _):
       return "the value was not checked, because its encryption key is not available"
-    case (.undecodable, let reason as any ValueFreeError):
+    case (.undecodable, let reason as any RedactedError):
       return "the value cannot be decoded: \(reason)"
     default:
       return message

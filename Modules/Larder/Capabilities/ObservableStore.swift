@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// for await change in notes.changes(in: .prefix("inbox/")) { … }              // what was written
-/// for try await note in notes.values(forKey: "inbox/7") { … }                 // the value, now and after each change
+/// for try await note in notes.updates(forKey: "inbox/7") { … }                 // the value, now and after each change
 /// for try await newest in notes.entries(observing: .all, limit: 20, order: .descending) { … }
 /// ```
 ///
@@ -21,7 +21,7 @@
 public protocol ObservableStore<Value>: DataStore {
   /// Calls a closure after every commit that changes a range, until the observation or the store ends.
   ///
-  /// This is the basis of ``changes(in:)``, `values(forKey:)` and `entries(observing:)`,
+  /// This is the basis of ``changes(in:)``, `updates(forKey:)` and `entries(observing:)`,
   /// which most programs use.
   ///
   /// - Parameters:

@@ -7,8 +7,12 @@
 /// extension MyDecorator: MaintainableStore where Base: MaintainableStore {}
 /// ```
 ///
-/// Implement a requirement yourself if the decorator does more than that. The requirements of ``DataStore`` have no
-/// defaults, so a decorator that forgets to forward one of them does not compile.
+/// Implement a requirement yourself if the decorator does more than that. The defaults leave keys and values as they are. A
+/// decorator that changes keys in some operations and not in those of a capability leads its users to other entries, so put it
+/// over a ``KeyMappingStore``, or implement every requirement that has a key, a range, a report or a finding.
+/// A decorator that only does something before or after operations can be a ``ForwardingStore``.
+///
+/// The requirements of ``DataStore`` have no defaults, so a decorator that forgets to forward one of them does not compile.
 public protocol StoreDecorator: DataStore {
   /// The type of the base.
   associatedtype Base: DataStore

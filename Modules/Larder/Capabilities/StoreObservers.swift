@@ -104,7 +104,9 @@ public final class StoreObservers: Sendable {
   }
 
   /// Reports changes that were committed, or may have been.
-  package func report(_ changes: BoundedChanges) {
+  ///
+  /// - Parameter changes: The changes.
+  public func report(_ changes: BoundedChanges) {
     let observers = state.withLock { state in
       state.reportCount += 1
       return state.observers
@@ -138,28 +140,34 @@ public final class StoreObservers: Sendable {
 ///
 /// More of them become the range that covers all. A cache drops all its entries in that range, so the limit is well above
 /// the number of writes that share a commit.
-package struct BoundedChanges: Sendable {
+public struct BoundedChanges: Sendable {
   /// The maximum number of changes.
   static let maximumCount = 10_000
 
   /// The changes, in order.
-  package private(set) var changes: [StoreChange] = []
+  public private(set) var changes: [StoreChange] = []
 
   /// Creates an empty list.
-  package init() {}
+  public init() {}
 
   /// Creates a list of changes.
-  package init(_ changes: [StoreChange]) {
+  ///
+  /// - Parameter changes: The changes, in order.
+  public init(_ changes: [StoreChange]) {
     for change in changes { append(change) }
   }
 
   /// Creates a list of the changes of a batch.
-  package init(_ batch: ChangeBatch<some Any>) {
+  ///
+  /// - Parameter batch: The batch.
+  public init(_ batch: ChangeBatch<some Any>) {
     append(batch)
   }
 
   /// Appends a change.
-  package mutating func append(_ change: StoreChange) {
+  ///
+  /// - Parameter change: The change.
+  public mutating func append(_ change: StoreChange) {
     if case .range(let whole)? = changes.first, isCovering {
       changes = [.range(whole.covering(change.range))]
     } else if changes.count < BoundedChanges.maximumCount {
@@ -171,7 +179,9 @@ package struct BoundedChanges: Sendable {
   }
 
   /// Appends the changes of a batch.
-  package mutating func append(_ batch: ChangeBatch<some Any>) {
+  ///
+  /// - Parameter batch: The batch.
+  public mutating func append(_ batch: ChangeBatch<some Any>) {
     // A loop, because a closure over changes of an unknown type would copy their values.
     for change in batch.changes {
       switch change {

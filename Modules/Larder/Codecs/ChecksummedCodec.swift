@@ -90,11 +90,14 @@ extension AuthenticatedCodec {
 }
 
 /// An error that indicates that the checksum of a value is wrong or missing, because its bytes are damaged.
-public struct ChecksumError: ValueFreeError, Hashable {
+public struct ChecksumError: RedactedError, Hashable {
   /// The number of stored bytes, including the checksum.
   public let byteCount: Int
 
-  package init(byteCount: Int) {
+  /// Creates an error.
+  ///
+  /// - Parameter byteCount: The number of stored bytes, including the checksum.
+  public init(byteCount: Int) {
     self.byteCount = byteCount
   }
 }

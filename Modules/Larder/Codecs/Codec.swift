@@ -93,7 +93,7 @@ public struct ValueContext: Sendable {
   ///
   /// - Parameter part: A closure that returns the part of the stored bytes, or `nil` if it is not at hand. It is not called
   ///   if there are no stored bytes. If it throws, there is no such part.
-  package func forBase(_ part: (_ stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>?) -> ValueContext {
+  public func forBase(_ part: (_ stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>?) -> ValueContext {
     guard let stored else { return self }
     var context = self
     do {

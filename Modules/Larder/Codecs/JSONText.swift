@@ -30,14 +30,14 @@ public struct JSONText: Sendable, Hashable {
   /// - Parameter text: The content of the string, without quotes and escapes.
   public init(string text: String) {
     var bytes: [UInt8] = []
-    JSONWriting.append(string: text.utf8, to: &bytes)
+    JSONText.append(string: text.utf8, to: &bytes)
     self.bytes = bytes
   }
 
   private init(checked text: ArraySlice<UInt8>) {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)
-    JSONWriting.append(compacted: text, to: &bytes)
+    JSONText.append(compacted: text, to: &bytes)
     self.bytes = bytes
   }
 
@@ -143,7 +143,7 @@ public struct JSONSyntaxError: Error, Sendable, Hashable {
   ///   - message: A text for people that says what is wrong.
   ///   - offset: The offset of the error in the text, in bytes.
   ///   - text: The whole text.
-  package init(_ message: String, at offset: Int, of text: some BidirectionalCollection<UInt8>) {
+  public init(_ message: String, at offset: Int, of text: some BidirectionalCollection<UInt8>) {
     self.offset = offset
     self.message = message
     let before = text.prefix(offset)

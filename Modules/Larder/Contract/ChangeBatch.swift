@@ -101,7 +101,7 @@ public enum Change<Value> {
   ///
   /// - Parameter transform: A closure that returns the new value for a key and its value.
   /// - Throws: The error that `transform` throws.
-  package func mapValue<NewValue, Failure: Error>(
+  public func mapValue<NewValue, Failure: Error>(
     _ transform: (_ key: StoreKey, _ value: Value) throws(Failure) -> NewValue
   ) throws(Failure) -> Change<NewValue> {
     switch self {

@@ -10,6 +10,15 @@
 /// }
 /// ```
 ///
+/// A layer that passes on an error of its base completes it or gives it the layer's own name and keys, by assigning them:
+///
+/// ```swift
+/// } catch var error as StoreError {
+///   error.key = error.key.flatMap { myKey(for: $0) }
+///   throw error
+/// }
+/// ```
+///
 /// ``description`` contains neither a key nor a value, because these may hold personal data. ``detailedDescription``
 /// contains the key, and the text of the ``underlying`` error, in which a codec may have put a value.
 public struct StoreError: Error {
@@ -25,13 +34,13 @@ public struct StoreError: Error {
   public let code: Code
 
   /// The operation that failed.
-  public package(set) var operation: StoreOperation
+  public var operation: StoreOperation
 
   /// The name of the store, or an empty string if no store was involved.
-  public let store: String
+  public var store: String
 
   /// The key concerned, if any.
-  public let key: StoreKey?
+  public var key: StoreKey?
 
   /// A text for people that says what is wrong and, where possible, what to do about it.
   ///
@@ -39,18 +48,18 @@ public struct StoreError: Error {
   public let message: String
 
   /// The error that caused this one, if any.
-  public let underlying: (any Error)?
+  public var underlying: (any Error)?
 
   /// A Boolean value that indicates whether a later retry can succeed.
-  public let isRetryable: Bool
+  public var isRetryable: Bool
 
   /// Whether the operation may have changed anything.
-  public package(set) var outcome: Outcome
+  public var outcome: Outcome
 
   /// Whether a stored value cannot be read although the store itself works, so that other entries may be readable.
   ///
   /// The code is then ``Code/corrupted``, ``Code/undecodable``, or one that a codec chose with ``StoreErrorConvertible``.
-  public var concernsStoredValue: Bool {
+  public var isValueUnreadable: Bool {
     code == .corrupted || code == .undecodable || underlying is any StoreErrorConvertible
   }
 
@@ -158,7 +167,7 @@ extension StoreError: CustomStringConvertible {
   public var description: String {
     text(
       key: key.map { _ in "<redacted>" },
-      underlying: underlying.map { $0 is any ValueFreeError ? "\($0)" : "\(type(of: $0))" })
+      underlying: underlying.map { $0 is any RedactedError ? "\($0)" : "\(type(of: $0))" })
   }
 
   /// The error as one line of text for people, with the key and the full underlying error.
@@ -180,11 +189,11 @@ extension StoreError: CustomStringConvertible {
 /// An error whose text never contains a key or a value, so that ``StoreError/description`` may include it.
 ///
 /// For any other underlying error, the description includes only its type.
-public protocol ValueFreeError: Error {}
+public protocol RedactedError: Error {}
 
-extension StoreError: ValueFreeError {}
-extension JSONSyntaxError: ValueFreeError {}
-extension CancellationError: ValueFreeError {}
+extension StoreError: RedactedError {}
+extension JSONSyntaxError: RedactedError {}
+extension CancellationError: RedactedError {}
 
 /// An error that names the keys of a store that cannot be read because of damage.
 ///
@@ -198,7 +207,7 @@ extension CancellationError: ValueFreeError {}
 ///   remaining = next...
 /// }
 /// ```
-public protocol UnreadableKeysError: ValueFreeError {
+public protocol UnreadableKeysError: RedactedError {
   /// A single key, or a range in which it is unknown which keys exist.
   ///
   /// Unless there is other damage, you can read the entries before ``KeyRange/lowerBound`` and from

@@ -189,6 +189,6 @@ extension StoreError {
   ///
   /// A codec reports `full` if its key cannot encrypt any more values.
   fileprivate var concernsOneEntry: Bool {
-    code != .full && (concernsStoredValue || code == .encodingFailed || code == .valueTooLarge)
+    code != .full && (isValueUnreadable || code == .encodingFailed || code == .valueTooLarge)
   }
 }

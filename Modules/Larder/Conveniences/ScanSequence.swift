@@ -15,7 +15,7 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
   ///   - order: The direction. Defaults to ascending.
   ///   - key: A closure that returns the key of an element.
   ///   - read: A closure that returns the first elements of a range, in the direction and up to a limit.
-  package init(
+  public init(
     in range: KeyRange = .all, order: ScanOrder = .ascending, key: @escaping @Sendable (Element) -> StoreKey,
     read: @escaping @Sendable (_ range: KeyRange, _ limit: Int) async throws -> [Element]
   ) {
@@ -58,7 +58,7 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
           if slice.count >= Iterator.sliceSize, let last = slice.last {
             remaining = range.part(beyond: sequence.key(last), in: sequence.order)
           }
-        } catch let error as StoreError where error.concernsStoredValue {
+        } catch let error as StoreError where error.isValueUnreadable {
           // The entries before the damaged one are readable, so return them first.
           guard let key = error.key else { throw error }
           slice = try await sequence.read(range.part(upTo: key, in: sequence.order), Iterator.sliceSize)[...]
@@ -73,7 +73,11 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
 
 extension KeyRange {
   /// Returns the part of the range that a scan reads after it has reached a key.
-  package func part(beyond key: StoreKey, in order: ScanOrder) -> KeyRange {
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - order: The direction of the scan.
+  public func part(beyond key: StoreKey, in order: ScanOrder) -> KeyRange {
     switch order {
     case .ascending: after(key)
     case .descending: before(key)

@@ -120,7 +120,12 @@ public struct StorePage<Value: Sendable>: Sendable {
   /// The cursor of the next page, or `nil` if this was the last page when it was read.
   public let next: PageCursor?
 
-  package init(entries: [StoreEntry<Value>], next: PageCursor?) {
+  /// Creates a page.
+  ///
+  /// - Parameters:
+  ///   - entries: The entries, in the order of the pages.
+  ///   - next: The cursor of the next page, or `nil` if this is the last one.
+  public init(entries: [StoreEntry<Value>], next: PageCursor?) {
     self.entries = entries
     self.next = next
   }

@@ -2,7 +2,7 @@ extension ObservableStore {
   /// Returns the value of a key as it is now, and then each newer one.
   ///
   /// ```swift
-  /// for try await settings in store.values(forKey: "settings") {
+  /// for try await settings in store.updates(forKey: "settings") {
   ///   apply(settings ?? .standard)
   /// }
   /// ```
@@ -21,7 +21,7 @@ extension ObservableStore {
   ///   - key: The key to observe.
   ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
   ///     `ContinuousClock`.
-  public func values(forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()) -> StoreStates<Value?> {
+  public func updates(forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()) -> StoreStates<Value?> {
     states(forKey: key, clock) { _, _ in false }
   }
 
@@ -34,7 +34,7 @@ extension ObservableStore {
   /// ```
   ///
   /// Each element is one consistent snapshot. States are skipped, repeated after errors and ended as those of
-  /// `values(forKey:)`.
+  /// `updates(forKey:)`.
   ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
@@ -94,7 +94,7 @@ extension ObservableStore where Value: Equatable {
   ///   - key: The key to observe.
   ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
   ///     `ContinuousClock`.
-  public func values(forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()) -> StoreStates<Value?> {
+  public func updates(forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()) -> StoreStates<Value?> {
     states(forKey: key, clock) { $0 == $1 }
   }
 
@@ -116,7 +116,7 @@ extension ObservableStore where Value: Equatable {
 
 /// The states of a value or of a range of an observable store: the current one, and then each newer one.
 ///
-/// See `values(forKey:)` and `entries(observing:)` of ``ObservableStore``. The
+/// See `updates(forKey:)` and `entries(observing:)` of ``ObservableStore``. The
 /// observation begins with the first call of `next()` of an iterator. Each iterator observes for itself.
 public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
   /// The type of the states.

@@ -236,9 +236,9 @@ extension StoreKey {
   /// Whether the key can be a bound of a range of keys that were created from components.
   ///
   /// A bound begins with the type code of a component, but it may end within one. Two other bounds are possible. The upper
-  /// bound of ``KeyRange/prefix(_:)`` is the byte after a type code if only that byte could be incremented. A bound that
+  /// bound of `KeyRange.prefix(_:)` is the byte after a type code if only that byte could be incremented. A bound that
   /// begins with 0xFF is greater than all components.
-  package var isBoundOfComponents: Bool {
+  public var isBoundOfComponents: Bool {
     guard let first = bytes.first, first < 0xFF else { return true }
     return KeyComponentCode.isKnown(first) || (count == 1 && KeyComponentCode.isKnown(first &- 1))
   }

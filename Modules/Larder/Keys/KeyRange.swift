@@ -86,13 +86,17 @@ public struct KeyRange: Sendable, Hashable {
   }
 
   /// Returns the range of the keys that belong to both this range and another one.
-  package func intersection(_ other: KeyRange) -> KeyRange {
+  ///
+  /// - Parameter other: The other range.
+  public func intersection(_ other: KeyRange) -> KeyRange {
     let end = [upperBound, other.upperBound].compactMap(\.self).min()
     return KeyRange(from: max(lowerBound, other.lowerBound), upTo: end)
   }
 
   /// Returns the smallest range that contains this range and another one.
-  package func covering(_ other: KeyRange) -> KeyRange {
+  ///
+  /// - Parameter other: The other range.
+  public func covering(_ other: KeyRange) -> KeyRange {
     var end: StoreKey?
     if let upperBound, let otherBound = other.upperBound { end = max(upperBound, otherBound) }
     return KeyRange(from: min(lowerBound, other.lowerBound), upTo: end)

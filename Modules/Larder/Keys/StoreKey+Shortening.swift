@@ -32,7 +32,7 @@ extension StoreKey {
       var length = min(text.count, max(limit, StoreKey.shortenedEndLength) - StoreKey.shortenedEndLength)
       // Not between two characters, because where those begin depends on the version of Unicode.
       while length > 0, length < text.count, UTF8.isContinuation(text[length]) { length -= 1 }
-      let digest = SHA256.digest(of: UnsafeRawBufferPointer(text))
+      let digest = KeyDigest.digest(of: UnsafeRawBufferPointer(text))
       return StoreKey(bytes: text[..<length] + [StoreKey.shorteningMark] + Hexadecimal.digits(of: digest))
     }
   }
@@ -40,7 +40,7 @@ extension StoreKey {
   private static let shorteningMark = UInt8(ascii: "~")
 
   /// The number of bytes of the mark and the hexadecimal digest.
-  private static let shortenedEndLength = 1 + 2 * SHA256.digestLength
+  private static let shortenedEndLength = 1 + 2 * KeyDigest.length
 
   private static func endsLikeShortenedKey(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
     let end = text.suffix(shortenedEndLength)

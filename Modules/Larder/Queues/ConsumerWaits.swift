@@ -1,8 +1,21 @@
-/// The wait queue of the consumers of a ``DurableQueue``.
+/// The wait queue of the consumers of a ``DurableQueue``, for its authors.
 ///
 /// A signal wakes one consumer, the one that has waited longest. A consumer enters before it looks for an item, so that
-/// it misses no signal.
-package final class ConsumerWaits: Sendable {
+/// it misses no signal:
+///
+/// ```swift
+/// let number = waits.enter()
+/// if let item = try await firstItem() {
+///   waits.leave(number)
+///   // There may be more items than signals.
+///   waits.signal()
+///   return item
+/// }
+/// try await waits.wait(number, atMost: .seconds(1), clock: clock)
+/// ```
+///
+/// If looking throws, leave before you rethrow, so that no signal is lost.
+public final class ConsumerWaits: Sendable {
   private struct Waiter: Sendable {
     let number: UInt64
     /// Present while the consumer is suspended.
@@ -20,10 +33,12 @@ package final class ConsumerWaits: Sendable {
   private let state = Locked(State())
 
   /// Creates an empty wait queue.
-  package init() {}
+  public init() {}
 
   /// Adds a consumer that will look for an item.
-  package func enter() -> UInt64 {
+  ///
+  /// - Returns: The number of the consumer. End its stay with ``leave(_:)`` or a method that waits.
+  public func enter() -> UInt64 {
     state.withLock { state in
       let number = state.nextNumber
       state.nextNumber += 1
@@ -33,7 +48,9 @@ package final class ConsumerWaits: Sendable {
   }
 
   /// Removes a consumer that did not have to wait, and passes on a signal that it received.
-  package func leave(_ number: UInt64) {
+  ///
+  /// - Parameter number: The number of the consumer.
+  public func leave(_ number: UInt64) {
     let wasSignalled = state.withLock { state in
       state.waiters.removeAll { $0.number == number }
       return state.signalled.remove(number) != nil
@@ -48,7 +65,7 @@ package final class ConsumerWaits: Sendable {
   ///   - duration: The maximum duration; `nil` for no limit.
   ///   - clock: The clock that measures it.
   /// - Throws: `CancellationError` if the task is cancelled.
-  package func wait(_ number: UInt64, atMost duration: Duration?, clock: any Clock<Duration>) async throws {
+  public func wait(_ number: UInt64, atMost duration: Duration?, clock: any Clock<Duration>) async throws {
     var timer: (@Sendable () async throws -> Void)?
     if let duration { timer = { try await clock.sleep(for: duration) } }
     _ = try await wait(number, timer: timer)
@@ -62,7 +79,7 @@ package final class ConsumerWaits: Sendable {
   ///     no timer.
   /// - Returns: Whether the consumer was signalled.
   /// - Throws: `CancellationError` if the task is cancelled.
-  package func wait(_ number: UInt64, timer: (@Sendable () async throws -> Void)?) async throws -> Bool {
+  public func wait(_ number: UInt64, timer: (@Sendable () async throws -> Void)?) async throws -> Bool {
     var task: Task<Void, Never>?
     if let timer {
       task = Task {
@@ -112,7 +129,7 @@ package final class ConsumerWaits: Sendable {
   }
 
   /// Wakes the consumer that has waited longest.
-  package func signal() {
+  public func signal() {
     let waiter = state.withLock { state -> Waiter? in
       guard !state.waiters.isEmpty else { return nil }
       let waiter = state.waiters.removeFirst()
@@ -123,7 +140,7 @@ package final class ConsumerWaits: Sendable {
   }
 
   /// Wakes all consumers, now and from now on.
-  package func close() {
+  public func close() {
     let waiters = state.withLock { state in
       state.isClosed = true
       for waiter in state.waiters where waiter.continuation == nil { state.signalled.insert(waiter.number) }

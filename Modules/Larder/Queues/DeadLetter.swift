@@ -18,7 +18,7 @@ public struct DeadLetter<Element: Sendable>: Sendable {
   public let attempts: Int
 
   /// The reason why the item became a dead letter.
-  public let reason: DeathReason
+  public let reason: DeadLetterReason
 
   /// The date on which the item became a dead letter.
   public let date: Date
@@ -36,7 +36,7 @@ public struct DeadLetter<Element: Sendable>: Sendable {
   ///   - date: The date on which the item became a dead letter.
   ///   - value: The item, or an error if it cannot be read or decoded.
   public init(
-    key: StoreKey, sequence: UInt128, attempts: Int, reason: DeathReason, date: Date,
+    key: StoreKey, sequence: UInt128, attempts: Int, reason: DeadLetterReason, date: Date,
     value: Result<Element, StoreError>
   ) {
     self.key = key
@@ -51,7 +51,7 @@ public struct DeadLetter<Element: Sendable>: Sendable {
 /// The reason why an item became a dead letter.
 ///
 /// Later versions may add reasons.
-public struct DeathReason: RawRepresentable, Sendable, Hashable {
+public struct DeadLetterReason: RawRepresentable, Sendable, Hashable {
   /// The number that the files store.
   public let rawValue: UInt8
 
@@ -63,12 +63,12 @@ public struct DeathReason: RawRepresentable, Sendable, Hashable {
   }
 
   /// The item was delivered as often as the queue allows, and never acknowledged.
-  public static let tooManyDeliveries = DeathReason(rawValue: 1)
+  public static let tooManyDeliveries = DeadLetterReason(rawValue: 1)
   /// The payload is damaged, or does not decode as a value of the queue's type.
-  public static let undecodable = DeathReason(rawValue: 2)
+  public static let undecodable = DeadLetterReason(rawValue: 2)
 }
 
-extension DeathReason: CustomStringConvertible {
+extension DeadLetterReason: CustomStringConvertible {
   /// The name of the reason in lower camel case, as in the output of tools.
   public var description: String {
     switch self {
@@ -82,9 +82,9 @@ extension DeathReason: CustomStringConvertible {
 /// A report that an item became a dead letter; its ``description`` is suitable for a log.
 ///
 /// ```swift
-/// let observation = queue.observeDeaths { logger.warning("\($0)") }
+/// let observation = queue.observeDeadLetters { logger.warning("\($0)") }
 /// ```
-public struct QueueDeath: Sendable, Hashable {
+public struct DeadLetterEvent: Sendable, Hashable {
   /// The key of the item.
   public let key: StoreKey
 
@@ -95,7 +95,7 @@ public struct QueueDeath: Sendable, Hashable {
   public let attempts: Int
 
   /// The reason why the item became a dead letter.
-  public let reason: DeathReason
+  public let reason: DeadLetterReason
 
   /// Creates a report.
   ///
@@ -104,7 +104,7 @@ public struct QueueDeath: Sendable, Hashable {
   ///   - sequence: The item's position in the order of arrival.
   ///   - attempts: The number of times the item was delivered.
   ///   - reason: The reason why the item became a dead letter.
-  public init(key: StoreKey, sequence: UInt128, attempts: Int, reason: DeathReason) {
+  public init(key: StoreKey, sequence: UInt128, attempts: Int, reason: DeadLetterReason) {
     self.key = key
     self.sequence = sequence
     self.attempts = attempts
@@ -112,7 +112,7 @@ public struct QueueDeath: Sendable, Hashable {
   }
 }
 
-extension QueueDeath: CustomStringConvertible {
+extension DeadLetterEvent: CustomStringConvertible {
   /// A line for a log, with the item's sequence number, the number of deliveries and the reason.
   ///
   /// The key is left out, because it may be private.

@@ -2,14 +2,14 @@ extension StoreError {
   /// Whether a value could not be decoded because the program lacks something, such as a dictionary or a key.
   ///
   /// A codec reports this with a code of its own. The value itself may be sound.
-  package var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
+  public var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
 }
 
 /// A record of whether items can be decoded, which distinguishes a bad item from a program that cannot decode any.
 ///
-/// A program with the wrong type must not turn items into dead letters that another program can read. Items are
+/// An open queue has one, for its ``ReceiveLoop``. A program with the wrong type must not turn items into dead letters that another program can read. Items are
 /// identified by their sequence numbers.
-package final class DecodingRecord: Sendable {
+public final class DecodingRecord: Sendable {
   private struct State: Sendable {
     var hasDecoded = false
     var failures = 0
@@ -17,26 +17,28 @@ package final class DecodingRecord: Sendable {
   }
 
   /// The number of items that may fail before receiving stops, if none has been decoded.
-  package static var failureLimit: Int { 3 }
+  public static var failureLimit: Int { 3 }
 
   private let state = Locked(State())
 
   /// Creates a record of no items.
-  package init() {}
+  public init() {}
 
   /// Whether an item has been decoded since the queue was opened, so that failures count.
-  package var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
+  public var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
 
   /// The sequence numbers of the items that the program lacks something to decode.
   ///
   /// They are tried again only if no other item is due, so that they block none.
-  package var deferred: Set<UInt128> { state.withLock { $0.deferred } }
+  public var deferred: Set<UInt128> { state.withLock { $0.deferred } }
 
   /// Records that an item was decoded, or that the program lacks something to decode it.
   ///
   /// If a deferred item was decoded, the program no longer lacks anything, and all items are due in the order of arrival
   /// again.
-  package func note<Element>(_ reading: Result<Delivery<Element>, FailedDelivery>) {
+  ///
+  /// - Parameter reading: The item, or its failure.
+  public func note<Element>(_ reading: Result<Delivery<Element>, FailedDelivery>) {
     state.withLock { state in
       switch reading {
       case .success(let delivery):
@@ -51,7 +53,7 @@ package final class DecodingRecord: Sendable {
   /// Records that an item could not be decoded.
   ///
   /// - Returns: Whether receiving must stop, because several items failed and none has ever been decoded.
-  package func noteFailure() -> Bool {
+  public func noteFailure() -> Bool {
     state.withLock { state in
       guard !state.hasDecoded else { return false }
       state.failures += 1

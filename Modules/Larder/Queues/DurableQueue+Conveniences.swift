@@ -41,7 +41,7 @@ extension DurableQueue {
   public func enqueue(
     _ value: Value, at date: Date, id: StoreKey? = nil, priority: Int = 0, group: StoreKey? = nil, now: Date = Date.now
   ) async throws -> EnqueuedItem {
-    let delay = Duration.microseconds(max(0, date.microseconds.addingSaturating(-now.microseconds)))
+    let delay = Duration.microseconds(max(0, date.microsecondsSince1970.addingSaturating(-now.microsecondsSince1970)))
     return try await enqueue(value, id: id, delay: delay, priority: priority, group: group)
   }
 
@@ -61,7 +61,7 @@ extension DurableQueue {
   /// - Parameter receipt: The receipt of the delivery.
   /// - Throws: ``StoreError`` with `staleReceipt`, `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipt: DeliveryReceipt) async throws {
-    try check(stale: try await acknowledge([receipt]), for: .acknowledge)
+    try information.check(stale: try await acknowledge([receipt]), for: .acknowledge)
   }
 
   /// Releases an item for another delivery, at its old position.
@@ -78,7 +78,7 @@ extension DurableQueue {
   public func release(
     _ receipt: DeliveryReceipt, after delay: Duration? = nil, countsAsAttempt: Bool = true
   ) async throws {
-    try check(
+    try information.check(
       stale: try await release([receipt], after: delay, countsAsAttempt: countsAsAttempt), for: .release)
   }
 
@@ -104,15 +104,7 @@ extension DurableQueue {
   ///   - lease: The new duration of the lease from now, which must be greater than zero.
   /// - Throws: ``StoreError`` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {
-    try check(stale: try await extend([receipt], lease: lease), for: .extend)
-  }
-
-  /// Throws `staleReceipt` unless there are no stale receipts.
-  package func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
-    guard !stale.isEmpty else { return }
-    throw StoreError(
-      .staleReceipt, during: operation, store: information.name,
-      message: "the receipt is stale: its lease has ended, or the item was replaced or removed")
+    try information.check(stale: try await extend([receipt], lease: lease), for: .extend)
   }
 
   /// Returns the item that would be received first, without leasing it; see ``peek(max:)``.
@@ -167,7 +159,7 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - lease: The duration of the lease, which must be greater than zero.
-  ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
+  ///   - renewsLease: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
   ///     If it is not renewed, a `body` that takes longer than the lease must call
   ///     ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
   ///   - body: A closure that processes the delivery.
@@ -177,12 +169,12 @@ extension DurableQueue {
   ///   ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled while it waited for an
   ///   item.
   public func withNext<Result>(
-    lease: Duration, extending: Bool = false, _ body: (Delivery<Value>) async throws -> Result
+    lease: Duration, renewsLease: Bool = false, _ body: (Delivery<Value>) async throws -> Result
   ) async throws -> Result {
     let delivery = try await nextReadable(lease: lease)
     let result: Result
     do {
-      if extending {
+      if renewsLease {
         result = try await renewing([delivery.receipt], lease: lease) { try await body(delivery) }
       } else {
         result = try await body(delivery)
@@ -227,7 +219,7 @@ extension DurableQueue {
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`.
-  package func renewing<Result>(
+  public func renewing<Result>(
     _ receipts: [DeliveryReceipt], lease: Duration, _ body: () async throws -> Result
   ) async rethrows -> Result {
     let renewal = Task { await renew(receipts, lease: lease) }

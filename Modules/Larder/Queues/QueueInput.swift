@@ -131,6 +131,19 @@ extension StoreInformation {
     throw invalidArgument("`max` must be at least 1, not \(max)", .receive)
   }
 
+  /// Checks that a receipt was not stale.
+  ///
+  /// - Parameters:
+  ///   - stale: The stale receipts of a call that had one.
+  ///   - operation: The operation that received it.
+  /// - Throws: ``StoreError`` with `staleReceipt` if there are any.
+  public func check(stale: [DeliveryReceipt], for operation: StoreOperation) throws {
+    guard !stale.isEmpty else { return }
+    throw StoreError(
+      .staleReceipt, during: operation, store: name,
+      message: "the receipt is stale: its lease has ended, or the item was replaced or removed")
+  }
+
   private func invalidArgument(_ message: String, _ operation: StoreOperation) -> StoreError {
     StoreError(.invalidArgument, during: operation, store: name, message: message)
   }

@@ -31,7 +31,7 @@ public struct RetryPolicy: Sendable, Hashable {
   public static let immediate = RetryPolicy(base: .zero, ceiling: .zero, jitter: 0)
 
   /// Whether the durations are not negative, and the jitter is in its range.
-  package var isValid: Bool { base >= .zero && ceiling >= .zero && (0...1).contains(jitter) }
+  public var isValid: Bool { base >= .zero && ceiling >= .zero && (0...1).contains(jitter) }
 
   /// Returns the delay of an item.
   ///
@@ -49,20 +49,22 @@ public struct RetryPolicy: Sendable, Hashable {
 
 extension RetryPolicy {
   /// The pauses of a consumer after errors of its queue: from 0.1 seconds, doubling up to 30 seconds.
-  package static let ofConsumers = RetryPolicy(base: .milliseconds(100), ceiling: .seconds(30), jitter: 0.5)
+  public static let ofConsumers = RetryPolicy(base: .milliseconds(100), ceiling: .seconds(30), jitter: 0.5)
 
-  /// Returns a pause, with the system's random numbers.
-  package func delay(afterAttempt attempt: Int) -> Duration {
+  /// Returns the delay of an item, or the pause of a consumer, with the system's random numbers.
+  ///
+  /// - Parameter attempt: The number of times the item was delivered, or of the errors in sequence.
+  public func delay(afterAttempt attempt: Int) -> Duration {
     var generator = SystemRandomNumberGenerator()
     return delay(afterAttempt: attempt, using: &generator)
   }
 }
 
 /// The retry policy of a queue, with its random numbers and the clock that measures the waiting.
-package final class Retrying: Sendable {
+public final class RetryDelays: Sendable {
   private let policy: RetryPolicy
   /// The clock that measures the waiting.
-  package let clock: any Clock<Duration>
+  public let clock: any Clock<Duration>
   private let generator: Locked<any RandomNumberGenerator & Sendable>
 
   /// Creates a policy with its dependencies.
@@ -71,7 +73,7 @@ package final class Retrying: Sendable {
   ///   - policy: The policy.
   ///   - clock: The clock that measures the waiting.
   ///   - generator: The generator of the random part.
-  package init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
+  public init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
     self.policy = policy
     self.clock = clock
     self.generator = Locked(generator)
@@ -80,12 +82,12 @@ package final class Retrying: Sendable {
   /// Returns how long an item is held back, in microseconds.
   ///
   /// - Parameter attempt: The number of times the item was delivered.
-  package func delay(afterAttempt attempt: UInt32) -> Int64 {
+  public func delay(afterAttempt attempt: UInt32) -> Int64 {
     generator.withLock { generator in
       func delay(_ generator: inout some RandomNumberGenerator) -> Duration {
         policy.delay(afterAttempt: Int(attempt), using: &generator)
       }
-      return delay(&generator).microseconds
+      return delay(&generator).wholeMicroseconds
     }
   }
 }

@@ -32,7 +32,7 @@ public protocol StoreProvider: Sendable {
 /// It is the ``StoreError/underlying`` error of ``StoreProvider/open(_:options:newCodecName:)``. Pass the name of the codec of
 /// its values. A default could be wrong, and would be recorded, so that programs that read the values otherwise refuse the
 /// store.
-public struct UnrecordedCodecError: ValueFreeError, Hashable, CustomStringConvertible {
+public struct UnrecordedCodecError: RedactedError, Hashable, CustomStringConvertible {
   /// Creates an error.
   public init() {}
 
@@ -46,7 +46,7 @@ extension StoreError {
   /// - Parameters:
   ///   - container: The part of the database that has the entries, such as "table".
   ///   - store: The name of the store.
-  package static func unrecordedCodec(of container: String, store: String) -> StoreError {
+  public static func unrecordedCodec(of container: String, store: String) -> StoreError {
     let cause = UnrecordedCodecError()
     return StoreError(
       .invalidArgument, during: .open, store: store,

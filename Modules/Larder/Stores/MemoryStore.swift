@@ -13,7 +13,7 @@
 /// stored it. All entries are lost when the process ends, and when the last reference to the store is released.
 public final class MemoryStore<Value: Sendable>: DataStore {
   private struct State: Sendable {
-    var map = SortedMap<Value>()
+    var map = SortedEntries<Value>()
     var isClosed = false
   }
 
@@ -123,7 +123,7 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   public func close() {
     let map = state.withLock { state in
       state.isClosed = true
-      defer { state.map = SortedMap() }
+      defer { state.map = SortedEntries() }
       return state.map
     }
     // The values are released outside the lock.
@@ -131,7 +131,7 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   }
 
   private func snapshot<Result: Sendable>(
-    for operation: StoreOperation, _ body: (SortedMap<Value>) throws -> Result
+    for operation: StoreOperation, _ body: (SortedEntries<Value>) throws -> Result
   ) throws -> Result {
     try state.withLock { state in
       guard !state.isClosed else { throw information.closedError(for: operation) }

@@ -184,26 +184,22 @@ extension TypedView {
 
   // MARK: Keys
 
+  /// The translation of the view's keys.
+  var mapping: KeyPrefix { KeyPrefix(prefix) }
+
   /// Returns the key of the base for a key of the view.
   ///
   /// - Throws: ``StoreError`` with `invalidKey`.
-  package func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
+  func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
     if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength {
       try information.check(key, for: operation)
     }
     return storedKey(key)
   }
 
-  func storedKey(_ key: StoreKey) -> StoreKey {
-    prefix.isEmpty ? key : StoreKey(bytes: prefix.bytes + key.bytes)
-  }
+  func storedKey(_ key: StoreKey) -> StoreKey { mapping.storedKey(key) }
 
-  func storedRange(_ range: KeyRange) -> KeyRange {
-    // The entry whose key equals the prefix has no key in the view, so the view begins at the next key.
-    let lowerBound = range.lowerBound.isEmpty && !prefix.isEmpty ? StoreKey(bytes: [0]) : range.lowerBound
-    return KeyRange(
-      from: storedKey(lowerBound), upTo: range.upperBound.map(storedKey) ?? KeyRange.prefix(prefix).upperBound)
-  }
+  func storedRange(_ range: KeyRange) -> KeyRange { mapping.storedRange(range) }
 
   /// Returns a change of the view, whose key was checked before, as a change of the base.
   func storedChange(_ change: Change<Value>, _ allowance: inout BulkWork.Allowance) throws -> Change<[UInt8]> {
@@ -222,11 +218,11 @@ extension TypedView {
   }
 
   private func viewKey(_ key: StoreKey) -> StoreKey {
-    KeyTranslation(prefix: prefix).viewKey(key)
+    mapping.withoutPrefix(key)
   }
 
   /// Runs an operation of the base, and translates the keys in its errors into those of the view.
-  package func translatingErrors<Result>(_ operation: () async throws -> Result) async throws -> Result {
+  func translatingErrors<Result>(_ operation: () async throws -> Result) async throws -> Result {
     do {
       return try await operation()
     } catch let error as StoreError {
@@ -244,10 +240,35 @@ extension TypedView {
   }
 
   func translated(_ error: StoreError) -> StoreError {
-    error.translated(during: error.operation, store: information.name, removing: prefix)
+    error.translated(by: mapping, store: information.name)
   }
 
   // MARK: Values
+
+  /// Returns the bytes of a value as the base has them, for a layer that writes to the base itself.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key in the view.
+  ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` as a write of the view.
+  public func bytes(
+    of value: Value, forKey key: StoreKey, replacing stored: [UInt8]? = nil, during operation: StoreOperation
+  ) throws -> [UInt8] {
+    try encode(value, storedAs: storedKey(key), replacing: stored, during: operation)
+  }
+
+  /// Returns the value of bytes that the base has, for a layer that reads from the base itself.
+  ///
+  /// - Parameters:
+  ///   - bytes: The bytes.
+  ///   - key: The key in the view.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` as a read of the view.
+  public func value(of bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
+    try decode(bytes, storedAs: storedKey(key), during: operation)
+  }
 
   /// Returns the bytes of a value of the view.
   ///
@@ -257,14 +278,10 @@ extension TypedView {
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with the key in the view.
-  package func encode(
+  func encode(
     _ value: Value, storedAs key: StoreKey, replacing stored: [UInt8]? = nil, during operation: StoreOperation
   ) throws -> [UInt8] {
-    var bytes: [UInt8] = []
-    try translatingErrors {
-      try coder.append(value, forKey: key, replacing: stored?[...], to: &bytes, during: operation)
-    }
-    return bytes
+    try translatingErrors { try coder.bytes(of: value, forKey: key, replacing: stored?[...], during: operation) }
   }
 
   /// Returns the value of the view that some bytes encode.
@@ -274,65 +291,8 @@ extension TypedView {
   ///   - key: The key in the base.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with the key in the view.
-  package func decode(_ bytes: [UInt8], storedAs key: StoreKey, during operation: StoreOperation) throws -> Value {
-    try translatingErrors { try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) } }
-  }
-}
-
-/// The translation of keys of the base of a view into keys of the view, which are without the prefix.
-struct KeyTranslation: Sendable {
-  let prefix: StoreKey
-
-  /// Returns the key of an entry of the view.
-  func viewKey(_ key: StoreKey) -> StoreKey {
-    prefix.isEmpty ? key : StoreKey(bytes: key.bytes.dropFirst(prefix.count))
-  }
-
-  /// Returns the part of a range of the base that belongs to the view.
-  func viewRange(_ range: KeyRange) -> KeyRange {
-    let all = KeyRange.prefix(prefix)
-    let isBehind = all.upperBound.map { range.lowerBound >= $0 } ?? false
-    let isBefore = range.upperBound.map { $0 <= prefix } ?? false
-    guard !isBehind, !isBefore else { return KeyRange(from: "", upTo: "") }
-    return KeyRange(
-      from: range.lowerBound.hasPrefix(prefix) ? viewKey(range.lowerBound) : "",
-      upTo: range.upperBound.flatMap { $0.hasPrefix(prefix) ? viewKey($0) : nil })
-  }
-
-  /// Returns a change of the base as one of the view, or `nil` if it does not concern the view.
-  func change(_ change: StoreChange) -> StoreChange? {
-    switch change {
-    case .key(let key):
-      return key.hasPrefix(prefix) && key.count > prefix.count ? .key(viewKey(key)) : nil
-    case .range(let range):
-      let range = viewRange(range)
-      return range.isEmpty ? nil : .range(range)
-    }
-  }
-}
-
-/// Damage in the base of a view, with the keys of the view.
-private struct ViewUnreadableKeysError: UnreadableKeysError, CustomStringConvertible {
-  let keys: KeyRange
-  let damage: any UnreadableKeysError
-  var description: String { "\(damage)" }
-}
-
-extension StoreError {
-  /// Returns the error of a store that keeps its entries below a prefix in the store that threw this error.
-  ///
-  /// Its key, and the keys of an ``UnreadableKeysError``, are those of the outer store. A key without the prefix is left
-  /// out.
-  package func translated(during operation: StoreOperation, store: String, removing prefix: StoreKey) -> StoreError {
-    let view = KeyTranslation(prefix: prefix)
-    let key = key.flatMap { $0.hasPrefix(prefix) ? view.viewKey($0) : nil }
-    var underlying = underlying
-    if !prefix.isEmpty, let damage = underlying as? any UnreadableKeysError {
-      underlying = ViewUnreadableKeysError(keys: view.viewRange(damage.keys), damage: damage)
-    }
-    return StoreError(
-      code, during: operation, store: store, key: key, message: message, underlying: underlying,
-      isRetryable: isRetryable, outcome: outcome)
+  func decode(_ bytes: [UInt8], storedAs key: StoreKey, during operation: StoreOperation) throws -> Value {
+    try translatingErrors { try coder.value(of: bytes, forKey: key, during: operation) }
   }
 }
 

@@ -172,7 +172,7 @@ struct PendingUses: Sendable {
   ///   - delay: The longest time for which a batch that is not full waits.
   init(interval: Duration, delay: Duration) {
     recent = RecentUses(interval: interval)
-    self.delay = delay.microseconds
+    self.delay = delay.wholeMicroseconds
   }
 
   /// Records a use.
@@ -241,7 +241,7 @@ struct RecentUses: Sendable {
   ///
   /// - Parameter interval: The time after which a further use of an entry is due to be persisted.
   init(interval: Duration) {
-    self.interval = interval.microseconds
+    self.interval = interval.wholeMicroseconds
   }
 
   /// Returns whether a use is due to be persisted after the last one, or the clock was set back.

@@ -287,7 +287,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
         participants.first { $0.prefixes.contains { key.hasPrefix($0) } }
       }
       guard let participant else { throw error }
-      throw error.translated(during: .transaction, store: base.information.name, removing: participant.keyPrefix)
+      throw error.translated(by: KeyPrefix(participant.keyPrefix), during: .transaction, store: base.information.name)
     }
     // A refusal names keys of its participant already.
     if case .refused(let error) = outcome { throw error }

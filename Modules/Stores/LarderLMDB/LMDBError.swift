@@ -6,7 +6,7 @@ import LarderFiles
 /// An error code that the LMDB library returned, from itself or from the operating system.
 ///
 /// `StoreError.underlying` holds one of these if an ``LMDBStore`` throws because of LMDB.
-public struct LMDBError: ValueFreeError, Hashable {
+public struct LMDBError: RedactedError, Hashable {
   /// The error code: negative for LMDB's own errors, which `lmdb.h` lists, else an `errno` of the operating system.
   public let code: Int32
 

@@ -299,6 +299,6 @@ extension PostgresConnectionEvent: CustomStringConvertible {
 
 extension Duration {
   /// The duration in milliseconds.
-  fileprivate var rounded: String { "\(microseconds / 1000) ms" }
+  fileprivate var rounded: String { "\(wholeMicroseconds / 1000) ms" }
 }
 #endif

@@ -4,7 +4,7 @@ public import Larder
 /// An error that a PostgreSQL server or its client library reported.
 ///
 /// `StoreError.underlying` holds one of these if a store or a queue throws because of PostgreSQL.
-public struct PostgresError: ValueFreeError, Hashable {
+public struct PostgresError: RedactedError, Hashable {
   /// The code of five characters, which [the list of PostgreSQL](https://www.postgresql.org/docs/current/errcodes-appendix.html)
   /// explains, or an empty string if the server did not answer.
   public let sqlState: String

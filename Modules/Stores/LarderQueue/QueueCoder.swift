@@ -4,7 +4,7 @@ import LarderFiles
 /// A coder that encodes items as payloads and decodes them.
 struct QueueCoder<Element: Sendable>: Sendable {
   /// The error of a payload whose checksum does not match.
-  struct DamagedPayload: ValueFreeError, CustomStringConvertible {
+  struct DamagedPayload: RedactedError, CustomStringConvertible {
     var description: String { "its bytes do not have the checksum that was written with them" }
   }
 
@@ -81,7 +81,8 @@ struct QueueCoder<Element: Sendable>: Sendable {
     case .success(let value):
       return .success(
         Delivery(
-          key: leased.item.key, value: value, receipt: receipt, enqueueDate: .init(microseconds: leased.item.arrival),
+          key: leased.item.key, value: value, receipt: receipt,
+          enqueueDate: .init(microsecondsSince1970: leased.item.arrival),
           isSuspect: leased.isSuspect))
     case .failure(let error):
       let reason: FailedDelivery.Reason =

@@ -20,7 +20,7 @@ extension QueueStore {
         let item = state.item
         return DeadLetter(
           key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts),
-          reason: state.cause?.reason ?? .undecodable, date: .init(microseconds: state.cause?.time ?? 0),
+          reason: state.cause?.reason ?? .undecodable, date: .init(microsecondsSince1970: state.cause?.time ?? 0),
           value: coder.result(of: payload, item, during: .deadLetters))
       }
     }
@@ -72,8 +72,8 @@ extension QueueStore {
   /// - Parameter observer: A closure that receives the report after the change is written. It runs on a thread of the
   ///   queue or of a caller and must not block.
   /// - Returns: The observation. It ends when you cancel it or release it.
-  public func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation {
-    engine.deaths.add(observer)
+  public func observeDeadLetters(_ observer: @escaping @Sendable (DeadLetterEvent) -> Void) -> StoreObservation {
+    engine.deadLetterObservers.add(observer)
   }
 
   /// Permanently removes the dead letters of several keys.

@@ -24,7 +24,7 @@ extension QueueStore {
     try information.checkWritable(for: .enqueue)
     if let id { try information.check(id, for: .enqueue) }
     try information.check(delay: delay, for: .enqueue)
-    let length = delay.microseconds
+    let length = delay.wholeMicroseconds
     return try await running(.enqueue) {
       let payload = try coder.payload(of: element, forKey: id, during: .enqueue)
       return try await engine.perform(.enqueue, .writes, needsRoom: true) { core in
@@ -59,7 +59,7 @@ extension QueueStore {
           try allowance.encode { try coder.payload(of: input.value, forKey: input.id, during: .enqueue) }
         }
       }
-      let (ids, delays) = (inputs.map(\.id), inputs.map(\.delay.microseconds))
+      let (ids, delays) = (inputs.map(\.id), inputs.map(\.delay.wholeMicroseconds))
       return try await engine.perform(.enqueue, .writes, needsRoom: true) { core in
         try core.ledger.checkFit(zip(ids, payloads).map { (key: $0, bytes: $1.count) })
         var enqueued: [EnqueuedItem] = []

@@ -33,9 +33,18 @@ extension QueueStore {
     _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
   ) async throws -> [DeliveryReceipt] {
     if let delay { try information.check(delay: delay, for: .release) }
-    let length = delay?.microseconds
+    return try await running(.release) {
+      try await releaseLeases(receipts, after: delay, countsAsAttempt: countsAsAttempt)
+    }
+  }
+
+  /// Releases items, also for an operation that is running while the queue closes.
+  func releaseLeases(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    let length = delay?.wholeMicroseconds
     let retrying = retrying
-    return try await perform(.release, .writes, ignoresCancellation: true) { core in
+    return try await engine.perform(.release, .writes, ignoresCancellation: true) { core in
       core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
         let wait = length ?? retrying.delay(afterAttempt: receipt.attempt)
         try core.ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &core.frames)
@@ -54,7 +63,7 @@ extension QueueStore {
   /// - Throws: `StoreError` with `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
     try information.check(lease: lease, for: .extend)
-    let length = lease.microseconds
+    let length = lease.wholeMicroseconds
     return try await perform(.extend, .writes, ignoresCancellation: true) { core in
       core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
         try core.ledger.extend(receipt, length: length, from: core.present, into: &core.frames)

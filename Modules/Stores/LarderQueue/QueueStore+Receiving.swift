@@ -5,7 +5,7 @@ import LarderFiles
 extension QueueStore {
   /// Leases and returns the first waiting items.
   ///
-  /// This method does not wait for items; `deliveries(lease:)` and `withNext(lease:extending:_:)` do. The lease is
+  /// This method does not wait for items; `deliveries(lease:)` and `withNext(lease:renewsLease:_:)` do. The lease is
   /// written before an item is decoded, so an item that crashes the process counts as delivered. An item that cannot be
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
@@ -32,14 +32,14 @@ extension QueueStore {
   public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await running(.receive) { try await receiveDue(max, lease) }
+    return try await running(.receive) { try await Leases(queue: self).receiveDue(max, lease) }
   }
 
-  /// Leases and reads some items; see `LeasingQueue`.
-  package func leaseFirst(
+  /// Leases and reads some items; see `ReceiveLoop`.
+  fileprivate func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
   ) async throws -> LeasedDeliveries<Element> {
-    let length = lease.microseconds
+    let length = lease.wholeMicroseconds
     // If the task is cancelled after the first lease, the items that are already leased are still returned.
     let part = try await engine.perform(.receive, .writes, ignoresCancellation: !isFirst) {
       [deferred = deferredSequences] core in
@@ -72,14 +72,14 @@ extension QueueStore {
         coder.reading(of: one, payload)
       }
     } catch {
-      _ = try await release(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
+      _ = try await releaseLeases(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
       throw error
     }
   }
 
-  /// Ends the leases of items that cannot be delivered; see `LeasingQueue`.
-  package func endLeases(_ failures: [FailedDelivery]) async throws {
-    try await perform(.receive, .writes, ignoresCancellation: true) { core in
+  /// Ends the leases of items that cannot be delivered; see `ReceiveLoop`.
+  fileprivate func endLeases(_ failures: [FailedDelivery]) async throws {
+    try await engine.perform(.receive, .writes, ignoresCancellation: true) { core in
       for failure in failures {
         _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
           try core.ledger.reject(receipt, failure.reason, delay: failure.delay, into: &core.frames)
@@ -100,7 +100,7 @@ extension QueueStore {
   ///   `CancellationError` if the task is cancelled while it waits.
   public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
     try information.check(lease: lease, for: .receive)
-    let length = lease.microseconds
+    let length = lease.wholeMicroseconds
     return try await running(.receive) {
       while true {
         let leased = try await engine.perform(.receive, .writes) { [deferred = deferredSequences] core in
@@ -108,8 +108,34 @@ extension QueueStore {
           if part.items.isEmpty, !part.hasMore { throw QueueRefusal.noItems }
           return part.items
         }
-        if let reading = try await read(leased).first { return try await result(of: reading, lease) }
+        if let reading = try await read(leased).first {
+          return try await Leases(queue: self).result(of: reading, lease)
+        }
       }
     }
+  }
+}
+
+/// The leases of a queue, for its loop.
+private struct Leases<Value: Sendable>: ReceiveLoop {
+  let queue: QueueStore<Value>
+
+  var decodingRecord: DecodingRecord { queue.decodingRecord }
+  var retrying: RetryDelays { queue.retrying }
+
+  func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Value> {
+    try await queue.leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst)
+  }
+
+  func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    try await queue.releaseLeases(receipts, after: delay, countsAsAttempt: countsAsAttempt)
+  }
+
+  func endLeases(_ failures: [FailedDelivery]) async throws {
+    try await queue.endLeases(failures)
   }
 }

@@ -53,7 +53,7 @@ public import Foundation
 /// ## Sharing
 ///
 /// One object in one process can have the folder open at a time. A lock file in the folder enforces this.
-public final class QueueStore<Element: Sendable>: LeasingQueue {
+public final class QueueStore<Element: Sendable>: DurableQueue {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -68,8 +68,8 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
 
   let engine: QueueEngine
   let coder: QueueCoder<Element>
-  package let retrying: Retrying
-  package let decodingRecord = DecodingRecord()
+  let retrying: RetryDelays
+  let decodingRecord = DecodingRecord()
 
   /// Opens a queue.
   ///
@@ -87,7 +87,7 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
   ///   - now: A closure that returns the wall-clock time, which is stored in the files; defaults to the system's time.
   ///   - randomness: The generator of the random part of ``QueueConfiguration/retryPolicy``; defaults to the system's
   ///     generator.
-  ///   - onDeath: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
+  ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
   ///     It runs on a thread of the queue or of a caller and must not block. Defaults to `nil`.
   /// - Throws: `StoreError` with `locked` if the queue is already open; `corrupted` if the header of one of its files
   ///   is damaged; `unrecognizedFormat` if the folder contains something else; `versionMismatch` if a newer version or
@@ -101,12 +101,12 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
     clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date.now },
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
-    onDeath: (@Sendable (QueueDeath) -> Void)? = nil
+    onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil
   ) async throws {
     let queue = try await UntypedQueue(
       path: path, configuration: configuration, durability: durability, access: access, leases: leases,
       createsIfMissing: createsIfMissing, fileSystem: fileSystem, clock: clock, now: now, randomness: randomness,
-      onDeath: onDeath, newCodecName: codec.name)
+      onDeadLetter: onDeadLetter, newCodecName: codec.name)
     try self.init(queue, codec: codec)
   }
 
@@ -130,23 +130,23 @@ public final class QueueStore<Element: Sendable>: LeasingQueue {
   ///
   /// - Parameters:
   ///   - path: The path of the folder; see
-  ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
+  ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeadLetter:)``.
   ///   - configuration: The rules of the queue, which may differ each time that it is opened.
   ///   - durability: The durability of a change when its call returns; defaults to `FileDurability.synced`.
   ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
-  ///   - onDeath: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
+  ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
   /// - Throws: The same errors as
-  ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
+  ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeadLetter:)``.
   public convenience init(
     path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: FileDurability = .synced,
     access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true,
-    onDeath: (@Sendable (QueueDeath) -> Void)? = nil
+    onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil
   ) async throws where Element: Codable {
     try await self.init(
       path: path, codec: .cbor(), configuration: configuration, durability: durability, access: access, leases: leases,
-      createsIfMissing: createsIfMissing, onDeath: onDeath)
+      createsIfMissing: createsIfMissing, onDeadLetter: onDeadLetter)
   }
 
   /// Runs a closure that ``close()`` waits for.

@@ -12,16 +12,16 @@ public struct QueueStoreProvider: StoreProvider {
   /// The name of the default codec of new queues.
   public let codecName: String
 
-  private let onDeath: (@Sendable (QueueDeath) -> Void)?
+  private let onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)?
 
   /// Creates a provider.
   ///
   /// - Parameters:
   ///   - codecName: The name of the default codec of new queues; defaults to `cbor`.
-  ///   - onDeath: A closure that each queue calls for each item that becomes a dead letter; defaults to `nil`.
-  public init(codecName: String = "cbor", onDeath: (@Sendable (QueueDeath) -> Void)? = nil) {
+  ///   - onDeadLetter: A closure that each queue calls for each item that becomes a dead letter; defaults to `nil`.
+  public init(codecName: String = "cbor", onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil) {
     self.codecName = codecName
-    self.onDeath = onDeath
+    self.onDeadLetter = onDeadLetter
   }
 
   /// The URL scheme, `queue`.
@@ -36,7 +36,7 @@ public struct QueueStoreProvider: StoreProvider {
   public func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> UntypedQueue {
     try await UntypedQueue(
       path: url.path, configuration: QueueConfiguration(), durability: options.durability, access: options.access,
-      leases: .kept, createsIfMissing: options.createsIfMissing, onDeath: onDeath,
+      leases: .kept, createsIfMissing: options.createsIfMissing, onDeadLetter: onDeadLetter,
       newCodecName: newCodecName ?? codecName)
   }
 }
@@ -50,7 +50,7 @@ public struct UntypedQueue: UntypedStore {
   public let recovery: RecoveryReport
 
   let engine: QueueEngine
-  let retrying: Retrying
+  let retrying: RetryDelays
 
   /// Opens the files; see ``QueueStore``.
   init(
@@ -58,7 +58,7 @@ public struct UntypedQueue: UntypedStore {
     leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
     clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
-    onDeath: (@Sendable (QueueDeath) -> Void)? = nil, newCodecName: String
+    onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil, newCodecName: String
   ) async throws {
     let name = FilePaths.split(path).name
     try configuration.check(store: name)
@@ -66,7 +66,7 @@ public struct UntypedQueue: UntypedStore {
       name: name, path: path, durability: durability, access: access,
       createsIfMissing: createsIfMissing && access == .readWrite, segmentSize: Int64(configuration.segmentSize),
       fileSystem: fileSystem)
-    let time = QueueTime(clock: clock) { now().microseconds }
+    let time = QueueTime(clock: clock) { now().microsecondsSince1970 }
     let executor = DispatchQueueExecutor(label: "Larder.QueueStore.opening")
     let opened = try await executor.run {
       try QueueRecovery.open(
@@ -74,11 +74,13 @@ public struct UntypedQueue: UntypedStore {
     }
     let information = StoreInformation(
       name: name, durability: Durability(durability), sharing: .exclusive, access: access,
-      maximumValueSize: QueueFrame.maximumBodyLength - 1024)
+      maximumValueSize: QueueFrame.maximumBodyLength - 1024,
+      entryLifetime: configuration.capacity.policy == .dropOldest ? .untilEvicted : .untilRemoved,
+      identity: StoreIdentity(), readsMayBeCopies: false)
     engine = QueueEngine(
       opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
-      onDeath: onDeath)
-    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+      onDeadLetter: onDeadLetter)
+    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     codecName = opened.log.codecName
     recovery = opened.report
   }

@@ -14,7 +14,7 @@ import Glibc
 /// An error that the SQLite library returned.
 ///
 /// `StoreError.underlying` holds one of these if an `SQLiteStore` throws because of SQLite.
-public struct SQLiteError: ValueFreeError, Hashable {
+public struct SQLiteError: RedactedError, Hashable {
   /// The extended result code, which [the list of SQLite](https://sqlite.org/rescode.html) explains.
   ///
   /// If a trigger ignored a change, so that SQLite reported no error, it is `SQLITE_CONSTRAINT_TRIGGER`.

@@ -1,4 +1,4 @@
-package import Larder
+public import Larder
 
 #if canImport(Darwin)
 import Darwin
@@ -11,7 +11,7 @@ import Glibc
 /// The primary result codes of SQLite that a store tells apart, from [its list](https://sqlite.org/rescode.html).
 ///
 /// They are not taken from the header of a library, because a program may bring its own.
-package enum SQLiteResultCode: Int32 {
+public enum SQLiteResultCode: Int32 {
   case error = 1
   case permission = 3
   case abort = 4
@@ -34,7 +34,7 @@ package enum SQLiteResultCode: Int32 {
   private static let movedFile: Int32 = 8 | 4 << 8
 
   /// Returns the primary code of an extended one, if a store tells it from others.
-  package init?(extended code: Int32) {
+  public init?(extended code: Int32) {
     self.init(rawValue: code & 0xFF)
   }
 
@@ -44,7 +44,7 @@ package enum SQLiteResultCode: Int32 {
   ///   - code: The extended code.
   ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known. Defaults to 0.
   ///   - isWrite: Whether a transaction that writes failed, after its tables were checked.
-  package static func storeErrorCode(_ code: Int32, errorNumber: Int32 = 0, isWrite: Bool) -> StoreError.Code {
+  public static func storeErrorCode(_ code: Int32, errorNumber: Int32 = 0, isWrite: Bool) -> StoreError.Code {
     switch SQLiteResultCode(extended: code) {
     case .readOnly where code == movedFile: .conflict
     case .full: .full
@@ -68,7 +68,7 @@ package enum SQLiteResultCode: Int32 {
   /// - Parameters:
   ///   - code: The extended code.
   ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known. Defaults to 0.
-  package static func isTransient(_ code: Int32, errorNumber: Int32 = 0) -> Bool {
+  public static func isTransient(_ code: Int32, errorNumber: Int32 = 0) -> Bool {
     switch SQLiteResultCode(extended: code) {
     case .full, .busy, .locked, .abort, .interrupt, .noMemory: true
     case .ioError, .cannotOpen: [EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
@@ -83,7 +83,7 @@ package enum SQLiteResultCode: Int32 {
   /// - Parameters:
   ///   - code: The extended code.
   ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known.
-  package static func leavesCommitInDoubt(_ code: Int32, errorNumber: Int32) -> Bool {
+  public static func leavesCommitInDoubt(_ code: Int32, errorNumber: Int32) -> Bool {
     SQLiteResultCode(extended: code) == .ioError
       && !(code == failedWrite && outOfRoom.contains(errorNumber))
   }

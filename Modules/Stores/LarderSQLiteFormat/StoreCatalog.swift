@@ -1,7 +1,7 @@
-package import Larder
+public import Larder
 
 /// A connection to a database, on which the catalog runs its statements.
-package protocol SQLConnection {
+public protocol SQLConnection {
   /// Runs statements whose rows do not matter.
   func run(_ sql: String) throws
 
@@ -16,18 +16,21 @@ package protocol SQLConnection {
 /// Larder's own records of the stores in a database file, in the table `larder`.
 ///
 /// Its methods also throw the errors of the connection.
-package struct StoreCatalog: Sendable {
+public struct StoreCatalog: Sendable {
   /// The record of a store.
-  package struct Record: Equatable {
-    package var codecName: String
-    package var format: Int
+  public struct Record: Equatable {
+    /// The name of the codec.
+    public var codecName: String
+
+    /// The version of the format.
+    public var format: Int
   }
 
   /// The table that holds the records.
-  package static let tableName = "larder"
+  public static let tableName = "larder"
 
   /// The format version that this code reads and writes.
-  package static let format = 1
+  public static let format = 1
 
   /// The name with its schema, because a temporary table of the same name would precede it.
   private static let qualifiedName = "main.\(tableName)"
@@ -46,7 +49,7 @@ package struct StoreCatalog: Sendable {
   /// - Parameters:
   ///   - store: The name of the store in errors.
   ///   - operation: The operation in errors. Defaults to opening.
-  package init(store: String, operation: StoreOperation = .open) {
+  public init(store: String, operation: StoreOperation = .open) {
     self.store = store
     self.operation = operation
   }
@@ -59,7 +62,7 @@ package struct StoreCatalog: Sendable {
   /// - Returns: The table and its record, if it has one, or `nil` if there is no such table.
   /// - Throws: ``StoreError``, with `invalidArgument` if the database has a name that differs only in case or that is
   ///   canonically equal, and `unsupported` if the table is not of the form of a store.
-  package func find(_ name: String, on connection: some SQLConnection) throws -> (table: StoreTable, record: Record?)? {
+  public func find(_ name: String, on connection: some SQLConnection) throws -> (table: StoreTable, record: Record?)? {
     let names = try similarNames(name, on: connection)
     // Once a store is open, a table that another program adds beside its own does not concern it.
     let isThere = names.contains { $0.utf8.elementsEqual(name.utf8) }
@@ -121,7 +124,7 @@ package struct StoreCatalog: Sendable {
   /// Returns the record of a store, or `nil` if it has none.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
-  package func record(of name: String, on connection: some SQLConnection) throws -> Record? {
+  public func record(of name: String, on connection: some SQLConnection) throws -> Record? {
     guard try hasRecords(on: connection) else { return nil }
     let rows = try connection.rows("SELECT codec, format FROM \(StoreCatalog.qualifiedName) WHERE name = ?1", name)
     guard let row = rows.first else { return nil }
@@ -161,7 +164,7 @@ package struct StoreCatalog: Sendable {
   ///   - connection: A connection in a transaction that writes.
   /// - Returns: The table, the codec in its record, and whether anything was created.
   /// - Throws: ``StoreError``, with `unsupported` if the name of the view is taken.
-  package func create(
+  public func create(
     _ table: StoreTable, codecName: String, on connection: some SQLConnection
   ) throws -> (table: StoreTable, codecName: String, hasWritten: Bool) {
     // Another process may have created it in the meantime.
@@ -199,7 +202,7 @@ package struct StoreCatalog: Sendable {
   /// - Returns: Whether the record was changed in this transaction.
   /// - Throws: ``StoreError``: `conflict` if another program has removed or changed the table; `versionMismatch` if
   ///   another program has recorded another codec, or `conflict` if it is a newer one of this codec.
-  package func confirm(
+  public func confirm(
     _ table: StoreTable, codec: CodecRecord, on connection: some SQLConnection
   ) throws -> Bool {
     let found: (table: StoreTable, record: Record?)?
@@ -230,7 +233,7 @@ package struct StoreCatalog: Sendable {
   /// - Returns: The table.
   /// - Throws: ``StoreError``: `notFound`; `unsupported` if the table has no record, because another program has created it,
   ///   or is not of the form of a store.
-  package func remove(_ name: String, on connection: some SQLConnection) throws -> StoreTable {
+  public func remove(_ name: String, on connection: some SQLConnection) throws -> StoreTable {
     guard let found = try find(name, on: connection) else {
       throw StoreError(.notFound, during: operation, store: store, message: "the database has no store \(name)")
     }
@@ -256,7 +259,7 @@ package struct StoreCatalog: Sendable {
   ///   - table: The identifier of the table.
   ///   - connection: A connection.
   /// - Throws: The error of the connection.
-  package static func hasSideEffects(onTable table: [UInt8], on connection: some SQLConnection) throws -> Bool {
+  public static func hasSideEffects(onTable table: [UInt8], on connection: some SQLConnection) throws -> Bool {
     let name = String(decoding: table, as: UTF8.self)
     let found = try connection.rows(
       "SELECT 1 FROM (SELECT type, tbl_name FROM main.sqlite_schema UNION ALL "
@@ -271,7 +274,7 @@ package struct StoreCatalog: Sendable {
   /// Throws an error if a codec writes something other than the table holds.
   ///
   /// - Throws: ``StoreError`` with `unsupported`.
-  package func check(_ table: StoreTable, suits codec: some Codec) throws {
+  public func check(_ table: StoreTable, suits codec: some Codec) throws {
     guard table.valueType == .blob || codec.format == .json else {
       throw StoreError(
         .unsupported, during: operation, store: store,
@@ -282,7 +285,7 @@ package struct StoreCatalog: Sendable {
   /// Returns the names of the tables that have the form of a store's, in ascending order.
   ///
   /// - Throws: The error of the connection.
-  package func storeNames(on connection: some SQLConnection) throws -> [String] {
+  public func storeNames(on connection: some SQLConnection) throws -> [String] {
     try connection.rows("SELECT name FROM main.sqlite_schema WHERE type = 'table'")
       .map { $0[0] }
       .filter { try StoreTable.problem(withName: $0) == nil && table(named: $0, on: connection) != nil }
@@ -292,7 +295,7 @@ package struct StoreCatalog: Sendable {
   /// Returns whether the file holds nothing but stores, their records, and indexes and triggers of those.
   ///
   /// - Throws: The error of the connection.
-  package func hasOnlyStores(on connection: some SQLConnection) throws -> Bool {
+  public func hasOnlyStores(on connection: some SQLConnection) throws -> Bool {
     let names = try storeNames(on: connection)
     let own = Set((names + names.map { $0 + StoreTable.viewSuffix } + [StoreCatalog.tableName]).map { Array($0.utf8) })
     // Tables of SQLite itself, such as the statistics of ANALYZE, have no row numbers that matter.

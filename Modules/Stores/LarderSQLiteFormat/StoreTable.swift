@@ -1,31 +1,34 @@
-package import Larder
+public import Larder
 
 /// The table of a store in a database file: its name, its form, and the statements over it.
-package final class StoreTable: Sendable {
+public final class StoreTable: Sendable {
   /// The type of the values in the table.
-  package enum ValueType: String, Sendable {
+  public enum ValueType: String, Sendable {
     case blob = "BLOB"
     /// Text, for codecs that write JSON.
     case text = "TEXT"
   }
 
   /// The end of the name of a view that shows keys as text.
-  package static let viewSuffix = "_text"
+  public static let viewSuffix = "_text"
 
-  package let name: String
-  package let valueType: ValueType
+  /// The name of the table.
+  public let name: String
+
+  /// The type of the column with the values.
+  public let valueType: ValueType
 
   /// Whether the table is itself the tree of its keys (`WITHOUT ROWID`).
-  package let isClustered: Bool
+  public let isClustered: Bool
 
   /// Reads the value of the key ?1.
-  package let valueOfKey: String
+  public let valueOfKey: String
 
   /// Sets the value ?2 of the key ?1.
-  package let settingOfValue: String
+  public let settingOfValue: String
 
   /// Removes the key ?1.
-  package let removalOfKey: String
+  public let removalOfKey: String
 
   /// The name of the table in a statement, with its schema, because a temporary table of the same name would precede it.
   private let quotedName: String
@@ -36,7 +39,7 @@ package final class StoreTable: Sendable {
   ///   - name: The name of the table, which is that of the store.
   ///   - valueType: The type of the column of the values.
   ///   - isClustered: Whether the table is itself the tree of its keys. Defaults to `false`.
-  package init(name: String, valueType: ValueType, isClustered: Bool = false) {
+  public init(name: String, valueType: ValueType, isClustered: Bool = false) {
     self.isClustered = isClustered
     self.name = name
     identifier = Array(StoreTable.folded(name).utf8)
@@ -55,17 +58,17 @@ package final class StoreTable: Sendable {
   ///   - name: The name of the store.
   ///   - codec: The codec. If it writes JSON, the values are text.
   ///   - isClustered: Whether the table is itself the tree of its keys. Defaults to `false`.
-  package convenience init(name: String, codec: some Codec, isClustered: Bool = false) {
+  public convenience init(name: String, codec: some Codec, isClustered: Bool = false) {
     self.init(name: name, valueType: codec.format == .json ? .text : .blob, isClustered: isClustered)
   }
 
   /// The bytes of the name as SQLite compares them, which tell the stores of a file apart.
   ///
   /// They are no `String`, because two strings of different bytes can be equal (canonical equivalence).
-  package let identifier: [UInt8]
+  public let identifier: [UInt8]
 
   /// Returns why a name cannot be that of a store, or `nil` if it can.
-  package static func problem(withName name: String) -> String? {
+  public static func problem(withName name: String) -> String? {
     let folded = folded(name)
     if !(1...StoreKey.maximumLength).contains(name.utf8.count) || name.utf8.contains(0) {
       return "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL"
@@ -83,18 +86,18 @@ package final class StoreTable: Sendable {
   }
 
   /// Returns a name with the letters A to Z in lower case, as SQLite compares names.
-  package static func folded(_ name: String) -> String {
+  public static func folded(_ name: String) -> String {
     String(decoding: name.utf8.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }, as: UTF8.self)
   }
 
   /// Returns a name as SQL writes an identifier.
-  package static func quoted(_ name: String) -> String {
+  public static func quoted(_ name: String) -> String {
     let doubled = name.utf8.flatMap { $0 == UInt8(ascii: "\"") ? [$0, $0] : [$0] }
     return "\"\(String(decoding: doubled, as: UTF8.self))\""
   }
 
   /// The statements that create the table and its view.
-  package var creation: [String] {
+  public var creation: [String] {
     [
       "CREATE TABLE \(quotedName)(key BLOB NOT NULL PRIMARY KEY, value \(valueType.rawValue) NOT NULL) STRICT"
         + (isClustered ? ", WITHOUT ROWID" : ""),
@@ -105,36 +108,36 @@ package final class StoreTable: Sendable {
   }
 
   /// The columns that a scan reads.
-  package enum Columns: String {
+  public enum Columns: String {
     case keys = "key"
     case entries = "key, value"
   }
 
   /// Reads columns of a range: from the key ?1, below the key ?2 if there is an upper bound, at most ?3 rows.
-  package func scan(_ columns: Columns, hasUpperBound: Bool, order: ScanOrder) -> String {
+  public func scan(_ columns: Columns, hasUpperBound: Bool, order: ScanOrder) -> String {
     "SELECT \(columns.rawValue) FROM \(quotedName) WHERE \(condition(hasUpperBound)) "
       + "ORDER BY key \(order == .ascending ? "ASC" : "DESC") LIMIT ?3"
   }
 
   /// Counts the keys of a range; see ``scan(_:hasUpperBound:order:)``.
-  package func count(hasUpperBound: Bool) -> String {
+  public func count(hasUpperBound: Bool) -> String {
     "SELECT count(*) FROM \(quotedName) WHERE \(condition(hasUpperBound))"
   }
 
   /// Removes the keys of a range; see ``scan(_:hasUpperBound:order:)``.
-  package func removal(hasUpperBound: Bool) -> String {
+  public func removal(hasUpperBound: Bool) -> String {
     "DELETE FROM \(quotedName) WHERE \(condition(hasUpperBound))"
   }
 
   /// Counts all rows.
   ///
   /// SQLite counts the pages of the smallest index, without comparing keys.
-  package var countOfAll: String { "SELECT count(*) FROM \(quotedName)" }
+  public var countOfAll: String { "SELECT count(*) FROM \(quotedName)" }
 
   /// Removes all rows.
   ///
   /// SQLite then drops whole pages, unless something watches the removed rows.
-  package var removalOfAll: String { "DELETE FROM \(quotedName)" }
+  public var removalOfAll: String { "DELETE FROM \(quotedName)" }
 
   private func condition(_ hasUpperBound: Bool) -> String { hasUpperBound ? "key >= ?1 AND key < ?2" : "key >= ?1" }
 }

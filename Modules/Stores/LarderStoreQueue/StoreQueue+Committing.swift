@@ -60,7 +60,7 @@ extension StoreQueue {
       try await base.perform(plans.map(\.commit), where: isWanted)
     }
     noteChanges(performed.lazy.flatMap { plans[$0].changes })
-    deaths.report(performed.flatMap { plans[$0].deaths })
+    deadLetterObservers.report(performed.flatMap { plans[$0].deadLetters })
     return performed
   }
 

@@ -73,8 +73,8 @@ extension StoreQueue {
   }
 
   /// Calls a closure for each item that a call of this object turns into a dead letter; see `DurableQueue`.
-  public func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation {
-    deaths.add(observer)
+  public func observeDeadLetters(_ observer: @escaping @Sendable (DeadLetterEvent) -> Void) -> StoreObservation {
+    deadLetterObservers.add(observer)
   }
 
   // MARK: Dead letters
@@ -99,7 +99,7 @@ extension StoreQueue {
     guard let record = DeadRecord(bytes) else {
       let key = sequence.generatedKey
       return DeadLetter(
-        key: key, sequence: sequence, attempts: 0, reason: .undecodable, date: Date(microseconds: 0),
+        key: key, sequence: sequence, attempts: 0, reason: .undecodable, date: Date(microsecondsSince1970: 0),
         value: .failure(damagedItem(key, .deadLetters)))
     }
     let value = Result { () throws(StoreError) in
@@ -107,7 +107,7 @@ extension StoreQueue {
     }
     return DeadLetter(
       key: record.item.key, sequence: sequence, attempts: Int(record.item.attempts), reason: record.reason,
-      date: Date(microseconds: record.time), value: value)
+      date: Date(microsecondsSince1970: record.time), value: value)
   }
 
   /// Moves the dead letters of several keys to the end of the queue; see `DurableQueue`.

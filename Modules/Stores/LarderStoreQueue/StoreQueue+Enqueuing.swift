@@ -90,7 +90,7 @@ extension StoreQueue {
       try coder.append(input.value, forKey: item.key, to: &bytes, during: .enqueue)
       return bytes
     }
-    plan.insert(sequence, item, delay: input.delay.microseconds, payload: payload)
+    plan.insert(sequence, item, delay: input.delay.wholeMicroseconds, payload: payload)
     return NewItem(sequence: sequence, item: item, plan: plan)
   }
 

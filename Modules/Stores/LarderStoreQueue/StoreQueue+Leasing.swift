@@ -97,7 +97,7 @@ extension StoreQueue {
         if rules.isExhausted(item) {
           do {
             try await bury(entry.sequence, item, .tooManyDeliveries, &plan, .receive)
-          } catch let error as StoreError where error.concernsStoredValue {
+          } catch let error as StoreError where error.isValueUnreadable {
             // The value may be readable later, so the item is left as it is. It holds back only its group.
             continue
           }

@@ -21,17 +21,24 @@ extension StoreQueue {
   ) async throws -> [DeliveryReceipt] {
     try information.checkWritable(for: .release)
     if let delay { try information.check(delay: delay, for: .release) }
-    let delays = Dictionary(
-      receipts.map { ($0, delay?.microseconds ?? retrying.delay(afterAttempt: $0.attempt)) },
-      uniquingKeysWith: { first, _ in first })
     return try await running(.release) {
-      try await changeLeases(receipts, .release) { [self] receipt, item, plan in
-        if countsAsAttempt, rules.isExhausted(item) {
-          try await bury(receipt.sequence, item, .tooManyDeliveries, &plan, .release)
-        } else {
-          let new = item.released(after: delays[receipt] ?? 0, counts: countsAsAttempt, at: plan.now)
-          plan.change(receipt.sequence, from: item, to: new)
-        }
+      try await releaseLeases(receipts, after: delay, countsAsAttempt: countsAsAttempt)
+    }
+  }
+
+  /// Releases items, also for an operation that is running while the queue closes.
+  func releaseLeases(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    let delays = Dictionary(
+      receipts.map { ($0, delay?.wholeMicroseconds ?? retrying.delay(afterAttempt: $0.attempt)) },
+      uniquingKeysWith: { first, _ in first })
+    return try await changeLeases(receipts, .release) { [self] receipt, item, plan in
+      if countsAsAttempt, rules.isExhausted(item) {
+        try await bury(receipt.sequence, item, .tooManyDeliveries, &plan, .release)
+      } else {
+        let new = item.released(after: delays[receipt] ?? 0, counts: countsAsAttempt, at: plan.now)
+        plan.change(receipt.sequence, from: item, to: new)
       }
     }
   }
@@ -43,7 +50,7 @@ extension StoreQueue {
     return try await running(.extend) {
       try await changeLeases(receipts, .extend) { receipt, item, plan in
         var new = item
-        new.deadline = plan.now.addingSaturating(lease.microseconds)
+        new.deadline = plan.now.addingSaturating(lease.wholeMicroseconds)
         plan.change(receipt.sequence, from: item, to: new)
       }
     }
@@ -102,9 +109,9 @@ extension StoreQueue {
     guard remaining.isEmpty else { throw information.contentionError(for: operation) }
   }
 
-  /// Adds the death of an item to a plan.
+  /// Adds to a plan that an item becomes a dead letter.
   func bury(
-    _ sequence: UInt128, _ item: ItemRecord, _ reason: DeathReason, _ plan: inout QueuePlan,
+    _ sequence: UInt128, _ item: ItemRecord, _ reason: DeadLetterReason, _ plan: inout QueuePlan,
     _ operation: StoreOperation, in transaction: StoreTransaction<Base>? = nil
   ) async throws {
     let key = layout.itemKey(item.key)

@@ -31,7 +31,7 @@ extension StoreQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await running(.receive) { try await receiveDue(max, lease) }
+    return try await running(.receive) { try await Leases(queue: self).receiveDue(max, lease) }
   }
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
@@ -68,7 +68,7 @@ extension StoreQueue {
         waits.leave(number)
         // There may be more items than signals.
         waits.signal()
-        return try await result(of: reading, lease)
+        return try await Leases(queue: self).result(of: reading, lease)
       }
     }
   }
@@ -84,12 +84,12 @@ extension StoreQueue {
     return min(due ?? configuration.pollInterval, configuration.pollInterval)
   }
 
-  /// Leases and reads some items; see `LeasingQueue`.
-  package func leaseFirst(
+  /// Leases and reads some items; see `ReceiveLoop`.
+  fileprivate func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
   ) async throws -> LeasedDeliveries<Element> {
     try await settleTimers(.receive)
-    let (limit, length) = (min(wanted, Self.leaseLimit), lease.microseconds)
+    let (limit, length) = (min(wanted, Self.leaseLimit), lease.wholeMicroseconds)
     let deferred = decodingRecord.deferred
     var leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: deferred)
     if leased.isEmpty, isFirst, !deferred.isEmpty {
@@ -112,7 +112,7 @@ extension StoreQueue {
     do {
       stored = try await storedItems(leased)
     } catch {
-      _ = try await release(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
+      _ = try await releaseLeases(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
       throw error
     }
     return try await BulkWork.run(atMost: leased.count) { [self] allowance in
@@ -133,12 +133,12 @@ extension StoreQueue {
     do {
       let stored = try await read(leased.flatMap(keys), .receive)
       return leased.map { _ in .success(stored) }
-    } catch let error as StoreError where error.concernsStoredValue {
+    } catch let error as StoreError where error.isValueUnreadable {
       var results: [Result<[StoreKey: [UInt8]?], StoreError>] = []
       for item in leased {
         do {
           results.append(.success(try await read(keys(item), .receive)))
-        } catch let error as StoreError where error.concernsStoredValue {
+        } catch let error as StoreError where error.isValueUnreadable {
           results.append(.failure(error))
         }
       }
@@ -169,7 +169,7 @@ extension StoreQueue {
         let value = try decode(found.payload, item.key, during: .receive)
         return .success(
           Delivery(
-            key: item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: item.arrival),
+            key: item.key, value: value, receipt: receipt, enqueueDate: Date(microsecondsSince1970: item.arrival),
             priority: Int(item.priority), group: item.group, isSuspect: item.mustBeReceivedAlone))
       } catch {
         return failure(error.isAboutProgram ? .deferred : .undecodable, error)
@@ -177,8 +177,8 @@ extension StoreQueue {
     }
   }
 
-  /// Ends the leases of items that cannot be delivered; see `LeasingQueue`.
-  package func endLeases(_ failures: [FailedDelivery]) async throws {
+  /// Ends the leases of items that cannot be delivered; see `ReceiveLoop`.
+  fileprivate func endLeases(_ failures: [FailedDelivery]) async throws {
     let failure = Dictionary(failures.map { ($0.receipt, $0) }, uniquingKeysWith: { first, _ in first })
     _ = try await changeLeases(failures.map(\.receipt), .receive) { [self] receipt, item, plan in
       guard let failure = failure[receipt] else { return }
@@ -189,5 +189,29 @@ extension StoreQueue {
         plan.change(receipt.sequence, from: item, to: new)
       }
     }
+  }
+}
+
+/// The leases of a queue, for its loop.
+private struct Leases<Base: DataStore, Value: Sendable>: ReceiveLoop where Base.Value == [UInt8] {
+  let queue: StoreQueue<Base, Value>
+
+  var decodingRecord: DecodingRecord { queue.decodingRecord }
+  var retrying: RetryDelays { queue.retrying }
+
+  func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Value> {
+    try await queue.leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst)
+  }
+
+  func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    try await queue.releaseLeases(receipts, after: delay, countsAsAttempt: countsAsAttempt)
+  }
+
+  func endLeases(_ failures: [FailedDelivery]) async throws {
+    try await queue.endLeases(failures)
   }
 }

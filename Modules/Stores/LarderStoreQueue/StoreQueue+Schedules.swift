@@ -92,7 +92,7 @@ extension StoreQueue {
   @discardableResult
   public func enqueueDue(_ schedule: QueueSchedule<Element>) async throws -> (count: Int, next: Date) {
     try check(schedule)
-    let times = DueTimes(interval: schedule.interval.microseconds, start: schedule.start.microseconds)
+    let times = DueTimes(interval: schedule.interval.wholeMicroseconds, start: schedule.start.microsecondsSince1970)
     let key = layout.scheduleKey(schedule.name)
     return try await running(.enqueue) {
       var count = 0
@@ -114,7 +114,7 @@ extension StoreQueue {
           return (plan, (added, times.next(after: last)))
         }
         count += added
-        if added < Self.dueTimeLimit { return (count, Date(microseconds: next)) }
+        if added < Self.dueTimeLimit { return (count, Date(microsecondsSince1970: next)) }
       }
     }
   }
@@ -130,7 +130,7 @@ extension StoreQueue {
       var pause = Self.longestSleep
       for schedule in schedules {
         let next = try await enqueueDue(schedule).next
-        let remaining = next.microseconds.addingSaturating(-microseconds)
+        let remaining = next.microsecondsSince1970.addingSaturating(-microseconds)
         pause = min(pause, max(.microseconds(remaining), .milliseconds(1)))
       }
       try await clock.sleep(for: pause)
@@ -171,7 +171,7 @@ extension StoreQueue {
   }
 
   private func insert(_ schedule: QueueSchedule<Element>, due: Int64, into plan: inout QueuePlan) throws {
-    let element = try schedule.makeElement(Date(microseconds: due))
+    let element = try schedule.makeElement(Date(microsecondsSince1970: due))
     let input = QueueInput(element, priority: schedule.priority, group: schedule.group)
     try information.check([input])
     let sequence = nextSequence()

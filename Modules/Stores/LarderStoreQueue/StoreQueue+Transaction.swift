@@ -30,7 +30,7 @@ extension StoreQueue: TransactionParticipant {
   /// Wakes consumers, and reports dead letters.
   public func transactionDidCommit(_ plan: TransactionPlan) {
     noteChanges(plan.plan.changes)
-    deaths.report(plan.plan.deaths)
+    deadLetterObservers.report(plan.plan.deadLetters)
   }
 
   /// Changes a leased item in a transaction.
@@ -44,7 +44,7 @@ extension StoreQueue: TransactionParticipant {
     try await transaction.withPlan(of: self) { plan in
       plan.plan.read(try await read([layout.stateKey(receipt.sequence)], operation, in: transaction))
       guard let item = plan.plan.item(receipt.sequence), item.isLeased(by: receipt, at: plan.plan.now) else {
-        return try check(stale: [receipt], for: operation)
+        return try information.check(stale: [receipt], for: operation)
       }
       try await change(item, &plan.plan)
     }
@@ -119,7 +119,7 @@ extension StoreTransaction {
       if countsAsAttempt, queue.rules.isExhausted(item) {
         try await queue.bury(receipt.sequence, item, .tooManyDeliveries, &plan, .release, in: self)
       } else {
-        let wait = delay?.microseconds ?? queue.retrying.delay(afterAttempt: receipt.attempt)
+        let wait = delay?.wholeMicroseconds ?? queue.retrying.delay(afterAttempt: receipt.attempt)
         plan.change(
           receipt.sequence, from: item, to: item.released(after: wait, counts: countsAsAttempt, at: plan.now))
       }

@@ -43,7 +43,7 @@ public import Foundation
 ///
 /// A consumer waits without polling if the base is an `ObservableStore`. Otherwise it notices what this object enqueues
 /// immediately, and what others enqueue within ``StoreQueueConfiguration/pollInterval``.
-public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue where Base.Value == [UInt8] {
+public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue where Base.Value == [UInt8] {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -62,9 +62,9 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
   let layout: QueueLayout
   let rules: QueueRules
   let coder: ValueCoder<Element>
-  package let retrying: Retrying
-  let deaths = DeathObservers()
-  package let decodingRecord = DecodingRecord()
+  let retrying: RetryDelays
+  let deadLetterObservers = DeadLetterObservers()
+  let decodingRecord = DecodingRecord()
 
   /// The stored items, by their keys.
   let items: TypedView<Base, [UInt8]>
@@ -119,7 +119,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
     information.noteEncryption(by: codec)
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
-    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
     let waits = waits
     let changes = KeyRange(from: layout.ready.lowerBound, upTo: layout.timers.upperBound)
@@ -180,7 +180,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
   public var clock: any Clock<Duration> { retrying.clock }
 
   /// The wall-clock time, in microseconds since 1970.
-  var microseconds: Int64 { now().microseconds }
+  var microseconds: Int64 { now().microsecondsSince1970 }
 
   /// Returns a new sequence number.
   func nextSequence() -> UInt128 {
@@ -198,7 +198,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: LeasingQueue 
     do {
       return try await body()
     } catch let error as StoreError {
-      throw error.translated(during: operation, store: information.name, removing: layout.itemPrefix)
+      throw error.translated(by: KeyPrefix(layout.itemPrefix), during: operation, store: information.name)
     }
   }
 

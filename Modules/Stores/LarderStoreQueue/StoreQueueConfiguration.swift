@@ -58,7 +58,8 @@ extension StoreQueueConfiguration: LeasingQueueConfiguration {
 
   var rules: QueueRules {
     QueueRules(
-      maximumDeliveries: maximumDeliveries.map { UInt32(clamping: $0) }, duplicateWindow: duplicateWindow.microseconds,
-      deadLetterRetention: deadLetterRetention?.microseconds)
+      maximumDeliveries: maximumDeliveries.map { UInt32(clamping: $0) },
+      duplicateWindow: duplicateWindow.wholeMicroseconds,
+      deadLetterRetention: deadLetterRetention?.wholeMicroseconds)
   }
 }

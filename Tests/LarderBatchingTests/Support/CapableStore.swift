@@ -2,7 +2,7 @@ import Larder
 import TestSupport
 
 /// An in-memory store with every capability, which records its calls.
-final class CapableStore: ForwardingDecorator {
+final class CapableStore: ForwardingStore {
   typealias Value = Int
 
   let base = MemoryStore<Int>(name: "able")
@@ -53,7 +53,7 @@ extension CapableStore: ExpirableStore {
   }
   func remainingTime(forKey key: StoreKey) throws -> TimeToLive? {
     note("remainingTime \(key.string ?? "")")
-    return try base.value(forKey: key).map { .limited(.seconds($0)) }
+    return try base.value(forKey: key).map { .after(.seconds($0)) }
   }
   func timeUntilExpiry(ofAny keys: [StoreKey]) throws -> Duration? {
     note("timeUntilExpiry \(keys.count)")

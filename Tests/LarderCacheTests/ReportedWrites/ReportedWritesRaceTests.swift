@@ -93,7 +93,7 @@ import Testing
 
   @Test func aRefreshOvertakenByAWriteBesideIsNotCached() async throws {
     let clock = ManualClock()
-    var options = CachedStoreOptions<Int>()
+    var options = CachedStoreConfiguration<Int>()
     options.refreshAfter = .seconds(10)
     let store = base.cached(options, clock: clock)
     try await store.setValue(1, forKey: "a")

@@ -82,8 +82,8 @@ import Testing
     }
   }
 
-  private static var refreshing: CachedStoreOptions<Int> {
-    var options = CachedStoreOptions<Int>()
+  private static var refreshing: CachedStoreConfiguration<Int> {
+    var options = CachedStoreConfiguration<Int>()
     options.refreshAfter = .zero
     return options
   }
@@ -93,7 +93,7 @@ import Testing
     let caches = (0..<cacheCount).map { number in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 3), probability: 0.7)
-      return shared.faulty(plan: plan).cached(number == 0 ? CachedStoreOptions() : Self.refreshing)
+      return shared.faulty(plan: plan).cached(number == 0 ? CachedStoreConfiguration() : Self.refreshing)
     }
     try await run(caches, beside: [Self.raise(shared), Self.raise(shared)], "memory with \(cacheCount)")
   }

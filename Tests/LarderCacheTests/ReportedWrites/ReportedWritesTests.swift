@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test func aMissingKeyThatIsWrittenBesideTheCacheIsFound() async throws {
-    var options = CachedStoreOptions<Int>()
+    var options = CachedStoreConfiguration<Int>()
     options.negativeTimeToLive = .seconds(3600)
     let store = base.cached(options)
     #expect(try await store.value(forKey: "a") == nil)
@@ -189,7 +189,7 @@ import Testing
 }
 
 /// A store that shows its observers.
-private struct ObserverCount: ForwardingDecorator, ObservableStore {
+private struct ObserverCount: ForwardingStore, ObservableStore {
   typealias Value = Int
 
   let base: MemoryStore<Int>

@@ -78,7 +78,7 @@ import Testing
     }
     #expect(try await storage.entries(url: url, partition: []).map(\.response.version) == [3, 2])
     // A response from the future is that of a clock that was wrong.
-    let future = clock.date.addingTimeInterval(1000).microseconds
+    let future = clock.date.addingTimeInterval(1000).microsecondsSince1970
     try await storage.fetch(version: future, length: 10, variant: "en")
     try await storage.fetch(version: 4, length: 10, variant: "en")
     #expect(try await storage.entries(url: url, partition: []).map(\.response.version) == [4, 3])
@@ -191,14 +191,14 @@ import Testing
     let stored = try await storage.fetch(version: 1, length: 1000)
     var head = stored.response
     head.fields[.age] = "7"
-    head.responseTime = Date(microseconds: 20)
+    head.responseTime = Date(microsecondsSince1970: 20)
     let token = try await storage.beginFetch()
     let fresh = try #require(try await storage.freshen(stored, by: head, token: token))
     #expect(fresh.response == head)
     #expect(try await storage.entries(url: url, partition: []) == [fresh])
     #expect(TestBody.isWhole(try #require(try await storage.body(of: stored)), 1, length: 1000))
     // A head that came later, but is older, changes nothing.
-    head.responseTime = Date(microseconds: 10)
+    head.responseTime = Date(microsecondsSince1970: 10)
     #expect(try await storage.freshen(stored, by: head, token: token) == fresh)
     try await storage.expectConsistent()
     try await storage.fetch("https://b.example/", version: 1, length: 1000)
@@ -250,8 +250,8 @@ import Testing
     fields[.age] = "1"
     let response = StoredResponse(
       url: "http://a/", partition: [], status: 200, fields: fields,
-      selecting: SelectingFields(sets: [[.init(name: "te", value: [5])]]), requestTime: Date(microseconds: 1),
-      responseTime: Date(microseconds: 2), length: 3,
+      selecting: SelectingFields(sets: [[.init(name: "te", value: [5])]]), requestTime: Date(microsecondsSince1970: 1),
+      responseTime: Date(microsecondsSince1970: 2), length: 3,
       userData: [6])
     let parts = [StoredPart(range: 0..<3, body: writer.body, bodyStart: 0)]
     let entry = try await storage.store(response, parts: parts, body: writer, token: token)
@@ -259,7 +259,7 @@ import Testing
     let unfinished = try storage.makeWriter(expectedLength: 2_000_000)
     let batch = [UInt8](repeating: 1, count: 16 * StorageLayout.chunkLength)
     try await unfinished.append(batch)
-    let renewed = UInt64(clock.date.microseconds).bigEndianBytes
+    let renewed = UInt64(clock.date.microsecondsSince1970).bigEndianBytes
     let identifier = entry.key.bytes.suffix(8)
     let used = UInt64(entry.used).bigEndianBytes
     func number(_ value: UInt8, bytes count: Int = 8) -> [UInt8] { [UInt8](repeating: 0, count: count - 1) + [value] }

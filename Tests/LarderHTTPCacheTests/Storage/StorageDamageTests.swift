@@ -37,7 +37,7 @@ import Testing
   private func fill(_ storage: ResponseStorage<ProbedStore>) async throws {
     for number in 0..<30 {
       clock.advance(by: .seconds(10))
-      try await storage.fetch("https://new/\(number)", version: clock.date.microseconds, length: 40_000)
+      try await storage.fetch("https://new/\(number)", version: clock.date.microsecondsSince1970, length: 40_000)
     }
   }
 

@@ -53,10 +53,11 @@ extension StoredResponse {
     let set = variant.map { [SelectingFields.Field(name: "accept-language", value: Array($0.utf8))] } ?? []
     return StoredResponse(
       url: url, status: 200, fields: fields, selecting: SelectingFields(sets: [set]),
-      requestTime: Date(microseconds: version), responseTime: Date(microseconds: version), length: nil)
+      requestTime: Date(microsecondsSince1970: version), responseTime: Date(microsecondsSince1970: version), length: nil
+    )
   }
 
-  var version: Int64 { responseTime.microseconds }
+  var version: Int64 { responseTime.microsecondsSince1970 }
 }
 
 extension ResponseStorage {
@@ -196,7 +197,7 @@ private struct StorageCheck {
 }
 
 /// A store in memory that counts updates, and cannot read some values.
-final class ProbedStore: ForwardingDecorator {
+final class ProbedStore: ForwardingStore {
   typealias Value = [UInt8]
 
   let base = MemoryStore<[UInt8]>()

@@ -29,7 +29,8 @@ import Testing
       selecting: SelectingFields(sets: [
         [.init(name: "accept", value: [0, 10, 255]), .init(name: "cookie", value: nil)], [],
       ]),
-      requestTime: Date(microseconds: 1_767_225_600_000_001), responseTime: Date(microseconds: -5), length: 1000,
+      requestTime: Date(microsecondsSince1970: 1_767_225_600_000_001), responseTime: Date(microsecondsSince1970: -5),
+      length: 1000,
       userData: [9, 8, 7])
     let parts = [
       StoredPart(range: 10..<20, body: bodies[0].identifier, bodyStart: 5),

@@ -190,7 +190,7 @@ extension CompressionDictionaries {
 /// An error that reports a value that was compressed with a dictionary that its codec does not have.
 ///
 /// The value is not lost. You can read it again with a codec that has the dictionary.
-public struct MissingDictionaryError: ValueFreeError, Hashable {
+public struct MissingDictionaryError: RedactedError, Hashable {
   /// The identifier of the missing dictionary.
   public let id: CompressionDictionary.ID
 

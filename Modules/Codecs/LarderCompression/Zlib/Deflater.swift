@@ -5,7 +5,7 @@ internal import CZlib
 ///
 /// Its memory is allocated once. With a dictionary, each piece begins with a copy of a state that already contains the
 /// dictionary, which costs less than loading the dictionary again. Without one, each piece begins with a reset.
-package struct Deflater: ~Copyable, @unchecked Sendable {
+public struct Deflater: ~Copyable, @unchecked Sendable {
   // Proof for @unchecked: the streams and their memory are private to this type, which cannot be copied and accesses
   // them in mutating methods and `deinit` only, so every access is exclusive. A stream is not bound to a thread.
 
@@ -28,7 +28,7 @@ package struct Deflater: ~Copyable, @unchecked Sendable {
   ///   - dictionary: Bytes in which repetitions are found in addition to the data. If they are longer than the window,
   ///     the last ones count. Defaults to none.
   /// - Throws: ``ZlibError`` if there is not enough memory or a parameter is out of range.
-  package init(
+  public init(
     level: Int = 6, windowBits: Int = 15, memoryLevel: Int = 8, dictionary: borrowing RawSpan = RawSpan()
   ) throws(ZlibError) {
     let memory = StreamMemory()
@@ -79,7 +79,7 @@ package struct Deflater: ~Copyable, @unchecked Sendable {
   ///   - output: The memory for the compressed data. Compression stops when it is full.
   /// - Returns: The number of bytes written, or `nil` if they do not fit.
   /// - Throws: ``ZlibError`` if there is not enough memory.
-  package mutating func deflate(
+  public mutating func deflate(
     _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
   ) throws(ZlibError) -> Int? {
     guard input.count <= Self.maximumInputSize else { throw ZlibError(code: Z_BUF_ERROR) }

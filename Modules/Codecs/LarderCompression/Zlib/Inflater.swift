@@ -5,7 +5,7 @@ internal import CZlib
 ///
 /// Its memory is allocated once. It never writes beyond the memory that it is given, so the declared size bounds the
 /// growth of a small piece.
-package struct Inflater: ~Copyable, @unchecked Sendable {
+public struct Inflater: ~Copyable, @unchecked Sendable {
   // Proof for @unchecked: the stream is private to this type, which cannot be copied and accesses it in mutating
   // methods and `deinit` only, so every access is exclusive. A stream is not bound to a thread.
 
@@ -20,7 +20,7 @@ package struct Inflater: ~Copyable, @unchecked Sendable {
   /// Creates a decompressor.
   ///
   /// - Throws: ``ZlibError`` if there is not enough memory.
-  package init() throws(ZlibError) {
+  public init() throws(ZlibError) {
     let stream = ZlibStream.allocateZeroed()
     do {
       // A negative number of bits selects deflate without a header. The widest window reads data of every window size.
@@ -45,7 +45,7 @@ package struct Inflater: ~Copyable, @unchecked Sendable {
   ///   - dictionary: The dictionary that the data was compressed with. Defaults to none.
   /// - Throws: ``ZlibError``. It is ``ZlibError/damaged`` if the input is not a deflate stream, has another size, or is
   ///   followed by other bytes.
-  package mutating func inflate(
+  public mutating func inflate(
     _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer,
     dictionary: borrowing RawSpan = RawSpan()
   ) throws(ZlibError) {
@@ -83,7 +83,7 @@ package struct Inflater: ~Copyable, @unchecked Sendable {
   /// - Returns: The data.
   /// - Throws: ``ZlibError``. It is ``ZlibError/damaged`` if the input is not a deflate stream, has another size, or is
   ///   followed by other bytes.
-  package mutating func inflate(
+  public mutating func inflate(
     _ input: UnsafeRawBufferPointer, size: Int, dictionary: borrowing RawSpan = RawSpan()
   ) throws(ZlibError) -> [UInt8] {
     guard size >= 0, size / Self.maximumExpansion <= input.count else { throw .damaged }

@@ -5,7 +5,7 @@ import Foundation
 /// A pool of reusable streams, at most as many as there are processors.
 ///
 /// A caller never waits for a stream. If all of them are in use, it creates one of its own.
-package final class StreamPool<Stream: ~Copyable & Sendable>: Sendable {
+public final class StreamPool<Stream: ~Copyable & Sendable>: Sendable {
   private final class Slot: Sendable {
     /// The stream, or `nil` until it is needed.
     let stream = Locked<Stream?>(nil)
@@ -17,13 +17,13 @@ package final class StreamPool<Stream: ~Copyable & Sendable>: Sendable {
   /// Creates a pool.
   ///
   /// - Parameters:
-  ///   - count: The maximum number of streams to keep. Defaults to the number of processors.
+  ///   - count: The maximum number of streams to keep. Defaults to `nil`, for the number of processors.
   ///   - make: A closure that creates a stream.
-  package init(
-    count: Int = ProcessInfo.processInfo.activeProcessorCount,
+  public init(
+    count: Int? = nil,
     _ make: @escaping @Sendable () throws(ZlibError) -> Stream
   ) {
-    slots = (0..<count).map { _ in Slot() }
+    slots = (0..<(count ?? ProcessInfo.processInfo.activeProcessorCount)).map { _ in Slot() }
     self.make = make
   }
 
@@ -31,7 +31,7 @@ package final class StreamPool<Stream: ~Copyable & Sendable>: Sendable {
   ///
   /// - Parameter body: The closure. It must leave the stream in a state that does not affect the next use.
   /// - Throws: Any error of `body`; ``ZlibError`` if a new stream is required and there is not enough memory.
-  package func withStream<Result>(_ body: (inout Stream) throws(ZlibError) -> Result) throws(ZlibError) -> Result {
+  public func withStream<Result>(_ body: (inout Stream) throws(ZlibError) -> Result) throws(ZlibError) -> Result {
     for slot in slots {
       let result = try slot.stream.withLockIfAvailable { kept throws(ZlibError) -> Result in
         var stream = if let kept = kept.take() { kept } else { try make() }

@@ -88,7 +88,7 @@ final class StreamMemory {
 /// An error of the zlib library.
 ///
 /// Stores throw it as the `StoreError.underlying` error of a `StoreError`.
-public struct ZlibError: ValueFreeError, Hashable {
+public struct ZlibError: RedactedError, Hashable {
   /// The error code, a negative number that `zlib.h` lists.
   public let code: Int32
 
@@ -107,7 +107,7 @@ public struct ZlibError: ValueFreeError, Hashable {
   }
 
   /// The error for bytes that are not a deflate stream of the expected size.
-  package static let damaged = ZlibError(code: Z_DATA_ERROR)
+  public static let damaged = ZlibError(code: Z_DATA_ERROR)
 }
 
 extension ZlibError: CustomStringConvertible {
@@ -118,13 +118,13 @@ extension ZlibError: CustomStringConvertible {
 }
 
 /// The checksum CRC-32 of gzip (RFC 1952, section 8), computed by zlib.
-package enum CRC32 {
+public enum CRC32 {
   /// Returns the checksum of some bytes.
   ///
   /// - Parameters:
   ///   - bytes: The bytes. For example, the checksum of "123456789" is 0xCBF43926.
   ///   - checksum: The checksum of the preceding bytes. Defaults to 0, for no preceding bytes.
-  package static func checksum(of bytes: UnsafeRawBufferPointer, continuing checksum: UInt32 = 0) -> UInt32 {
+  public static func checksum(of bytes: UnsafeRawBufferPointer, continuing checksum: UInt32 = 0) -> UInt32 {
     // Without an address the library returns the checksum of no bytes and ignores the preceding ones.
     guard let start = bytes.baseAddress else { return checksum }
     return UInt32(truncatingIfNeeded: crc32_z(UInt(checksum), start.assumingMemoryBound(to: UInt8.self), bytes.count))

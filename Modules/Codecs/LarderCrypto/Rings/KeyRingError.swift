@@ -2,7 +2,7 @@
 public import Larder
 
 /// An error of a ``KeyRing`` or its ``KeySource``.
-public struct KeyRingError: ValueFreeError, Sendable, StoreErrorConvertible {
+public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
   /// A kind of failure.
   public struct Code: RawRepresentable, Sendable, Hashable {
     /// The name.
@@ -82,7 +82,7 @@ extension KeyRingError: CustomStringConvertible {
   ///
   /// An underlying error that could contain one is shown as its type.
   public var description: String {
-    let cause = underlying.map { $0 is any ValueFreeError ? "\($0)" : "\(type(of: $0))" }
+    let cause = underlying.map { $0 is any RedactedError ? "\($0)" : "\(type(of: $0))" }
     return "\(code.rawValue): \(message)" + (cause.map { " (\($0))" } ?? "")
   }
 }

@@ -1,5 +1,5 @@
 #if Crypto
-package import LarderFiles
+public import LarderFiles
 
 #if canImport(Darwin)
 import Darwin
@@ -35,10 +35,18 @@ public struct FileKeySource: KeySource {
     self.init(path: path, fileSystem: POSIXFileSystem())
   }
 
-  package init(
-    path: String, fileSystem: some FileSystem, user: UInt32 = geteuid(), clock: any Clock<Duration> = ContinuousClock()
+  /// Creates a key source for a file, with the dependencies that a test replaces.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the file, which need not exist. Its folder must exist.
+  ///   - fileSystem: The file system that has the file.
+  ///   - user: The user who must own the file. Defaults to `nil`, for the effective user of the
+  ///     process.
+  ///   - clock: The clock that measures the wait for the lock of the file. Defaults to a `ContinuousClock`.
+  public init(
+    path: String, fileSystem: some FileSystem, user: UInt32? = nil, clock: any Clock<Duration> = ContinuousClock()
   ) {
-    file = KeyFile(path: path, in: fileSystem, user: user, clock: clock)
+    file = KeyFile(path: path, in: fileSystem, user: user ?? geteuid(), clock: clock)
   }
 
   /// Returns the content of the file, or `nil` if its folder exists and has no such file.

@@ -64,7 +64,7 @@ struct KeyFile: Sendable {
   ///   is read-only; `full` if the new content is too large; the errors of ``read(_:)``. After `ioFailed`, the file may
   ///   have the new content. The error that `body` throws, and then the file is unchanged.
   func replace(_ body: @escaping @Sendable (_ current: [UInt8]?) throws -> [UInt8]) async throws {
-    try await KeyLock.retry(path, clock: clock) {
+    try await KeySourceLock.retry(path, clock: clock) {
       try await executor.run {
         try reportingFileErrors(message: "the key file cannot be written") { try replaceIfUnlocked(body) }
       }
@@ -147,7 +147,7 @@ struct KeyFile: Sendable {
 }
 
 /// The wait for the lock file of a key source, which a process holds while it compares the content and replaces it.
-package enum KeyLock {
+public enum KeySourceLock {
   /// The number of attempts, and the time between two of them.
   ///
   /// A holder may have to derive two keys from a password, or wait for a person.
@@ -161,7 +161,7 @@ package enum KeyLock {
   ///   - attempt: A closure that returns whether it acquired the lock and has done its work.
   /// - Throws: ``KeyRingError`` with `unavailable` after 30 s; the error that `attempt` throws; `CancellationError` if the
   ///   task is cancelled between two attempts.
-  package static func retry(
+  public static func retry(
     _ name: String, clock: any Clock<Duration>, _ attempt: () async throws -> Bool
   ) async throws {
     for _ in 0..<wait.attempts {

@@ -139,7 +139,7 @@ public enum EncryptionAlgorithm: Sendable, Hashable, CaseIterable {
 }
 
 /// An error that reports bytes that ``EncryptedCodec`` did not write for this entry and purpose.
-public struct EncryptedValueError: ValueFreeError, StoreErrorConvertible, Hashable {
+public struct EncryptedValueError: RedactedError, StoreErrorConvertible, Hashable {
   /// A text for people that says what is wrong, without any part of the value.
   public let message: String
 

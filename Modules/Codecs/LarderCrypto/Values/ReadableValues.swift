@@ -30,7 +30,7 @@ extension DataStore {
         do {
           // An entry may have expired or been removed since.
           if try await value(forKey: key) != nil { return self }
-        } catch let error as StoreError where error.concernsStoredValue {
+        } catch let error as StoreError where error.isValueUnreadable {
           if failure == nil { failure = error }
         }
       }

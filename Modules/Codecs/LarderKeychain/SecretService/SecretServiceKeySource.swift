@@ -72,7 +72,7 @@ public struct SecretServiceKeySource: KeySource {
       throw KeyRingError(.full, message: "an item can have at most \(SecretServiceKeySource.maximumSize) bytes")
     }
     let lockPath = try lockPath
-    try await KeyLock.retry("the keyring", clock: clock) {
+    try await KeySourceLock.retry("the keyring", clock: clock) {
       try await SecretServiceKeySource.executor.run {
         guard let lock = try lock(lockPath) else { return false }
         let connection = try connection()

@@ -51,7 +51,7 @@ struct PendingChanges<Value: Sendable>: Sendable {
   private(set) var batches: [SizedBatch<Value>] = []
 
   /// The last change to each key.
-  private(set) var contents = SortedMap<Content>()
+  private(set) var contents = SortedEntries<Content>()
 
   /// The total size of the batches.
   private(set) var size = BatchSize()

@@ -22,7 +22,7 @@ public struct WriteBehindFailure<Value: Sendable>: Sendable {
 
   /// The last change to each key, to be written to another store; see ``WriteBehindStore/restoreChanges(from:)``.
   public var unwrittenChanges: ChangeBatch<UnwrittenChange<Value>> {
-    var last = SortedMap<UnwrittenChange<Value>>()
+    var last = SortedEntries<UnwrittenChange<Value>>()
     for change in changes.changes {
       switch change {
       case .set(let key, let value): _ = last.setValue(.set(value), forKey: key)

@@ -3,7 +3,7 @@ public import Larder
 /// A decorator that keeps the most valuable entries of its base in memory.
 ///
 /// ```swift
-/// let users = try await LMDBStore<User>(path: path).cached(CachedStoreOptions(entryLimit: 50_000))
+/// let users = try await LMDBStore<User>(path: path).cached(CachedStoreConfiguration(entryLimit: 50_000))
 /// let user = try await users.value(forKey: "user:1")      // from the base, and then from memory
 /// try await users.setValue(ada, forKey: "user:2")         // to the base, and then to memory
 /// ```
@@ -19,7 +19,7 @@ public import Larder
 /// processes every 50 milliseconds, and such a commit empties the cache.
 ///
 /// **Over any other base, the cache sees only writes made through it.** If another object writes to the base, a cached
-/// entry may be stale until its time to live is over (``CachedStoreOptions/timeToLive``, which is 60 seconds by default over a
+/// entry may be stale until its time to live is over (``CachedStoreConfiguration/timeToLive``, which is 60 seconds by default over a
 /// base that several programs can write to), or until you call
 /// ``invalidate(_:)``. An expiry is not a write, so a store whose entries expire belongs above a cache, not below it.
 ///
@@ -36,7 +36,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   public let base: Base
 
   /// The limits and times of the cache.
-  public let options: CachedStoreOptions<Base.Value>
+  public let options: CachedStoreConfiguration<Base.Value>
 
   /// The entries in memory.
   @usableFromInline let cache: EntryCache
@@ -59,7 +59,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   ///   - options: The limits and times of the cache. Defaults to 10,000 entries.
   ///   - clock: The clock that measures times to live. Defaults to a `ContinuousClock`.
   public init(
-    _ base: Base, options: CachedStoreOptions<Base.Value> = CachedStoreOptions(),
+    _ base: Base, options: CachedStoreConfiguration<Base.Value> = CachedStoreConfiguration(),
     clock: any Clock<Duration> = ContinuousClock()
   ) {
     self.base = base
@@ -146,7 +146,8 @@ extension DataStore {
   ///   - options: The limits and times of the cache. Defaults to 10,000 entries.
   ///   - clock: The clock that measures times to live. Defaults to a `ContinuousClock`.
   public func cached(
-    _ options: CachedStoreOptions<Value> = CachedStoreOptions(), clock: any Clock<Duration> = ContinuousClock()
+    _ options: CachedStoreConfiguration<Value> = CachedStoreConfiguration(),
+    clock: any Clock<Duration> = ContinuousClock()
   ) -> CachedStore<Self> {
     CachedStore(self, options: options, clock: clock)
   }

@@ -53,7 +53,7 @@ final class EntryCache: Sendable {
   /// The time to live of entries of a base whose changes by other programs are not reported.
   static let timeToLiveWithoutReports = Duration.seconds(60)
 
-  init<Value>(_ options: CachedStoreOptions<Value>, hearsOfAllCommits: Bool, clock: any Clock<Duration>) {
+  init<Value>(_ options: CachedStoreConfiguration<Value>, hearsOfAllCommits: Bool, clock: any Clock<Duration>) {
     negativeTimeToLive = options.negativeTimeToLive
     refreshAfter = options.refreshAfter
     time = ElapsedTime(by: clock)

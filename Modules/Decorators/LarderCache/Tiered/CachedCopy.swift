@@ -65,7 +65,7 @@ struct CachedCopyCodec<Base: Codec>: Codec {
 }
 
 /// An error that is thrown if a cache holds something other than a copy.
-struct CachedCopyError: ValueFreeError, CustomStringConvertible {
+struct CachedCopyError: RedactedError, CustomStringConvertible {
   let message: String
 
   var description: String { message }

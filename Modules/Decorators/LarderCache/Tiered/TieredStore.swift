@@ -11,7 +11,7 @@ public import Foundation
 /// ```swift
 /// let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered).bounded(bytes: 200_000_000)
 /// let articles = try server.cached(
-///   in: disk, codec: .cbor(Article.self), options: TieredStoreOptions(maximumAge: .seconds(3600)))
+///   in: disk, codec: .cbor(Article.self), options: TieredStoreConfiguration(maximumAge: .seconds(3600)))
 /// ```
 ///
 /// Reads take an entry from the cache or else load it from the base, and tasks that miss the same key share one load.
@@ -23,12 +23,12 @@ public import Foundation
 /// write whose outcome is unknown, synchronizes the base, so that no copy outlives what a power failure takes back.
 ///
 /// **Writes beside the cache.** Writes to the base that are not made through this object leave the cached entries as
-/// they are until they are older than ``TieredStoreOptions/maximumAge``. If other programs can write to the base, or if it
+/// they are until they are older than ``TieredStoreConfiguration/maximumAge``. If other programs can write to the base, or if it
 /// can lose accepted writes, the initializer requires a maximum age, and this is all that it promises. For an exclusive
 /// base, empty the cache after you have changed the base in another way. Only one `TieredStore` at a time should use a
-/// cache, and always for the same base; several share a store of bytes by different ``TieredStoreOptions/keyPrefix``es.
+/// cache, and always for the same base; several share a store of bytes by different ``TieredStoreConfiguration/keyPrefix``es.
 ///
-/// **If the cache fails,** reads go to the base, and the error is reported to ``TieredStoreOptions/onCacheFailure``. A
+/// **If the cache fails,** reads go to the base, and the error is reported to ``TieredStoreConfiguration/onCacheFailure``. A
 /// write throws the error and leaves the base unchanged if the former entries cannot be removed from the cache.
 ///
 /// Scans and counts go to the base. A key that is too long for the cache isn't cached. Closing waits for running
@@ -52,7 +52,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public let cache: Cache
 
   /// The ages and the prefix of the copies.
-  public let options: TieredStoreOptions
+  public let options: TieredStoreConfiguration
 
   /// The copies.
   let copies: TypedView<Cache, CachedCopy<Value>>
@@ -89,7 +89,8 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///   if the entries of the base expire: put the expiring store above the cache; or if the values of the base are encrypted,
   ///   and those of the cache are not.
   public init(
-    _ base: Base, in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
+    _ base: Base, in cache: Cache, codec: some Codec<Value>,
+    options: TieredStoreConfiguration = TieredStoreConfiguration(),
     now: @escaping @Sendable () -> Date = { Date.now }
   ) throws {
     self.base = base
@@ -120,7 +121,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public var statistics: TieredStoreStatistics { state.withLock { $0.statistics } }
 
   /// The current time, in microseconds since 1970.
-  func now() -> Int64 { date().microseconds }
+  func now() -> Int64 { date().microsecondsSince1970 }
 
   // MARK: Lifecycle
 
@@ -169,7 +170,7 @@ extension DataStore {
   ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported` if
   ///   the entries of this store expire, or its values are encrypted and those of the cache are not.
   public func cached<Cache: DataStore>(
-    in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
+    in cache: Cache, codec: some Codec<Value>, options: TieredStoreConfiguration = TieredStoreConfiguration(),
     now: @escaping @Sendable () -> Date = { Date.now }
   ) throws -> TieredStore<Self, Cache> where Cache.Value == [UInt8] {
     try TieredStore(self, in: cache, codec: codec, options: options, now: now)

@@ -9,7 +9,7 @@ import Glibc
 #endif
 
 /// A failed file system call: the operation, the path and the error number.
-public struct FileError: ValueFreeError, Sendable, Hashable {
+public struct FileError: RedactedError, Sendable, Hashable {
   /// The operations that can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
     /// The operation ``FileSystem/open(_:_:)``.
@@ -99,16 +99,16 @@ extension StoreError {
 
 extension FileError {
   /// Whether the disk could not read or write a part of the file.
-  package var isDiskFailure: Bool { errorNumber == EIO }
+  public var isDiskFailure: Bool { errorNumber == EIO }
 
   /// Whether there is nothing at the path.
-  package var isMissing: Bool { errorNumber == ENOENT }
+  public var isMissing: Bool { errorNumber == ENOENT }
 
   /// Whether something exists at the path already.
-  package var isExisting: Bool { [EEXIST, ENOTEMPTY].contains(errorNumber) }
+  public var isExisting: Bool { [EEXIST, ENOTEMPTY].contains(errorNumber) }
 
   /// Whether the disk or a quota was full.
-  package var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
+  public var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
 
   /// Whether the permissions of the file or of a folder forbid the access.
   var isAccessDenied: Bool { errorNumber == EACCES }
@@ -120,7 +120,7 @@ extension FileError {
   var isInterruption: Bool { errorNumber == EINTR }
 
   /// Whether the failed replacement of a file may have taken effect, or may do so after power loss.
-  package var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
+  public var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
 
   /// The error of a write that reports no error and writes nothing.
   static let nothingWritten = FileError(.write, path: "", errorNumber: ENOSPC)
@@ -129,10 +129,10 @@ extension FileError {
   static let tooShort = FileError(.truncate, path: "", errorNumber: EINVAL)
 
   /// Returns the error of bytes that the disk cannot read.
-  package static func unreadable(_ path: String) -> FileError { FileError(.read, path: path, errorNumber: EIO) }
+  public static func unreadable(_ path: String) -> FileError { FileError(.read, path: path, errorNumber: EIO) }
 
   /// Returns the code of the store error that represents this error.
-  package func code(during operation: StoreOperation) -> StoreError.Code {
+  public func code(during operation: StoreOperation) -> StoreError.Code {
     switch errorNumber {
     case ENOSPC, EDQUOT, EFBIG: .full
     case EACCES, EPERM, EROFS: .notPermitted
@@ -146,7 +146,7 @@ extension FileError {
   }
 
   /// Whether the same call may succeed later, when resources have been freed or without an interruption.
-  package var isTransient: Bool {
+  public var isTransient: Bool {
     [EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
   }
 }

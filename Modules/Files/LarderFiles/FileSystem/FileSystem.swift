@@ -193,13 +193,13 @@ public struct FileAttributes: Sendable, Hashable {
 
 /// Functions that split and join paths byte by byte, as the operating system does: a combining character after a slash
 /// does not change the slash.
-package enum FilePaths {
+public enum FilePaths {
   private static let slash = UInt8(ascii: "/")
 
   /// Returns the directory and the last component of a path.
   ///
   /// The directory of a bare name is ".".
-  package static func split(_ path: String) -> (directory: String, name: String) {
+  public static func split(_ path: String) -> (directory: String, name: String) {
     var trimmed = Array(path.utf8)[...]
     while trimmed.count > 1, trimmed.last == slash { trimmed.removeLast() }
     guard let slash = trimmed.lastIndex(of: slash) else { return (".", String(decoding: trimmed, as: UTF8.self)) }
@@ -209,7 +209,7 @@ package enum FilePaths {
   }
 
   /// Returns the path of a name in a directory.
-  package static func join(_ directory: String, _ name: String) -> String {
+  public static func join(_ directory: String, _ name: String) -> String {
     directory.utf8.last == slash ? directory + name : "\(directory)/\(name)"
   }
 }

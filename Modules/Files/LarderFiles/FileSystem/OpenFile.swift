@@ -91,7 +91,7 @@ extension OpenFile {
   ///   - offset: The offset of the first byte in the file.
   /// - Throws: ``FileError``, with ENOSPC if the system writes no more bytes without reporting an error. Some of the
   ///   bytes may have been written.
-  package func writeAll(_ bytes: [UInt8], at offset: Int64) throws(FileError) {
+  public func writeAll(_ bytes: [UInt8], at offset: Int64) throws(FileError) {
     try bytes.withUnsafeBufferPointer { bytes throws(FileError) in
       try writeAll(UnsafeRawBufferPointer(bytes), at: offset)
     }

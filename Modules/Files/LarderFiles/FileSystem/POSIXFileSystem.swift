@@ -113,7 +113,7 @@ public struct POSIXFileSystem: FileSystem {
   /// Closing it again releases all locks that the process has on the file.
   ///
   /// - Throws: ``FileError``.
-  package func synchronizeFile(at path: String) throws(FileError) {
+  public func synchronizeFile(at path: String) throws(FileError) {
     let file = try open(path, .read)
     try file.synchronizeThroughInterruptions()
     try file.close()

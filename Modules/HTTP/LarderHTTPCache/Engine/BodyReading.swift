@@ -109,7 +109,7 @@ final class BodyReading: Sendable {
     } catch let error as CancellationError {
       throw error
     } catch {
-      if (error as? StoreError)?.concernsStoredValue == true { await onUnreadable() }
+      if (error as? StoreError)?.isValueUnreadable == true { await onUnreadable() }
       throw HTTPCacheError.unreadableBody
     }
   }
@@ -126,7 +126,7 @@ extension StoreCalls {
   func reading<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
     do {
       return try await self(body)
-    } catch let error as StoreError where !error.concernsStoredValue {
+    } catch let error as StoreError where !error.isValueUnreadable {
       return try await self(evenIfPaused: true, body)
     }
   }

@@ -41,7 +41,7 @@ extension HTTPCache {
       throw error
     } catch {
       // The failure is counted.
-      if (error as? StoreError)?.concernsStoredValue == true { await remove([entry]) }
+      if (error as? StoreError)?.isValueUnreadable == true { await remove([entry]) }
       return nil
     }
   }

@@ -89,7 +89,7 @@ public struct HTTPStoredResponse: Sendable {
       key.count + entry.bytes.count + layout.useKey(of: key, at: entry.place).count
       + entry.use.bytes(layout: layout).count
       + entry.bodies.reduce(0) { $0 + layout.footprint(ofBody: $1.length) }
-    (received, used) = (response.responseTime, Date(microseconds: entry.used))
+    (received, used) = (response.responseTime, Date(microsecondsSince1970: entry.used))
     (age, lifetime) = (state.age, state.lifetime)
     freshness = state.requiresValidation ? .validated : state.isFresh ? .fresh : .stale
     freshUntil = now.addingTimeInterval(state.lifetime - state.age)

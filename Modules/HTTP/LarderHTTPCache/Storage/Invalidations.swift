@@ -27,12 +27,12 @@ enum Invalidation: Sendable, Equatable {
     self = .prefix(Array(prefix.utf8.prefix(Self.maximumPrefixLength)))
   }
 
-  private static func hash(of url: String) -> [UInt8] { Array(url.utf8).withUnsafeBytes { SHA256.digest(of: $0) } }
+  private static func hash(of url: String) -> [UInt8] { Array(url.utf8).withUnsafeBytes { KeyDigest.digest(of: $0) } }
 
   /// Reads an entry, or returns ``everything`` for a damaged one and for one of a newer version.
   init(bytes: [UInt8]) {
     switch bytes.first {
-    case 1 where bytes.count == 1 + SHA256.digestLength: self = .url(Array(bytes.dropFirst()))
+    case 1 where bytes.count == 1 + KeyDigest.length: self = .url(Array(bytes.dropFirst()))
     case 2: self = .prefix(Array(bytes.dropFirst()))
     default: self = .everything
     }

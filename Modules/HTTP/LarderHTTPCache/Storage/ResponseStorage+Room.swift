@@ -165,7 +165,7 @@ extension ResponseStorage {
     }
     guard mark?.owner == owner || isAbandoned(mark) else { return false }
     // Only its own process reads an unfinished body, so that the body of an ended one needs no retention.
-    let retention = options.processes.hasEnded(mark?.process) ? options.retention.microseconds : 0
+    let retention = options.processes.hasEnded(mark?.process) ? options.retention.wholeMicroseconds : 0
     try await retireMarked(body, at: now.addingSaturating(-retention))
     return true
   }

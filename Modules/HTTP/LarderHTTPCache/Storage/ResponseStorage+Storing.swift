@@ -52,7 +52,7 @@ extension ResponseStorage {
           if other.response.isReplaced(by: response) {
             // A time in the future is that of a clock that was set back.
             let time = other.response.responseTime
-            if time > response.responseTime, time.microseconds <= now { throw StorageRefusal.superseded }
+            if time > response.responseTime, time.microsecondsSince1970 <= now { throw StorageRefusal.superseded }
             if !removed.contains(where: { $0.key == other.key }) { removed.append(other) }
           } else if !removed.contains(where: { $0.key == other.key }) {
             others.append(other)
@@ -102,7 +102,7 @@ extension ResponseStorage {
       guard let old = try await entries(forKeys: [entry.key])[0] else { return nil }
       // A time in the future is that of a clock that was set back.
       let time = old.response.responseTime
-      guard time <= response.responseTime || time.microseconds > now else { return old }
+      guard time <= response.responseTime || time.microsecondsSince1970 > now else { return old }
       let new = try old.freshened(by: response)
       commit.replace(old, by: new)
       (commit.limit, commit.lastingLimit) = (options.capacity, lastingCapacity)

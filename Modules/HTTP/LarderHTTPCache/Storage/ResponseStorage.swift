@@ -178,7 +178,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   }
 
   /// The current time in microseconds since 1970.
-  var now: Int64 { options.now().microseconds }
+  var now: Int64 { options.now().microsecondsSince1970 }
 
   /// The events since the storage was opened.
   var counters: StorageCounters { counted.withLock { $0 } }
@@ -244,7 +244,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     var entries: [StoreEntry<[UInt8]>] = []
     do {
       entries = try await base.entries(in: range, limit: limit, order: .ascending)
-    } catch let error as StoreError where error.concernsStoredValue {
+    } catch let error as StoreError where error.isValueUnreadable {
       for key in try await base.keys(in: range, limit: limit, order: .ascending) {
         entries.append(StoreEntry(key: key, value: try await readableValue(forKey: key, unreadable: []) ?? []))
       }
@@ -256,7 +256,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   func entries(forKeys keys: [StoreKey]) async throws -> [StoredEntry?] {
     do {
       return zip(keys, try await base.values(forKeys: keys)).map { StoredEntry($0, $1) }
-    } catch let error as StoreError where error.concernsStoredValue {
+    } catch let error as StoreError where error.isValueUnreadable {
       var entries: [StoredEntry?] = []
       for key in keys { entries.append(StoredEntry(key, try await readableValue(forKey: key, unreadable: nil))) }
       return entries
@@ -267,7 +267,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   func readableValue(forKey key: StoreKey, unreadable: [UInt8]?) async throws -> [UInt8]? {
     do {
       return try await base.value(forKey: key)
-    } catch let error as StoreError where error.concernsStoredValue {
+    } catch let error as StoreError where error.isValueUnreadable {
       return unreadable
     }
   }
@@ -302,7 +302,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     guard !commit.entries.keys.isEmpty else { return .performed }
     do {
       return try await base.perform(commit.withTotals(store: base.information.name))
-    } catch let error as StoreError where error.concernsStoredValue {
+    } catch let error as StoreError where error.isValueUnreadable {
       // A value that is to be replaced or removed can't be read. An update reads it, so make it empty first. No reader
       // takes an empty value for a response or a chunk.
       guard let key = error.key, commit.entries.concerns(key) else { throw error }

@@ -92,7 +92,7 @@ struct StorageLayout: Sendable {
     let hash =
       partition.isEmpty
       ? [UInt8](repeating: 0, count: Self.partitionLength)
-      : Array(partition.withUnsafeBytes { SHA256.digest(of: $0) }.prefix(Self.partitionLength))
+      : Array(partition.withUnsafeBytes { KeyDigest.digest(of: $0) }.prefix(Self.partitionLength))
     return urlPrefix(url) + StoreKey(bytes: hash)
   }
 

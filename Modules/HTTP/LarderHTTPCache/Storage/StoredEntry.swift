@@ -154,7 +154,7 @@ extension ByteReader {
 
   private mutating func date() -> Date? {
     guard let microseconds = int64(), Date.microsecondsInRecords.contains(microseconds) else { return nil }
-    return Date(microseconds: microseconds)
+    return Date(microsecondsSince1970: microseconds)
   }
 
   /// Reads bytes without CR, LF and NUL, which end a field or a line of HTTP.
@@ -229,7 +229,7 @@ extension Date {
 
   /// The time in microseconds since 1970, at most what a record can have.
   fileprivate var microsecondsInRecord: Int64 {
-    min(max(microseconds, Date.microsecondsInRecords.lowerBound), Date.microsecondsInRecords.upperBound)
+    min(max(microsecondsSince1970, Date.microsecondsInRecords.lowerBound), Date.microsecondsInRecords.upperBound)
   }
 }
 #endif

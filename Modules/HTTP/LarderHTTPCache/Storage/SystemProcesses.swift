@@ -31,7 +31,7 @@ extension ProcessTable {
     let times = target(ofLink: "/proc/self/ns/time") ?? ""
     let place = Array([host, boot, numbers, times].joined(separator: "\n").utf8)
     return ProcessIdentity(
-      place: Array(place.withUnsafeBytes { SHA256.digest(of: $0) }.prefix(ProcessIdentity.placeLength)),
+      place: Array(place.withUnsafeBytes { KeyDigest.digest(of: $0) }.prefix(ProcessIdentity.placeLength)),
       number: entry.number, start: entry.start)
     #else
     return nil

@@ -25,10 +25,10 @@ struct CompressedFileIndex: Sendable {
     case lost(block: Int64)
   }
 
-  private(set) var entries = SortedMap<EntryLocation>()
+  private(set) var entries = SortedEntries<EntryLocation>()
 
   /// The gaps by their lower bounds, without overlaps.
-  private var gaps = SortedMap<Gap>()
+  private var gaps = SortedEntries<Gap>()
 
   /// The number of entries that are known to be lost.
   private(set) var lostCount = 0
@@ -130,7 +130,7 @@ struct CompressedFileIndex: Sendable {
   mutating func loseAll(before block: Int64) {
     horizon = block
     lostCount = entries.count
-    gaps = SortedMap()
+    gaps = SortedEntries()
     _ = gaps.setValue(Gap(range: .all, block: block), forKey: "")
   }
 

@@ -1,5 +1,6 @@
 #if Compression
 import Larder
+import LarderFiles
 import LarderCompression
 
 /// The frame of a block: a gzip member (RFC 1952) in the form of BGZF (the SAM/BAM specification, section 4.1).

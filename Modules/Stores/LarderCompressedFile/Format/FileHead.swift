@@ -29,7 +29,7 @@ struct FileHead: Equatable, Sendable {
   /// The members that the notes repeat.
   var identity: [UInt8] {
     var bytes = Array("\"larder\":\(StoreLine.version),\"format\":\"compressed\",\"codec\":".utf8)
-    JSONWriting.append(string: codecName.utf8, to: &bytes)
+    JSONText.append(string: codecName.utf8, to: &bytes)
     bytes.append(contentsOf: ",\"salt\":\"\(Hexadecimal.text(of: salt))\"".utf8)
     return bytes
   }

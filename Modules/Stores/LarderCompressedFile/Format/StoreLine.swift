@@ -14,7 +14,7 @@ enum StoreLine {
   static let version = 2
 
   /// The reason why a line with sound bytes cannot be read.
-  struct Problem: ValueFreeError, CustomStringConvertible {
+  struct Problem: RedactedError, CustomStringConvertible {
     let message: String
     var description: String { message }
   }

@@ -24,7 +24,7 @@ struct JSONDocument {
   }
 
   var codecName: String
-  var entries: SortedMap<ArraySlice<UInt8>>
+  var entries: SortedEntries<ArraySlice<UInt8>>
 
   /// The number of folds of the document, or `nil` if it states none.
   var generation: Int64?
@@ -33,7 +33,7 @@ struct JSONDocument {
   private(set) var stamp: JSONStamp?
 
   /// Creates a document.
-  init(codecName: String, entries: SortedMap<ArraySlice<UInt8>> = SortedMap(), generation: Int64? = nil) {
+  init(codecName: String, entries: SortedEntries<ArraySlice<UInt8>> = SortedEntries(), generation: Int64? = nil) {
     self.codecName = codecName
     self.entries = entries
     self.generation = generation
@@ -65,7 +65,7 @@ struct JSONDocument {
 
   private init(parsing text: [UInt8]) throws {
     codecName = "json"
-    entries = SortedMap()
+    entries = SortedEntries()
     // Some editors write a byte order mark before UTF-8.
     let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
     var scanner = JSONScanner(text[...], from: text.starts(with: byteOrderMark) ? byteOrderMark.count : 0)
@@ -152,7 +152,7 @@ struct JSONDocument {
     if let generation { line.append(contentsOf: "\"generation\":\(generation),".utf8) }
     if codecName != "json" {
       line.append(contentsOf: "\"codec\":".utf8)
-      JSONWriting.append(string: codecName.utf8, to: &line)
+      JSONText.append(string: codecName.utf8, to: &line)
       line.append(UInt8(ascii: ","))
     }
     line.append(contentsOf: "\"entries\":{".utf8)
@@ -163,7 +163,7 @@ struct JSONDocument {
       line.append(UInt8(ascii: ":"))
       if value.contains(UInt8(ascii: "\n")) {
         // Formatted by hand: ``JSONRemains`` needs each entry on one line.
-        JSONWriting.append(compacted: value, to: &line)
+        JSONText.append(compacted: value, to: &line)
       } else {
         line.append(contentsOf: value)
       }

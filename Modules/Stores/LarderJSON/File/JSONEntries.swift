@@ -11,7 +11,7 @@ struct JSONEntries: Sendable {
     var description: String { "the requested entries are in a damaged part of the files" }
   }
 
-  var map = SortedMap<ArraySlice<UInt8>>()
+  var map = SortedEntries<ArraySlice<UInt8>>()
 
   /// The ranges of keys whose entries are unknown, in order.
   var holes: [KeyRange] = []

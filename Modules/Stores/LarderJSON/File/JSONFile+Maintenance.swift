@@ -72,11 +72,11 @@ extension JSONFile {
 
   /// Returns the keys whose values differ between two maps, ignoring whitespace.
   private static func differences(
-    _ left: SortedMap<ArraySlice<UInt8>>, _ right: SortedMap<ArraySlice<UInt8>>
+    _ left: SortedEntries<ArraySlice<UInt8>>, _ right: SortedEntries<ArraySlice<UInt8>>
   ) -> [StoreKey] {
     func compacted(_ text: ArraySlice<UInt8>) -> [UInt8] {
       var bytes: [UInt8] = []
-      JSONWriting.append(compacted: text, to: &bytes)
+      JSONText.append(compacted: text, to: &bytes)
       return bytes
     }
     var keys: [StoreKey] = []

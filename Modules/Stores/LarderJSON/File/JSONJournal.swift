@@ -131,7 +131,7 @@ enum JSONJournalLine {
     switch content {
     case .head(let head):
       rest.append(contentsOf: "\"journal\":\(version),\"codec\":".utf8)
-      JSONWriting.append(string: head.codecName.utf8, to: &rest)
+      JSONText.append(string: head.codecName.utf8, to: &rest)
       rest.append(contentsOf: ",\"generation\":\(head.generation)".utf8)
       if let document = head.document { rest.append(contentsOf: ",\"document\":\"\(document)\"".utf8) }
     case .mark(let durable):
@@ -155,7 +155,7 @@ enum JSONJournalLine {
       JSONKey.append(key, to: &bytes)
       bytes.append(contentsOf: ",\"value\":".utf8)
       // A value written by hand may span several lines, which must be joined into one.
-      JSONWriting.append(compacted: value, to: &bytes)
+      JSONText.append(compacted: value, to: &bytes)
     case .remove(let key):
       bytes.append(contentsOf: "{\"remove\":".utf8)
       JSONKey.append(key, to: &bytes)

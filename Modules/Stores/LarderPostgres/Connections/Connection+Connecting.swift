@@ -39,7 +39,7 @@ extension Connection {
   ) throws(PostgresError) -> sending Connection {
     // A later keyword replaces an earlier one, and `dbname` stands for all that the user's text contains. The intervals of
     // TCP, in seconds and milliseconds, find a server that has disappeared.
-    let milliseconds = String(max(1, configuration.timeout.microseconds / 1000))
+    let milliseconds = String(max(1, configuration.timeout.wholeMicroseconds / 1000))
     let keywords = [
       "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
       "dbname", "client_encoding",

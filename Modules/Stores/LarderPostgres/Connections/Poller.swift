@@ -133,7 +133,7 @@ final class Poller: Sendable {
 func poll(_ descriptors: inout [pollfd], until deadline: ContinuousClock.Instant?) -> Int32 {
   while true {
     let limit = deadline.map {
-      Int32(clamping: max(0, (ContinuousClock.now.duration(to: $0).microseconds + 999) / 1000))
+      Int32(clamping: max(0, (ContinuousClock.now.duration(to: $0).wholeMicroseconds + 999) / 1000))
     }
     let ready = poll(&descriptors, nfds_t(descriptors.count), limit ?? -1)
     if ready >= 0 || errno != EINTR { return ready }

@@ -25,7 +25,7 @@ struct SessionConfiguration: Sendable {
   /// Only a role whose commits also wait until standbys have applied them (`remote_apply`) keeps that. Each write sets the
   /// time limit of its statements; a read is cancelled by the client, since it may need longer on a slow line.
   var setup: [Statement] {
-    let milliseconds = max(1, timeout.microseconds / 1000)
+    let milliseconds = max(1, timeout.wholeMicroseconds / 1000)
     let isolation = isolation == .readCommitted ? "read committed" : "serializable"
     let syncing = """
       SELECT set_config('synchronous_commit',

@@ -31,8 +31,8 @@ extension PostgresQueue {
   }
 
   /// Calls a closure for each item that a call of this object turns into a dead letter; see `DurableQueue`.
-  public func observeDeaths(_ observer: @escaping @Sendable (QueueDeath) -> Void) -> StoreObservation {
-    deaths.add(observer)
+  public func observeDeadLetters(_ observer: @escaping @Sendable (DeadLetterEvent) -> Void) -> StoreObservation {
+    deadLetterObservers.add(observer)
   }
 
   // MARK: Dead letters
@@ -52,8 +52,8 @@ extension PostgresQueue {
           }
           return DeadLetter(
             key: key, sequence: UInt128(clamping: rows.integer(row, 0) ?? 0), attempts: Int(rows.integer(row, 2) ?? 0),
-            reason: DeathReason(rawValue: UInt8(clamping: rows.integer(row, 3) ?? 0)),
-            date: Date(microseconds: rows.integer(row, 4) ?? 0), value: value)
+            reason: DeadLetterReason(rawValue: UInt8(clamping: rows.integer(row, 3) ?? 0)),
+            date: Date(microsecondsSince1970: rows.integer(row, 4) ?? 0), value: value)
         }
       }
     }

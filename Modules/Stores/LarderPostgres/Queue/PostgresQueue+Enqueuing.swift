@@ -50,7 +50,7 @@ extension PostgresQueue {
         guard seen.insert(key).inserted else { continue }
         new.items.keys.append(key)
         new.items.payloads.append(payload[...])
-        new.items.delays.append(input.delay.microseconds)
+        new.items.delays.append(input.delay.wholeMicroseconds)
         new.items.priorities.append(Int64(input.priority))
         new.items.groups.append(input.group)
         new.items.named.append(input.id == nil ? 0 : 1)

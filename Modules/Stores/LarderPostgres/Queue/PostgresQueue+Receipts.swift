@@ -12,7 +12,7 @@ extension PostgresQueue {
   fileprivate func acknowledge(
     _ receipts: [DeliveryReceipt], in transaction: PostgresTransaction?
   ) async throws -> [DeliveryReceipt] {
-    let window = configuration.duplicateWindow.microseconds
+    let window = configuration.duplicateWindow.wholeMicroseconds
     let held = try await change(
       receipts, membersLeave: receipts, .acknowledge, statements.acknowledge(receipts, window: window),
       in: transaction)
@@ -40,9 +40,9 @@ extension PostgresQueue {
     let limit = configuration.deliveryLimit
     let releases = receipts.map { receipt in
       QueueStatements.Release(
-        receipt: receipt, delay: delay?.microseconds ?? retrying.delay(afterAttempt: receipt.attempt),
+        receipt: receipt, delay: delay?.wholeMicroseconds ?? retrying.delay(afterAttempt: receipt.attempt),
         counts: countsAsAttempt,
-        death: countsAsAttempt && receipt.attempt >= limit ? .tooManyDeliveries : nil)
+        deadLetterReason: countsAsAttempt && receipt.attempt >= limit ? .tooManyDeliveries : nil)
     }
     return try await release(releases, .release, in: transaction)
   }
@@ -57,10 +57,10 @@ extension PostgresQueue {
     var seen: Set<DeliveryReceipt> = []
     let distinct = releases.filter { seen.insert($0.receipt).inserted }
     let held = try await change(
-      distinct.map(\.receipt), membersLeave: distinct.filter { $0.death != nil }.map(\.receipt), operation,
+      distinct.map(\.receipt), membersLeave: distinct.filter { $0.deadLetterReason != nil }.map(\.receipt), operation,
       statements.release(
-        distinct, window: configuration.duplicateWindow.microseconds,
-        retention: configuration.deadLetterRetention?.microseconds),
+        distinct, window: configuration.duplicateWindow.wholeMicroseconds,
+        retention: configuration.deadLetterRetention?.wholeMicroseconds),
       in: transaction)
     guard let held else { return [] }
     report(held, in: transaction)
@@ -79,7 +79,7 @@ extension PostgresQueue {
     _ receipts: [DeliveryReceipt], _ lease: Duration, in transaction: PostgresTransaction?
   ) async throws -> [DeliveryReceipt] {
     let held = try await change(
-      receipts, membersLeave: [], .extend, statements.extend(receipts, lease: lease.microseconds), in: transaction)
+      receipts, membersLeave: [], .extend, statements.extend(receipts, lease: lease.wholeMicroseconds), in: transaction)
     guard let held else { return [] }
     return stale(receipts, held, countsRepeated: false)
   }
@@ -159,7 +159,7 @@ extension PostgresTransaction {
   ///   closure, so that nothing is written twice. `notPermitted`; `invalidArgument` if the queue belongs to another
   ///   database; `conflict`; `closed`; `full`; `timedOut`; `ioFailed`.
   public func acknowledge<Element>(_ receipt: DeliveryReceipt, in queue: PostgresQueue<Element>) async throws {
-    try queue.check(stale: try await acknowledge([receipt], in: queue), for: .acknowledge)
+    try queue.information.check(stale: try await acknowledge([receipt], in: queue), for: .acknowledge)
   }
 
   /// Acknowledges deliveries and removes their items with the commit of the transaction.
@@ -193,7 +193,7 @@ extension PostgresTransaction {
     in queue: PostgresQueue<Element>
   ) async throws {
     let stale = try await release([receipt], after: delay, countsAsAttempt: countsAsAttempt, in: queue)
-    try queue.check(stale: stale, for: .release)
+    try queue.information.check(stale: stale, for: .release)
   }
 
   /// Releases items for another delivery with the commit of the transaction.
@@ -229,7 +229,7 @@ extension PostgresTransaction {
   public func extend<Element>(
     _ receipt: DeliveryReceipt, lease: Duration, in queue: PostgresQueue<Element>
   ) async throws {
-    try queue.check(stale: try await extend([receipt], lease: lease, in: queue), for: .extend)
+    try queue.information.check(stale: try await extend([receipt], lease: lease, in: queue), for: .extend)
   }
 
   /// Resets leases so that they expire `lease` from now, with the commit of the transaction.

@@ -36,7 +36,7 @@ extension PostgresQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await handle.run(.receive) { try await receiveDue(max, lease) }
+    return try await handle.run(.receive) { try await Leases(queue: self).receiveDue(max, lease) }
   }
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
@@ -67,7 +67,7 @@ extension PostgresQueue {
         waits.leave(number)
         // There may be more items than signals.
         waits.signal()
-        return try await result(of: reading, lease)
+        return try await Leases(queue: self).result(of: reading, lease)
       }
     }
   }
@@ -93,13 +93,7 @@ extension PostgresQueue {
 
   // MARK: Leasing
 
-  /// Leases and decodes some items; see `LeasingQueue`.
-  package func leaseFirst(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
-  ) async throws -> LeasedDeliveries<Element> {
-    try await leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, in: nil)
-  }
-
+  /// Leases and decodes some items; see `ReceiveLoop`.
   fileprivate func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool, in transaction: PostgresTransaction?
   ) async throws -> LeasedDeliveries<Element> {
@@ -128,7 +122,7 @@ extension PostgresQueue {
     while true {
       let epoch = Int64.random(in: .min ... .max) & ~1
       let takes = statements.lease(
-        wanted, lease.microseconds, epoch: epoch, mayBeSuspect: mayBeSuspect,
+        wanted, lease.wholeMicroseconds, epoch: epoch, mayBeSuspect: mayBeSuspect,
         skipping: skipped.map { Int64(clamping: $0) })
       let settles = statements.settle(maximumDeliveries: configuration.deliveryLimit)
       let results = try await write(
@@ -163,8 +157,8 @@ extension PostgresQueue {
     let call = Int64.random(in: .min ... .max)
     let limit = configuration.deliveryLimit
     let burial = statements.buryExhausted(
-      call, maximumDeliveries: limit, window: configuration.duplicateWindow.microseconds,
-      retention: configuration.deadLetterRetention?.microseconds)
+      call, maximumDeliveries: limit, window: configuration.duplicateWindow.wholeMicroseconds,
+      retention: configuration.deadLetterRetention?.wholeMicroseconds)
     let lock = statements.lockGroupsOfExhausted(call, maximumDeliveries: limit)
     let rows = try await write([lock, burial] + statements.advance(call), in: transaction, for: .receive)[1]
     report(rows, in: transaction)
@@ -174,14 +168,14 @@ extension PostgresQueue {
 
   /// Reports the dead letters in the result of a release, after the commit.
   func report(_ rows: QueryResult, in transaction: PostgresTransaction?) {
-    let found = (0..<rows.rowCount).compactMap { row -> QueueDeath? in
+    let found = (0..<rows.rowCount).compactMap { row -> DeadLetterEvent? in
       guard let reason = rows.integer(row, 4) else { return nil }
-      return QueueDeath(
+      return DeadLetterEvent(
         key: rows.key(row, 3), sequence: UInt128(clamping: rows.integer(row, 0) ?? 0),
-        attempts: Int(rows.integer(row, 1) ?? 0), reason: DeathReason(rawValue: UInt8(clamping: reason)))
+        attempts: Int(rows.integer(row, 1) ?? 0), reason: DeadLetterReason(rawValue: UInt8(clamping: reason)))
     }
-    guard let transaction else { return deaths.report(found) }
-    transaction.afterCommit { [deaths] in deaths.report(found) }
+    guard let transaction else { return deadLetterObservers.report(found) }
+    transaction.afterCommit { [deadLetterObservers] in deadLetterObservers.report(found) }
   }
 
   // MARK: Decoding
@@ -208,7 +202,7 @@ extension PostgresQueue {
       let value = try self.value(of: rows, row, 4, forKey: key, during: .receive)
       return .success(
         Delivery(
-          key: key, value: value, receipt: receipt, enqueueDate: Date(microseconds: rows.integer(row, 5) ?? 0),
+          key: key, value: value, receipt: receipt, enqueueDate: Date(microsecondsSince1970: rows.integer(row, 5) ?? 0),
           priority: Int(rows.integer(row, 6) ?? 0), group: rows.isNull(row, 7) ? nil : rows.key(row, 7),
           isSuspect: rows.integer(row, 8) == 1))
     } catch {
@@ -217,17 +211,13 @@ extension PostgresQueue {
     }
   }
 
-  /// Ends the leases of items that cannot be decoded; see `LeasingQueue`.
-  package func endLeases(_ failures: [FailedDelivery]) async throws {
-    try await endLeases(failures, in: nil)
-  }
-
+  /// Ends the leases of items that cannot be decoded; see `ReceiveLoop`.
   fileprivate func endLeases(_ failures: [FailedDelivery], in transaction: PostgresTransaction?) async throws {
     let releases = failures.map { failure in
       let isLast = failure.reason == .undecodable && failure.receipt.attempt >= configuration.decodingLimit
       return QueueStatements.Release(
         receipt: failure.receipt, delay: failure.delay, counts: failure.reason != .refused,
-        death: isLast ? .undecodable : nil)
+        deadLetterReason: isLast ? .undecodable : nil)
     }
     _ = try await release(releases, .receive, in: transaction)
   }
@@ -255,17 +245,17 @@ extension PostgresTransaction {
     try queue.information.checkWritable(for: .receive)
     try queue.information.check(lease: lease, for: .receive)
     try queue.information.check(maximumDeliveries: max)
-    return try await QueueInTransaction(queue: queue, transaction: self).receiveDue(max, lease)
+    return try await Leases(queue: queue, transaction: self).receiveDue(max, lease)
   }
 }
 
-/// A queue whose items are leased in a transaction of the caller's.
-private struct QueueInTransaction<Value: Sendable>: ItemLeasing {
+/// The leases of a queue, for its loop, in a transaction of the caller's or each in one of its own.
+private struct Leases<Value: Sendable>: ReceiveLoop {
   let queue: PostgresQueue<Value>
-  let transaction: PostgresTransaction
+  var transaction: PostgresTransaction?
 
   var decodingRecord: DecodingRecord { queue.decodingRecord }
-  var retrying: Retrying { queue.retrying }
+  var retrying: RetryDelays { queue.retrying }
 
   func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool

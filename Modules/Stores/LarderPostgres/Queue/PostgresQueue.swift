@@ -38,7 +38,7 @@ public import Foundation
 /// A consumer waits for a notification of the database, for the end of the next delay or lease, and for
 /// ``PostgresQueueConfiguration/pollInterval`` at most. All consumers that wait in one object look together, with one
 /// statement that only reads.
-public final class PostgresQueue<Element: Sendable>: LeasingQueue {
+public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -51,9 +51,9 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
   let handle: PostgresHandle
   let statements: QueueStatements
   let coder: ValueCoder<Element>
-  package let retrying: Retrying
-  let deaths = DeathObservers()
-  package let decodingRecord = DecodingRecord()
+  let retrying: RetryDelays
+  let deadLetterObservers = DeadLetterObservers()
+  let decodingRecord = DecodingRecord()
   let waits = ConsumerWaits()
   let looks: LookSchedule
 
@@ -118,7 +118,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     self.handle = handle
     self.configuration = configuration
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
-    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     looks = LookSchedule(every: configuration.pollInterval, by: clock)
     try configuration.check(store: handle.name)
     if let problem = StoreCatalog.problem(withName: name) {
@@ -131,7 +131,7 @@ public final class PostgresQueue<Element: Sendable>: LeasingQueue {
     recordedCodec = found.recordedCodec
     channel = found.channel
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
-      now.map { $0().microseconds }
+      now.map { $0().microsecondsSince1970 }
     }
     listening = handle.listener.observe(channel) { [waits] in waits.signal() }
     if information.access == .readWrite { try await boundByDuration(during: .open) }
@@ -344,7 +344,7 @@ private struct KeyGenerator {
   private let origin = UInt64.random(in: .min ... .max)
 
   mutating func next() -> StoreKey {
-    last = max(last + 1, UInt64(max(0, Date.now.microseconds)))
+    last = max(last + 1, UInt64(max(0, Date.now.microsecondsSince1970)))
     let bytes = withUnsafeBytes(of: last.bigEndian) { Array($0) } + withUnsafeBytes(of: origin.bigEndian) { Array($0) }
     return StoreKey(bytes: Hexadecimal.digits(of: bytes))
   }

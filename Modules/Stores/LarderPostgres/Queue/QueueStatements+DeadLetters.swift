@@ -16,7 +16,7 @@ extension QueueStatements {
           AND (group_key IS NULL OR group_key = ANY(ARRAY(
             SELECT held.group_key FROM \(table) AS held WHERE \(QueueStatements.isLocked("held", with: "$3")))))
         ORDER BY until LIMIT \(QueueStatements.dueLimit) FOR UPDATE SKIP LOCKED),
-      \(death(window: "$4", retention: "$5"))
+      \(burial(window: "$4", retention: "$5"))
       SELECT seq, deliveries, 0::int8, name, reason FROM died ORDER BY seq
       """, time, .integer(maximumDeliveries), .integer(call), QueueStatements.duration(window),
       QueueStatements.duration(retention))
@@ -25,7 +25,7 @@ extension QueueStatements {
   /// A part of a statement that makes dead letters of the items in `dying(seq, reason)`, and remembers their ids.
   ///
   /// A dead letter has no `key`, so that its id can be remembered, or enqueued again later.
-  func death(window: String, retention: String) -> String {
+  func burial(window: String, retention: String) -> String {
     """
     died AS (
       UPDATE \(table) AS q SET state = 3, name = q.key, key = NULL, reason = dying.reason, epoch = NULL,

@@ -36,7 +36,7 @@ extension QueueStatements {
     /// Whether the delivery counts.
     var counts: Bool
     /// The reason for which the item becomes a dead letter, or `nil` if it is delivered again.
-    var death: DeathReason?
+    var deadLetterReason: DeadLetterReason?
   }
 
   static let columns = "seq, key, payload, priority, group_key, is_named, arrival, state, since, until"
@@ -329,13 +329,13 @@ extension QueueStatements {
       \(held(
         ", given.delay, given.counts, given.reason", ", $5::int8[], $6::int8[], $7::int8[]", ", delay, counts, reason")),
       freed AS (\(freed)), dying AS (SELECT seq, reason FROM held WHERE reason IS NOT NULL),
-      \(death(window: "$8", retention: "$9"))
+      \(burial(window: "$8", retention: "$9"))
       SELECT held.seq, held.deliveries, held.epoch, died.name, died.reason
       FROM held LEFT JOIN died ON died.seq = held.seq ORDER BY held.seq
       """,
       [time] + QueueStatements.parameters(releases.map(\.receipt)) + [
         QueueStatements.durations(releases.map(\.delay)), .integers(releases.map { $0.counts ? 1 : 0 }),
-        .integers(releases.map { $0.death.map { Int64($0.rawValue) } }), QueueStatements.duration(window),
+        .integers(releases.map { $0.deadLetterReason.map { Int64($0.rawValue) } }), QueueStatements.duration(window),
         QueueStatements.duration(retention),
       ])
   }

@@ -12,7 +12,7 @@ enum TransactionStatus: Sendable, Equatable {
 
   /// A statement for the number of a transaction that begins, which also limits the time of each of its statements.
   static func beginning(limit: Duration) -> Statement {
-    let milliseconds = Int32(clamping: max(1, limit.microseconds / 1000))
+    let milliseconds = Int32(clamping: max(1, limit.wholeMicroseconds / 1000))
     return Statement(
       "SELECT pg_current_xact_id()::text, set_config('statement_timeout', $1, true)", .text(String(milliseconds)))
   }

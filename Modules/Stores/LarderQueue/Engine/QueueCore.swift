@@ -211,7 +211,7 @@ struct QueueTime: Sendable {
   init(clock: some Clock<Duration>, wall: @escaping @Sendable () -> Int64) {
     self.wall = wall
     let (start, opening) = (clock.now, wall())
-    steady = { opening.addingSaturating(start.duration(to: clock.now).microseconds) }
+    steady = { opening.addingSaturating(start.duration(to: clock.now).wholeMicroseconds) }
   }
 
   /// The current difference between the wall clock and the monotonic time, in microseconds.

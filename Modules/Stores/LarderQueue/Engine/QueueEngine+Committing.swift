@@ -46,7 +46,7 @@ extension QueueEngine {
     }
     core.ledger.commit()
     if !core.ledger.newDeadLetters.isEmpty {
-      deaths.report(core.ledger.newDeadLetters)
+      deadLetterObservers.report(core.ledger.newDeadLetters)
       core.ledger.newDeadLetters = []
     }
     if outcome.makesRoom { state.withLock { $0.calls.returnProducers() } }

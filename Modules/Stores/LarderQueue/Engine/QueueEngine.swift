@@ -17,8 +17,8 @@ final class QueueEngine: Sendable {
   private let reader = DispatchQueueExecutor(label: "Larder.QueueStore.reading")
   private let timer: DeadlineTimer
   /// The observers of items that become dead letters.
-  let deaths = DeathObservers()
-  private let firstDeathObserver: StoreObservation?
+  let deadLetterObservers = DeadLetterObservers()
+  private let firstDeadLetterObserver: StoreObservation?
 
   /// A call with its result.
   typealias Ending = (call: QueueCall, result: Result<Void, any Error>)
@@ -38,12 +38,12 @@ final class QueueEngine: Sendable {
 
   init(
     _ opened: QueueRecovery.Opened, information: StoreInformation, policy: QueueCapacity.Policy,
-    clock: any Clock<Duration>, time: QueueTime, onDeath: (@Sendable (QueueDeath) -> Void)?
+    clock: any Clock<Duration>, time: QueueTime, onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)?
   ) {
     self.information = information
     self.policy = policy
     self.time = time
-    firstDeathObserver = onDeath.map(deaths.add)
+    firstDeadLetterObserver = onDeadLetter.map(deadLetterObservers.add)
     folder = opened.log.folder
     files = opened.log.files
     timer = DeadlineTimer(clock: clock)

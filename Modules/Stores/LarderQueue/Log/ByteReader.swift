@@ -1,4 +1,5 @@
 import Larder
+import LarderFiles
 
 /// A reader of numbers and bytes, which returns `nil` at the end of the bytes.
 struct ByteReader {

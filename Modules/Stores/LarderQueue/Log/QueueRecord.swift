@@ -1,4 +1,5 @@
 import Larder
+import LarderFiles
 
 /// A change to a queue, as stored in the log.
 ///
@@ -260,6 +261,6 @@ extension QueueRecord {
 
   static func readCause(_ reader: inout ByteReader) -> DeadLetterCause? {
     guard let reason = reader.read(UInt8.self), let time = reader.read(Int64.self) else { return nil }
-    return DeadLetterCause(reason: DeathReason(rawValue: reason), time: time)
+    return DeadLetterCause(reason: DeadLetterReason(rawValue: reason), time: time)
   }
 }

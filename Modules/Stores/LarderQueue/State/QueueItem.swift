@@ -93,7 +93,7 @@ struct ItemTimer: Sendable, Hashable {
 
 /// The reason why an item became a dead letter, and the time.
 struct DeadLetterCause: Sendable, Hashable {
-  var reason: DeathReason
+  var reason: DeadLetterReason
   /// The time, in microseconds since 1970.
   var time: Int64
 }

@@ -52,13 +52,13 @@ extension QueueLedger {
   }
 
   /// Turns an item into a dead letter.
-  mutating func moveToDeadLetters(_ item: QueueItem, _ reason: DeathReason, into frames: inout FrameBuffer) {
+  mutating func moveToDeadLetters(_ item: QueueItem, _ reason: DeadLetterReason, into frames: inout FrameBuffer) {
     change(
       .state(sequence: item.sequence, attempts: item.attempts, .dead(DeadLetterCause(reason: reason, time: now))),
       &frames)
     tallies.deadLettered += 1
     newDeadLetters.append(
-      QueueDeath(key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts), reason: reason))
+      DeadLetterEvent(key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts), reason: reason))
   }
 
   /// Returns the item of a receipt.

@@ -35,7 +35,7 @@ struct QueueLedger: Sendable {
 
   var items = ItemList()
   var deadItems = ItemList()
-  var keys = SortedMap<UInt64>()
+  var keys = SortedEntries<UInt64>()
   var deadSequences: [StoreKey: [UInt64]] = [:]
   var timers: [UInt64: ItemTimer] = [:]
   var causes: [UInt64: DeadLetterCause] = [:]
@@ -72,7 +72,7 @@ struct QueueLedger: Sendable {
   var uses = SegmentUses()
   var tallies = QueueTallies()
   /// Items that became dead letters and were not reported yet.
-  var newDeadLetters: [QueueDeath] = []
+  var newDeadLetters: [DeadLetterEvent] = []
   var account = CallAccount()
 
   private var undo: [Undo] = []
@@ -182,7 +182,7 @@ struct QueueLedger: Sendable {
       setRemembered(entry, for: key, isUndoable: isUndoable)
     case .requeue(let sequence, let newSequence, let arrival):
       reserve(nextSequence: newSequence + 1)
-      // The segment with the record of the death may have been removed since, because no item depends on it any more.
+      // The segment with the record of the dead letter may have been removed since, because no item depends on it any more.
       guard let old = deadItems[sequence] ?? (source == .log ? items[sequence] : nil) else { return }
       if source == .log { makeWay(for: old.key, of: newSequence) }
       remove(sequence, isUndoable: isUndoable)

@@ -11,8 +11,8 @@ struct QueueRules: Sendable {
 
   init(_ configuration: QueueConfiguration) {
     maximumDeliveries = configuration.maximumDeliveries.map { UInt32(clamping: $0) }
-    duplicateWindow = configuration.duplicateWindow.microseconds
-    deadLetterRetention = configuration.deadLetterRetention?.microseconds
+    duplicateWindow = configuration.duplicateWindow.wholeMicroseconds
+    deadLetterRetention = configuration.deadLetterRetention?.wholeMicroseconds
     capacity = configuration.capacity
   }
 

@@ -100,7 +100,7 @@ struct StoredItem: Sendable {
 /// A dead letter: the last state of its item, the reason, the time, and the payload.
 struct DeadRecord: Sendable {
   let item: ItemRecord
-  let reason: DeathReason
+  let reason: DeadLetterReason
   /// In microseconds since 1970.
   let time: Int64
   /// The time of the timer that removes the dead letter, in microseconds since 1970; 0 for none.
@@ -113,13 +113,13 @@ struct DeadRecord: Sendable {
     let end = 20 + Int(UInt16(bigEndianBytes: bytes[18..<20]))
     guard bytes.count >= end, let item = ItemRecord(Array(bytes[20..<end])) else { return nil }
     self.item = item
-    reason = DeathReason(rawValue: bytes[1])
+    reason = DeadLetterReason(rawValue: bytes[1])
     time = Int64(bigEndianBytes: bytes[2..<10])
     expiry = Int64(bigEndianBytes: bytes[10..<18])
     payload = bytes[end...]
   }
 
-  init(item: ItemRecord, reason: DeathReason, time: Int64, expiry: Int64, payload: ArraySlice<UInt8>) {
+  init(item: ItemRecord, reason: DeadLetterReason, time: Int64, expiry: Int64, payload: ArraySlice<UInt8>) {
     self.item = item
     self.reason = reason
     self.time = time

@@ -12,7 +12,7 @@ struct QueuePlan: Sendable {
   private(set) var touchedGroups: [StoreKey: TouchedGroup] = [:]
 
   /// The items that become dead letters.
-  private(set) var deaths: [QueueDeath] = []
+  private(set) var deadLetters: [DeadLetterEvent] = []
 
   /// The changes of one group.
   struct TouchedGroup: Sendable {
@@ -115,14 +115,14 @@ struct QueuePlan: Sendable {
   ///   - item: Its state.
   ///   - reason: The reason.
   ///   - payload: Its payload, or nothing if it is damaged.
-  mutating func bury(_ sequence: UInt128, _ item: ItemRecord, _ reason: DeathReason, payload: ArraySlice<UInt8>) {
+  mutating func bury(_ sequence: UInt128, _ item: ItemRecord, _ reason: DeadLetterReason, payload: ArraySlice<UInt8>) {
     remove(sequence, item, remembering: true)
     let expiry = rules.deadLetterRetention.map { now.addingSaturating($0) } ?? 0
     let record = DeadRecord(item: item, reason: reason, time: now, expiry: expiry, payload: payload)
     set(record.bytes, forKey: layout.deadKey(sequence))
     set([], forKey: layout.deadIndexKey(item.key, sequence))
     if expiry != 0 { set([], forKey: layout.timerKey(expiry, .deadLetter(sequence))) }
-    deaths.append(QueueDeath(key: item.key, sequence: sequence, attempts: Int(item.attempts), reason: reason))
+    deadLetters.append(DeadLetterEvent(key: item.key, sequence: sequence, attempts: Int(item.attempts), reason: reason))
   }
 
   /// Removes a dead letter.

@@ -124,7 +124,7 @@ extension CaseList {
   private mutating func addStateCases() {
     add("264", "the states of a value are the current one and each newer one that differs", keys: ["b"]) {
       observed, _ in
-      let (store, follower) = (observed.store, Follower("values(forKey:)", observed.observation.values(forKey: "a")))
+      let (store, follower) = (observed.store, Follower("updates(forKey:)", observed.observation.updates(forKey: "a")))
       try await expect("the state of a missing value", follower.next(), equals: .some(nil))
       for value: SampleValue?? in ["first", .some(nil), nil, "second"] {
         if let value { try await store.setValue(value, forKey: "a") } else { try await store.removeValue(forKey: "a") }
@@ -161,7 +161,7 @@ extension CaseList {
       for number in 1...last.integer {
         async let written: Void = observed.store.setValue(SampleValue(integer: number), forKey: "a")
         if number.isMultiple(of: 4) {
-          let follower = Follower("values(forKey:) from \(number)", observed.observation.values(forKey: "a"))
+          let follower = Follower("updates(forKey:) from \(number)", observed.observation.updates(forKey: "a"))
           followers.withLock { $0.append(follower) }
         }
         try await written
@@ -180,7 +180,7 @@ extension CaseList {
     add("267", "cancellation ends an observer and leaves the others", keys: ["a"]) { observed, _ in
       let store = observed.observation
       let changes = [0, 1].map { Follower("changes() \($0)", store.changes()) }
-      let values = [0, 1].map { Follower("values(forKey:) \($0)", store.values(forKey: "a")) }
+      let values = [0, 1].map { Follower("updates(forKey:) \($0)", store.updates(forKey: "a")) }
       let entries = [0, 1].map { Follower("entries(observing:) \($0)", store.entries(observing: .all)) }
       for follower in values { _ = try await follower.next() }
       for follower in entries { _ = try await follower.next() }
@@ -199,7 +199,7 @@ extension CaseList {
     add("268", "closing ends every observer, once and at last", keys: ["a"]) { observed, _ in
       let store = observed.observation
       let reports = Reports(of: .all, in: store)
-      let (changes, values) = (Follower("changes()", store.changes()), Follower("values", store.values(forKey: "a")))
+      let (changes, values) = (Follower("changes()", store.changes()), Follower("values", store.updates(forKey: "a")))
       _ = try await values.next()
       try await concurrently(5) { index in
         guard index > 0 else { return try await observed.store.close() }
@@ -215,13 +215,13 @@ extension CaseList {
       try expect("the number of ends reported to an observer of a closed store", late.endCount, equals: 1)
       try await expect("the changes of a closed store", Follower("changes()", store.changes()).rest(), equals: [])
       try await expect(
-        "the values of a closed store", Follower("values", store.values(forKey: "a")).rest(), equals: [])
+        "the values of a closed store", Follower("values", store.updates(forKey: "a")).rest(), equals: [])
     }
     add("269", "observers do not keep a store open", needs: .observation) { trial in
       let followers = try await Task { () -> (Follower<StoreChange>, Follower<SampleValue??>) in
         // The only reference to the store ends with this closure.
         let store = try Observed(await trial.openUntracked()).observation
-        let values = Follower("values(forKey:)", store.values(forKey: "a"))
+        let values = Follower("updates(forKey:)", store.updates(forKey: "a"))
         _ = try await values.next()
         return (Follower("changes()", store.changes()), values)
       }.value

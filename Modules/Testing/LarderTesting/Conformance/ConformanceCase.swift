@@ -11,10 +11,10 @@ public struct ConformanceCase: Sendable, Identifiable {
   public let name: String
 
   /// The topic of the case.
-  package let group: ConformanceGroup
+  public let group: ConformanceGroup
 
   /// The promise that it checks.
-  package let promise: ConformancePromise
+  public let promise: ConformancePromise
 
   /// The capabilities that the case requires of a store.
   public let needs: StoreCapabilities
@@ -25,7 +25,7 @@ public struct ConformanceCase: Sendable, Identifiable {
   let body: @Sendable (ConformanceCase) async throws -> Void
 
   /// The number without the letter.
-  package var number: Int { Int(id.prefix { $0.isNumber }) ?? 0 }
+  public var number: Int { Int(id.prefix { $0.isNumber }) ?? 0 }
 
   /// Opens a fresh store, checks it, closes it, and removes its data.
   ///
@@ -41,7 +41,7 @@ extension ConformanceCase: CustomStringConvertible {
 }
 
 /// The topic of a case of the conformance suite.
-package enum ConformanceGroup: Sendable, Hashable, CaseIterable {
+public enum ConformanceGroup: Sendable, Hashable, CaseIterable {
   case points, keys, values, multiGet, batches, updates, scans, pages, clear, lifecycle, reopening, damage, errors
   case cancellation, concurrency, histories, observation, queues
 }

@@ -1,7 +1,7 @@
 /// The error of a conformance case, which says which promise a store broke, and how.
 public struct ConformanceFailure: Error {
   /// The name of the suite, which is the name of the store.
-  package let suite: String
+  public let suite: String
 
   /// The case that failed.
   public let conformanceCase: ConformanceCase
@@ -10,15 +10,15 @@ public struct ConformanceFailure: Error {
   private let subject: String
 
   /// The expected result.
-  package let expected: String
+  public let expected: String
 
   /// The actual result.
-  package let got: String
+  public let got: String
 
   /// The first difference between the expected and the actual result, in elements of lists or bytes of long values.
   ///
   /// It is empty if the two texts already show the difference.
-  package let difference: String
+  public let difference: String
 
   private let seed: UInt64
 

@@ -17,6 +17,13 @@ public final class ConformanceLocation: Sendable {
   /// The access to open the store with, which is `StoreAccess.readWrite` except in the cases about read-only access.
   public var access: StoreAccess { openedAccess.withLock { $0 } }
 
+  /// The codec of the case, or `nil` for the usual one of the suite.
+  var codec: (any Codec<SampleValue?>)? {
+    get { codecOfCase.withLock { $0 } }
+    set { codecOfCase.withLock { $0 = newValue } }
+  }
+
+  private let codecOfCase = Locked<(any Codec<SampleValue?>)?>(nil)
   private let openedAccess = Locked(StoreAccess.readWrite)
   private let objects = Locked<[String: any Sendable]>([:])
 

@@ -1,5 +1,5 @@
 /// A promise that every store and decorator keeps, as listed by `DataStore`.
-package enum ConformancePromise: String, Sendable, Hashable, CaseIterable {
+public enum ConformancePromise: String, Sendable, Hashable, CaseIterable {
   case keys = "Keys are 1 to 511 bytes, compared byte by byte. Any other key is refused before anything changes."
   case values = "Values round-trip exactly. A stored nil is not a missing key. Mutating a copy never changes the store."
   case missing = "A missing key reads as nil, and removing it succeeds. An error is never reported as missing."

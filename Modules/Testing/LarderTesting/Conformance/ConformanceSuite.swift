@@ -39,6 +39,46 @@ public struct ConformanceSuite: Sendable {
   /// The cases that are skipped because the store lacks a capability, ordered by number.
   public let skipped: [SkippedCase]
 
+  /// Creates the suite of a store that the suite opens with codecs of its own, too.
+  ///
+  /// Use it for each store with a codec. Some cases check what the store tells its codec, and what becomes of the errors of
+  /// the codec and of its name:
+  ///
+  /// ```swift
+  /// static let suite = ConformanceSuite(named: "JSONFileStore", codec: .json()) { location, codec in
+  ///   try await JSONFileStore(path: location.path("store.json"), codec: codec, access: location.access)
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store, which failures show.
+  ///   - codec: The usual codec of the store, with which most cases open it.
+  ///   - lacking: The capabilities that the store lacks. Defaults to none.
+  ///   - seed: The seed of the random numbers. Defaults to ``SeededGenerator/seedOfProcess``.
+  ///   - rounds: The number of random histories. Defaults to ``roundsOfProcess``.
+  ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts. Defaults to
+  ///     `StoreKey.maximumLength`.
+  ///   - timeLimit: The maximum duration of a case. Defaults to ``timeLimitOfProcess``.
+  ///   - child: A closure that starts another process that opens the store with the usual codec. Defaults to `nil`.
+  ///   - open: A closure that opens the store at a location with a codec.
+  public init<Store: DataStore>(
+    named name: String,
+    codec: some Codec<SampleValue?>,
+    lacking: StoreCapabilities = [],
+    seed: UInt64 = SeededGenerator.seedOfProcess,
+    rounds: Int = ConformanceSuite.roundsOfProcess,
+    maximumKeyLength: Int = StoreKey.maximumLength,
+    timeLimit: Duration = ConformanceSuite.timeLimitOfProcess,
+    child: ConformanceChild.Start? = nil,
+    open: @escaping @Sendable (ConformanceLocation, any Codec<SampleValue?>) async throws -> Store
+  ) where Store.Value == SampleValue? {
+    self.init(
+      SuiteSettings(
+        name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: maximumKeyLength,
+        timeLimit: timeLimit, child: child, open: { try await open($0, $0.codec ?? codec) }),
+      takesCodecs: true)
+  }
+
   /// Creates the suite of a store.
   ///
   /// - Parameters:
@@ -67,12 +107,19 @@ public struct ConformanceSuite: Sendable {
     child: ConformanceChild.Start? = nil,
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) where Store.Value == SampleValue? {
-    let settings = SuiteSettings(
-      name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: maximumKeyLength,
-      timeLimit: timeLimit, child: child, open: open)
-    var missing = lacking
-    if lacking.contains(.persistence) { missing.formUnion([.acknowledgedPersistence, .readOnlyAccess]) }
-    if child == nil { missing.formUnion(.otherProcesses) }
+    self.init(
+      SuiteSettings(
+        name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: maximumKeyLength,
+        timeLimit: timeLimit, child: child, open: open),
+      takesCodecs: false)
+  }
+
+  private init<Store: DataStore>(_ settings: SuiteSettings<Store>, takesCodecs: Bool)
+  where Store.Value == SampleValue? {
+    var missing = settings.lacking
+    if settings.lacking.contains(.persistence) { missing.formUnion([.acknowledgedPersistence, .readOnlyAccess]) }
+    if settings.child == nil { missing.formUnion(.otherProcesses) }
+    if !takesCodecs { missing.formUnion(.codecs) }
     self.init(CaseList(settings), missing: missing)
   }
 

@@ -60,6 +60,16 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   /// A store in a database that the program opens, or that a server has, lacks this capability.
   public static let ownFiles = StoreCapabilities(rawValue: 1 << 8)
 
+  /// The suite can open the store with codecs of its own.
+  ///
+  /// A suite lacks this capability unless it was created with a closure that takes a codec.
+  public static let codecs = StoreCapabilities(rawValue: 1 << 9)
+
+  /// The store records the codec of its entries, and refuses another one.
+  ///
+  /// A view of a store of bytes without a record lacks this capability, so its program must use the right codec.
+  public static let recordedCodecs = StoreCapabilities(rawValue: 1 << 10)
+
   /// All capabilities.
   public static let all = StoreCapabilities(explanations.map(\.capability))
 
@@ -73,6 +83,8 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
     (.readOnlyAccess, "cannot be opened for reading only"),
     (.otherProcesses, "cannot be opened in another process because the suite has no child"),
     (.observation, "cannot be observed"),
+    (.recordedCodecs, "does not record its codec"),
+    (.codecs, "is not opened with a codec of the suite"),
     (.ownFiles, "leaves opening its files to others"),
   ]
 }

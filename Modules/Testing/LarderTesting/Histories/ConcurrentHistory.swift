@@ -1,4 +1,4 @@
-package import Larder
+public import Larder
 
 /// A history of concurrent operations on one store, which may or may not be linearizable.
 ///
@@ -9,25 +9,25 @@ package import Larder
 /// The search uses the algorithm of Wing and Gong with the memoization of Lowe ("Testing for linearizability", 2017),
 /// and never visits the same set of completed operations with the same state twice. Linearizability is local (Herlihy
 /// and Wing, 1990), so keys that no operation combines are checked separately, which keeps the search short.
-package struct ConcurrentHistory: Sendable, Equatable {
+public struct ConcurrentHistory: Sendable, Equatable {
   /// The initial entries of the store.
-  package let start: [StoreKey: Int]
+  public let start: [StoreKey: Int]
 
   /// The operations, in the order of their invocations.
-  package let operations: [ConcurrentOperation]
+  public let operations: [ConcurrentOperation]
 
   /// Creates a history.
   ///
   /// - Parameters:
   ///   - start: The initial entries of the store; defaults to none.
   ///   - operations: The operations, in any order.
-  package init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
+  public init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
     self.start = start
     self.operations = operations.sorted { $0.invocation < $1.invocation }
   }
 
   /// Whether the history is linearizable.
-  package var isLinearizable: Bool {
+  public var isLinearizable: Bool {
     parts.allSatisfy { LinearizationSearch(history: $0).succeeds() }
   }
 
@@ -36,7 +36,7 @@ package struct ConcurrentHistory: Sendable, Equatable {
   ///
   /// The prefix ends with the response that no order explains. Operations without a response by then have an unknown
   /// outcome.
-  package var violation: ConcurrentHistory? {
+  public var violation: ConcurrentHistory? {
     guard let part = parts.first(where: { !LinearizationSearch(history: $0).succeeds() }) else { return nil }
     // Every prefix of a linearizable history is linearizable, so a binary search finds the shortest one that is not.
     let times = part.operations.compactMap(\.response?.time).sorted()
@@ -92,44 +92,44 @@ package struct ConcurrentHistory: Sendable, Equatable {
 
 extension ConcurrentHistory: CustomStringConvertible {
   /// The initial entries, followed by a line for each operation.
-  package var description: String {
+  public var description: String {
     let entries = start.sorted { $0.key < $1.key }.map { StoreEntry(key: $0.key, value: $0.value) }
     return (["start: \(HistoryResult.entries(entries))"] + operations.map(\.description)).joined(separator: "\n")
   }
 }
 
 /// An operation of a ``ConcurrentHistory``, with its invocation and response.
-package struct ConcurrentOperation: Sendable, Equatable {
+public struct ConcurrentOperation: Sendable, Equatable {
   /// The response to an operation.
-  package struct Response: Sendable, Equatable {
+  public struct Response: Sendable, Equatable {
     /// The result of the operation.
-    package let result: HistoryResult
+    public let result: HistoryResult
 
     /// The number of events in the history before the response.
-    package let time: Int
+    public let time: Int
 
     /// Creates a response.
     ///
     /// - Parameters:
     ///   - result: The result of the operation.
     ///   - time: The number of events in the history before the response.
-    package init(_ result: HistoryResult, time: Int) {
+    public init(_ result: HistoryResult, time: Int) {
       self.result = result
       self.time = time
     }
   }
 
   /// The number of the task that ran the operation.
-  package let task: Int
+  public let task: Int
 
   /// The step of the operation.
-  package let step: HistoryStep
+  public let step: HistoryStep
 
   /// The number of events in the history before the invocation.
-  package let invocation: Int
+  public let invocation: Int
 
   /// The response; `nil` if the outcome is unknown, so that the operation may take effect at any later time, or never.
-  package let response: Response?
+  public let response: Response?
 
   /// Creates an operation.
   ///
@@ -139,7 +139,7 @@ package struct ConcurrentOperation: Sendable, Equatable {
   ///     not atomic, and are not allowed in such a history.
   ///   - invocation: The number of events in the history before the invocation.
   ///   - response: The response; `nil` if the outcome is unknown.
-  package init(task: Int, _ step: HistoryStep, invocation: Int, response: Response?) {
+  public init(task: Int, _ step: HistoryStep, invocation: Int, response: Response?) {
     self.task = task
     self.step = step
     self.invocation = invocation
@@ -149,7 +149,7 @@ package struct ConcurrentOperation: Sendable, Equatable {
 
 extension ConcurrentOperation: CustomStringConvertible {
   /// The operation in one line, such as `task 2, 4…7: .value("a") returned [missing]`.
-  package var description: String {
+  public var description: String {
     let end = response.map { "\($0.time)" } ?? "?"
     let result = response.map { "returned \($0.result)" } ?? "has an unknown outcome"
     return "task \(task), \(invocation)…\(end): \(step) \(result)"

@@ -227,7 +227,7 @@ extension HistoryStep {
 }
 
 /// The result of a ``HistoryStep``.
-package enum HistoryResult: Sendable, Equatable {
+public enum HistoryResult: Sendable, Equatable {
   /// The step succeeded and has no result.
   case done
   /// The values of keys, as read or after an addition.
@@ -246,7 +246,7 @@ package enum HistoryResult: Sendable, Equatable {
 
 extension HistoryResult: CustomStringConvertible {
   /// A readable description of the result.
-  package var description: String {
+  public var description: String {
     switch self {
     case .done: "done"
     case .slots(let slots): "[\(slots.map { $0.map(String.init) ?? "missing" }.joined(separator: ", "))]"

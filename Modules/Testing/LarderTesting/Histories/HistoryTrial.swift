@@ -173,22 +173,22 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
 /// A broken promise that a ``HistoryTrial`` or a ``DiskTrial`` has found, with all details to repeat it.
 public struct TrialFailure: Error {
   /// The name of the store.
-  package let store: String
+  public let store: String
 
   /// A description of the broken promise.
-  package let message: String
+  public let message: String
 
   /// The steps that lead to the failure, as few as were found; empty if steps ran concurrently.
-  package var history: [HistoryStep] = []
+  public var history: [HistoryStep] = []
 
   /// The seed of a random history, or of the data that a simulated disk kept.
-  package var seed: UInt64?
+  public var seed: UInt64?
 
   /// The fault of a simulated disk and the number of its operation.
-  package var fault: (fault: SimulatedFault, operation: Int)?
+  public var fault: (fault: SimulatedFault, operation: Int)?
 
   /// The shortest concurrent history that no order explains.
-  package var violation: ConcurrentHistory?
+  public var violation: ConcurrentHistory?
 }
 
 extension TrialFailure: CustomStringConvertible {

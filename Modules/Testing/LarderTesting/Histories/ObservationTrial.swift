@@ -1,10 +1,10 @@
-package import Larder
+public import Larder
 
 /// A trial that runs random writers and observers of a store concurrently.
 ///
 /// The last state of every observer must equal that of the store, no observer may see a state that is older than one
 /// that it has seen, and a cancelled observer must end.
-package struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Value == SampleValue? {
+public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Value == SampleValue? {
   private let name: String
   private let store: Store
   private let clock: any Clock<Duration>
@@ -20,7 +20,7 @@ package struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Va
   ///   - mayFail: Whether operations may throw a `StoreError`, as those of a ``FaultyStore`` do. Defaults to `false`.
   ///   - settle: A closure that is called after the writers have ended, to write what is pending and to end faults.
   ///     Defaults to `nil`.
-  package init(
+  public init(
     _ name: String, _ store: Store, clock: any Clock<Duration> = ContinuousClock(), mayFail: Bool = false,
     settle: (@Sendable () async throws -> Void)? = nil
   ) {
@@ -38,7 +38,7 @@ package struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Va
   ///   - seed: The seed of the histories. The system determines which steps run concurrently.
   ///   - prepare: A closure that is called before each history. Defaults to a no-op.
   /// - Throws: ``TrialFailure``; `CancellationError` if the task is cancelled.
-  package func run(
+  public func run(
     rounds: Int, seed: UInt64, prepare: @Sendable () async throws -> Void = {}
   ) async throws {
     var generator = SeededGenerator(seed: seed)
@@ -137,7 +137,7 @@ package struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Va
     case 0, 1:
       let key = kind == 0 ? ObservationTrial.number : ObservationTrial.keys.randomElement(using: &generator) ?? "a"
       return Observer(
-        "values(forKey: \"\(key)\")", store.values(forKey: key, clock: clock), isNumber: kind == 0, pause: pause,
+        "updates(forKey: \"\(key)\")", store.updates(forKey: key, clock: clock), isNumber: kind == 0, pause: pause,
         mayFail: mayFail
       ) { entries in
         entries.filter { $0.key == key }

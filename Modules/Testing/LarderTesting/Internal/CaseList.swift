@@ -32,6 +32,9 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     addObservationCases()
     addMaintenanceCases()
     addFileCases()
+    addCodecCases()
+    addCapabilityCases()
+    addTransactionCases()
     addProcessCases()
   }
 

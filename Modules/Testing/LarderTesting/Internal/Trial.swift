@@ -65,6 +65,14 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return store
   }
 
+  /// Opens a store with another codec, which it has until another one is chosen.
+  ///
+  /// - Parameter codec: The codec.
+  func open(codec: any Codec<SampleValue?>) async throws -> Store {
+    location.codec = codec
+    return try await open()
+  }
+
   /// Opens a store, as another process might.
   ///
   /// - Parameters:

@@ -3,13 +3,13 @@ import Larder
 extension CaseList where Store: DurableQueue {
   mutating func addDeadLetterCases() {
     add("440", "an item becomes a dead letter when it is released after its last delivery") { queue, trial in
-      let reports = Locked<[QueueDeath]>([])
-      let observation = queue.observeDeaths { death in reports.withLock { $0.append(death) } }
+      let reports = Locked<[DeadLetterEvent]>([])
+      let observation = queue.observeDeadLetters { death in reports.withLock { $0.append(death) } }
       let item = try await queue.enqueue(.number(1), id: "a")
       try await queue.enqueue(.number(2))
       try await wearOut(queue)
       try expect("the counts", try await queue.counts(), equals: QueueCounts(waiting: 1, dead: 1))
-      let expected = QueueDeath(key: "a", sequence: item.sequence, attempts: 3, reason: .tooManyDeliveries)
+      let expected = DeadLetterEvent(key: "a", sequence: item.sequence, attempts: 3, reason: .tooManyDeliveries)
       try expect("the reports", reports.withLock { $0 }, equals: [expected])
       observation.cancel()
       let queue = try await trial.settled(queue)

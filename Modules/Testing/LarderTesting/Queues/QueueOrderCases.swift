@@ -51,7 +51,7 @@ extension CaseList where Store: DurableQueue {
       trial.advance(by: 10)
       try expect("the items of the second group", try await queue.receiveNumbers(max: 10), equals: [3])
     }
-    addOrderCase("433", "the end of a lease, a death and a removal let the next item of the group come") {
+    addOrderCase("433", "the end of a lease, a dead letter and a removal let the next item of the group come") {
       queue, trial in
       try await queue.enqueue((1...4).map { QueueInput(.number($0), id: StoreKey("\($0)"), group: "a") })
       _ = try await queue.receiveOne(lease: 60)
@@ -63,7 +63,7 @@ extension CaseList where Store: DurableQueue {
       try await queue.release(last.receipt, after: .zero)
       try expect("the number of dead letters", try await queue.counts().dead, equals: 1)
       let second = try await queue.receiveOne()
-      try expect("the item after the death", second.number, equals: 2)
+      try expect("the item after the dead letter", second.number, equals: 2)
       try await queue.removeValue(forKey: "3")
       try await queue.removeValue(forKey: "2")
       try expect("the item after the removals", try await queue.receiveNumbers(), equals: [4])

@@ -73,7 +73,7 @@ extension CaseList where Store: DurableQueue {
     }
     add("455", "withNext renews the lease while the closure runs") { queue, trial in
       try await queue.enqueue(.number(1))
-      try await queue.withNext(lease: .seconds(9), extending: true) { _ in
+      try await queue.withNext(lease: .seconds(9), renewsLease: true) { _ in
         for _ in 0..<5 {
           try await trial.clock.waitForSleepers(1)
           trial.advance(by: 3)

@@ -64,5 +64,5 @@ struct TimeToLiveOption: ParsableArguments {
   var ttl: TimeToLiveArgument?
 
   /// The time to live of the entries; `nil` if the option is missing.
-  var timeToLive: TimeToLive? { ttl.map { .limited($0.duration) } }
+  var timeToLive: TimeToLive? { ttl.map { .after($0.duration) } }
 }

@@ -7,7 +7,7 @@ import LarderCBOR
 /// See ``CBORItem/init(_:)-(JSONText)``.
 enum JSONToCBOR {
   /// The error of JSON that no CBOR represents.
-  struct ConversionError: ValueFreeError, CustomStringConvertible {
+  struct ConversionError: RedactedError, CustomStringConvertible {
     let description: String
   }
 

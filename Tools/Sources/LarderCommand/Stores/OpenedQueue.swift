@@ -28,7 +28,7 @@ struct OpenedQueue {
   let codec: any Codec<JSONText>
 
   /// The observation that reports dead letters, or `nil` if the queue reports them itself.
-  private let deaths: StoreObservation?
+  private let deadLetters: StoreObservation?
 
   /// Opens a queue, which is a store itself or in a store of bytes.
   ///
@@ -48,9 +48,9 @@ struct OpenedQueue {
           .usage, "\(url) is a queue itself, with a codec of its own", advice: "Omit the prefix and the codec.")
       }
       (opened, codec) = try await Self.queue(at: url, of: provider, keys, options)
-      deaths =
+      deadLetters =
         provider is ReportingQueueProvider
-        ? nil : opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }
+        ? nil : opened.observeDeadLetters { Diagnostics.writeLine("larder: \($0.key): \($0)") }
     } else {
       guard let prefix = target.prefix else {
         throw CommandFailure(
@@ -67,7 +67,7 @@ struct OpenedQueue {
       codec = try await Stores.codecs(for: name, of: url, with: nil).codec(named: "\(name)")
       try await Self.checkQueue(with: StoreKey(prefix), in: bytes, url, options)
       opened = try await Self.queue(in: bytes, prefix: StoreKey(prefix), codec: codec)
-      deaths = opened.observeDeaths { Diagnostics.writeLine("larder: \($0.key): \($0)") }
+      deadLetters = opened.observeDeadLetters { Diagnostics.writeLine("larder: \($0.key): \($0)") }
     }
     queue = target.store.meter.map { Self.metered(opened, by: $0) } ?? opened
   }

@@ -37,7 +37,7 @@ struct OpenedStore {
       let typed = try await found.untyped.typed(codec: codec)
       try await Stores.checkKeys(codecs.keys, fit: typed, options: found.options)
       let stored = OpenedStore.metered(typed, by: found.target.meter)
-      let expiry = stored.expiring(timeToLive ?? .unlimited)
+      let expiry = stored.expiring(timeToLive ?? .never)
       (self.expiry, present) = (expiry, AnyDataStore(expiry))
     } else {
       expiry = nil
@@ -118,7 +118,7 @@ struct OpenedStore {
   ///   errors.
   func extendDeadline(of key: StoreKey, by timeToLive: Duration?) async throws {
     let expiry = try expiring()
-    guard case .limited(let remaining) = try await expiry.remainingTime(forKey: key) else { return }
+    guard case .after(let remaining) = try await expiry.remainingTime(forKey: key) else { return }
     let window = try await expiry.base.value(forKey: key)?.deadline?.window
     guard let duration = timeToLive ?? window else {
       throw CommandFailure(
@@ -126,7 +126,7 @@ struct OpenedStore {
         advice: "Give one, as in --slide --ttl 30m.")
     }
     // A deadline that slides still slides.
-    let timeToLive: TimeToLive = window == nil ? .limited(duration) : .sliding(duration)
+    let timeToLive: TimeToLive = window == nil ? .after(duration) : .sliding(duration)
     if duration > remaining { try await expiry.touch(key, timeToLive: timeToLive) }
   }
 }

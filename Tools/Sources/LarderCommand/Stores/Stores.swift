@@ -147,7 +147,7 @@ enum Stores {
       do {
         _ = try await store.value(forKey: key)
         return
-      } catch let error as StoreError where error.concernsStoredValue {
+      } catch let error as StoreError where error.isValueUnreadable {
         failure = error
       }
     }
@@ -299,7 +299,7 @@ enum Stores {
 struct ReportingQueueProvider: StoreProvider {
   // The queues that the tool creates hold JSON, so that an item comes out unchanged, to the last digit.
   private let base = QueueStoreProvider(
-    codecName: JSONTextCodec().name, onDeath: { Diagnostics.writeLine("larder: \($0.key): \($0)") })
+    codecName: JSONTextCodec().name, onDeadLetter: { Diagnostics.writeLine("larder: \($0.key): \($0)") })
 
   var scheme: String { base.scheme }
   var summary: String { base.summary }

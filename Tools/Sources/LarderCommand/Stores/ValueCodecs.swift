@@ -247,7 +247,7 @@ struct BytesCodec: Codec {
 /// A codec for bytes that the tool cannot interpret, including those of the codec `raw`, as `{"$base64":"AQID"}`.
 struct OpaqueTextCodec: Codec {
   /// The error of encoding a value that is not bytes.
-  struct NoBytes: ValueFreeError, CustomStringConvertible {
+  struct NoBytes: RedactedError, CustomStringConvertible {
     let codecName: String
 
     var description: String {

@@ -39,11 +39,11 @@ extension DataStore {
       guard let last = keys.last else { return }
       do {
         for case let value? in try await values(forKeys: keys) { try visit(value) }
-      } catch let error as StoreError where error.concernsStoredValue {
+      } catch let error as StoreError where error.isValueUnreadable {
         for key in keys {
           do {
             if let value = try await value(forKey: key) { try visit(value) }
-          } catch let error as StoreError where error.concernsStoredValue {
+          } catch let error as StoreError where error.isValueUnreadable {
             try visit(nil)
           }
         }

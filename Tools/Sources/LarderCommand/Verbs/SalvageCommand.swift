@@ -233,7 +233,7 @@ struct StoreSalvage {
       let page: [StoreEntry<Value>]
       do {
         page = try await source.entries(in: range, limit: size, order: .ascending)
-      } catch let error as StoreError where error.concernsStoredValue {
+      } catch let error as StoreError where error.isValueUnreadable {
         guard size == 1 else {
           size /= 2
           continue

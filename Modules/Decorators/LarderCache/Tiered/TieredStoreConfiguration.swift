@@ -1,0 +1,99 @@
+public import Larder
+
+/// The ages and the prefix of the copies of a ``TieredStore``.
+public struct TieredStoreConfiguration: Sendable {
+  /// The age after which a copy is no longer used.
+  ///
+  /// Defaults to `nil`, for no limit, which only a base that is exclusive and `Durability.synced` permits. Ages are
+  /// measured by the wall clock, from the beginning of the read of the base. A copy whose time lies in the future, because
+  /// the clock was set back, is not used.
+  public var maximumAge: Duration?
+
+  /// The age after which reading a copy loads the entry again in the background (stale-while-revalidate).
+  ///
+  /// Defaults to `nil`, which means never. After a failed load, no background load begins for one second, or for this
+  /// time if it is shorter.
+  public var refreshAfter: Duration?
+
+  /// The time for which the cache remembers that the base does not have a key (negative caching).
+  ///
+  /// Defaults to `nil`, which turns negative caching off. The ``maximumAge`` applies, too.
+  public var negativeTimeToLive: Duration?
+
+  /// The prefix of the keys in the cache.
+  ///
+  /// Defaults to none. Several stores can share a cache if no prefix begins with another one.
+  public var keyPrefix: StoreKey = ""
+
+  /// Whether the copies of encrypted values may be in plain form.
+  ///
+  /// Defaults to `false`. Then the codec of the copies, or the cache, must encrypt them.
+  public var allowsPlainCopies = false
+
+  /// A closure that receives each error of reading or writing copies that no caller receives, such as that of a copy that
+  /// cannot be decoded.
+  ///
+  /// Defaults to `nil`. ``TieredStoreStatistics/cacheFailures`` counts the errors in any case.
+  public var onCacheFailure: (@Sendable (_ error: any Error) -> Void)?
+
+  /// Creates options.
+  ///
+  /// - Parameters:
+  ///   - maximumAge: The age after which a copy is no longer used. Defaults to no limit.
+  ///   - refreshAfter: The age after which reading a copy loads the entry again in the background. Defaults to never.
+  ///   - negativeTimeToLive: The time for which the cache remembers that the base does not have a key. Defaults to not at
+  ///     all.
+  public init(maximumAge: Duration? = nil, refreshAfter: Duration? = nil, negativeTimeToLive: Duration? = nil) {
+    self.maximumAge = maximumAge
+    self.refreshAfter = refreshAfter
+    self.negativeTimeToLive = negativeTimeToLive
+  }
+
+  /// Checks the options for a base.
+  func check(for base: StoreInformation) throws {
+    func check(_ isValid: Bool, _ message: String) throws {
+      guard !isValid else { return }
+      throw StoreError(.invalidArgument, during: .open, store: base.name, message: message)
+    }
+    for (name, age) in [
+      ("maximumAge", maximumAge), ("refreshAfter", refreshAfter), ("negativeTimeToLive", negativeTimeToLive),
+    ] {
+      if let age { try check(age > .zero, "\(name) must be greater than zero, not \(age)") }
+    }
+    guard maximumAge == nil else { return }
+    try check(
+      base.sharing == .exclusive,
+      "a cache in front of a store that others can change needs a maximumAge, after which it asks the store again")
+    try check(
+      base.durability == .synced,
+      "a cache that outlives writes that its store can lose needs a maximumAge, after which it asks the store again")
+  }
+}
+
+/// The statistics of a ``TieredStore`` since it was created.
+///
+/// The counts are exact when no operation is running.
+public struct TieredStoreStatistics: Sendable, Hashable {
+  /// The number of reads of a key that the cache answered.
+  public var hits = 0
+
+  /// The number of reads of a key that the cache could not answer.
+  public var misses = 0
+
+  /// The number of reads of the base, for one key or several, including background loads.
+  public var loads = 0
+
+  /// The number of loads that failed.
+  ///
+  /// A failed background load appears nowhere else.
+  public var loadFailures = 0
+
+  /// The number of reads of a key that waited for a load started by another reader.
+  public var sharedLoads = 0
+
+  /// The number of errors of the cache that no caller received.
+  public var cacheFailures = 0
+
+  /// Creates statistics with all counts at zero.
+  public init() {}
+}

@@ -1,0 +1,79 @@
+/// A decorator that forwards every operation to its base, except for those that it implements itself.
+///
+/// Use it for a decorator that does something before or after operations and leaves keys and values as they are. All
+/// asynchronous operations, also those of capabilities, pass through ``StoreDecorator/forward(_:of:_:)``:
+///
+/// ```swift
+/// struct LoggedStore<Base: DataStore>: ForwardingStore {
+///   let base: Base
+///   let log: @Sendable (StoreOperation) -> Void
+///
+///   func forward<Result>(
+///     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+///   ) async throws -> Result {
+///     log(operation)
+///     return try await body()
+///   }
+/// }
+///
+/// extension LoggedStore: ExpirableStore where Base: ExpirableStore {}
+/// extension LoggedStore: MaintainableStore where Base: MaintainableStore {}
+/// ```
+///
+/// Declare each capability that the decorator has, as for any ``StoreDecorator``. If a later version of ``DataStore`` gets
+/// another requirement, the decorator forwards it without being asked. If that could be wrong, because the decorator
+/// checks, counts or changes what passes through it, conform to ``StoreDecorator`` instead, and let the compiler name each
+/// requirement. For a decorator that changes keys, see ``KeyMappingStore``.
+public protocol ForwardingStore<Base>: StoreDecorator where Value == Base.Value {}
+
+extension ForwardingStore {
+  /// The information of the base.
+  public var information: StoreInformation { base.information }
+
+  /// Returns the value of a key in the base; see ``DataStore/value(forKey:)``.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await forward(.value, of: key) { try await base.value(forKey: key) }
+  }
+
+  /// Returns the values of several keys in the base; see ``DataStore/values(forKeys:)``.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await forward(.values, of: nil) { try await base.values(forKeys: keys) }
+  }
+
+  /// Returns the first entries of a range of the base; see ``DataStore/entries(in:limit:order:)``.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await forward(.entries, of: nil) { try await base.entries(in: range, limit: limit, order: order) }
+  }
+
+  /// Returns the first keys of a range of the base; see ``DataStore/keys(in:limit:order:)``.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await forward(.keys, of: nil) { try await base.keys(in: range, limit: limit, order: order) }
+  }
+
+  /// Returns the number of entries in a range of the base; see ``DataStore/count(in:)``.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await forward(.count, of: nil) { try await base.count(in: range) }
+  }
+
+  /// Applies several changes to the base; see ``DataStore/apply(_:)``.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await forward(.apply, of: nil) { try await base.apply(changes) }
+  }
+
+  /// Reads, changes and writes back several values of the base; see ``DataStore/update(deciding:_:)``.
+  public func update<Result: Sendable>(
+    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    try await forward(.update, of: nil) { try await base.update(deciding: keys, body) }
+  }
+
+  /// Ensures that every earlier write to the base survives a power failure; see ``DataStore/synchronize()``.
+  public func synchronize() async throws {
+    try await forward(.synchronize, of: nil) { try await base.synchronize() }
+  }
+
+  /// Closes the base; see ``DataStore/close()``.
+  public func close() async throws {
+    try await forward(.close, of: nil) { try await base.close() }
+  }
+}

@@ -1,0 +1,271 @@
+/// A leased item that cannot be delivered.
+public struct FailedDelivery: Error {
+  /// The reason.
+  public enum Reason: Sendable, Hashable {
+    /// The item could not be read, but may be readable later.
+    case unreadable
+    /// The stored item is damaged.
+    case damaged
+    /// The codec failed to decode the item.
+    case undecodable
+    /// The program cannot decode any item, but another one may.
+    ///
+    /// The delivery does not count.
+    case refused
+    /// The program lacks something to decode the item, such as a key.
+    ///
+    /// No delivery of the call counts, and the item comes after all others.
+    case deferred
+  }
+
+  /// The receipt of the lease.
+  public let receipt: DeliveryReceipt
+
+  /// The reason.
+  public var reason: Reason
+
+  /// The error that a caller gets if no item of its call can be delivered.
+  public let error: StoreError
+
+  /// The delay until the item can be received again, in microseconds, unless it becomes a dead letter.
+  public var delay: Int64 = 0
+
+  /// Creates the failure of an item.
+  ///
+  /// - Parameters:
+  ///   - receipt: The receipt of the lease.
+  ///   - reason: The reason.
+  ///   - error: The error that a caller gets if no item of its call can be delivered.
+  public init(receipt: DeliveryReceipt, reason: Reason, error: StoreError) {
+    self.receipt = receipt
+    self.reason = reason
+    self.error = error
+  }
+}
+
+/// The items of one lease, decoded.
+public struct LeasedDeliveries<Element: Sendable>: Sendable {
+  /// The items in the order of delivery.
+  public var readings: [Result<Delivery<Element>, FailedDelivery>]
+
+  /// Whether another lease may find more items.
+  public var hasMore: Bool
+
+  /// Creates the items of a lease.
+  ///
+  /// - Parameters:
+  ///   - readings: The items in the order of delivery. Defaults to none.
+  ///   - hasMore: Whether another lease may find more items. Defaults to `false`.
+  public init(readings: [Result<Delivery<Element>, FailedDelivery>] = [], hasMore: Bool = false) {
+    self.readings = readings
+    self.hasMore = hasMore
+  }
+}
+
+/// The loop that receives the items of a queue, for authors of a ``DurableQueue``.
+///
+/// Leases are written before their items are decoded, so an item that crashes the process counts as delivered. A queue
+/// leases, releases and ends leases in a type of its own that conforms to this protocol. ``receiveDue(_:_:)`` and
+/// ``result(of:_:)`` then have the rules that all queues of Larder share: a bad item becomes a dead letter after its last
+/// delivery, a program that cannot decode any item makes no dead letters, and an item for which the program lacks a key
+/// comes after all others.
+///
+/// ```swift
+/// public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+///   try information.checkWritable(for: .receive)
+///   try information.check(lease: lease, for: .receive)
+///   try information.check(maximumDeliveries: max)
+///   return try await operations.run(.receive, of: information) { try await Leases(queue: self).receiveDue(max, lease) }
+/// }
+/// ```
+public protocol ReceiveLoop: Sendable {
+  /// The type of the items.
+  associatedtype Value: Sendable
+
+  /// The record of whether this process has decoded items, one for each open queue.
+  var decodingRecord: DecodingRecord { get }
+
+  /// The delays of items that cannot be decoded, by the retry policy of the queue.
+  var retrying: RetryDelays { get }
+
+  /// Leases the first items that are due, and reads and decodes them.
+  ///
+  /// - Parameters:
+  ///   - wanted: The maximum number of items. The queue may lease fewer at a time.
+  ///   - lease: The duration of the leases.
+  ///   - mayBeSuspect: Whether an item may be returned that must be received alone. If not, it also ends the lease.
+  ///   - isFirst: Whether the call has leased nothing yet. If not, the lease may ignore cancellation, and takes no items
+  ///     that the program lacks something to decode.
+  /// - Returns: The items in the order of delivery.
+  /// - Throws: ``StoreError`` if the leases could not be written, or no item could be read for a reason that concerns none
+  ///   of them; `CancellationError`.
+  func leaseFirst(_ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool) async throws
+    -> LeasedDeliveries<Value>
+
+  /// Releases items; see ``DurableQueue/release(_:after:countsAsAttempt:)-([DeliveryReceipt],_,_)``.
+  ///
+  /// - Parameters:
+  ///   - receipts: The receipts.
+  ///   - delay: The delay until the items can be received again; `nil` for that of the retry policy.
+  ///   - countsAsAttempt: Whether the delivery counts.
+  /// - Returns: The receipts that were stale.
+  /// - Throws: ``StoreError``.
+  func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt]
+
+  /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
+  ///
+  /// A damaged item becomes a dead letter, and one that cannot be decoded does after its last delivery.
+  ///
+  /// - Parameter failures: The items, with the delays until they can be received again.
+  /// - Throws: ``StoreError``.
+  func endLeases(_ failures: [FailedDelivery]) async throws
+}
+
+extension ReceiveLoop {
+  /// The most items that cannot be delivered in one call.
+  private var failureLimit: Int { 1000 }
+
+  /// Leases items until there are as many as wanted or the queue finds no more; see ``DurableQueue/receive(max:lease:)``.
+  ///
+  /// - Parameters:
+  ///   - max: The maximum number of items, at least 1.
+  ///   - lease: The duration of the leases, which must be greater than zero.
+  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Throws: The errors of the requirements; the error of the first item that cannot be decoded, if no item can be
+  ///   delivered and the failure may concern the program.
+  public func receiveDue(_ max: Int, _ lease: Duration) async throws -> [Delivery<Value>] {
+    var deliveries: [Delivery<Value>] = []
+    var failures: [FailedDelivery] = []
+    while deliveries.count < max, failures.count < failureLimit {
+      let leased: LeasedDeliveries<Value>
+      do {
+        leased = try await leaseFirst(
+          max - deliveries.count, lease, mayBeSuspect: deliveries.isEmpty,
+          isFirst: deliveries.isEmpty && failures.isEmpty)
+      } catch  where !deliveries.isEmpty {
+        // The next call reports the error.
+        break
+      } catch {
+        try await withdraw(failures, lease)
+        throw error
+      }
+      for reading in leased.readings {
+        decodingRecord.note(reading)
+        switch reading {
+        case .success(let delivery): deliveries.append(delivery)
+        case .failure(let failure): failures.append(failure)
+        }
+      }
+      if let failure = failures.first(where: { $0.reason == .deferred }) {
+        _ = try await release(
+          deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
+        throw failure.error
+      }
+      let undecodableCount = failures.count { $0.reason == .undecodable }
+      if undecodableCount >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
+      // Such an item is received alone.
+      if deliveries.last?.isSuspect == true { break }
+      // After a failure, a lease of fewer items than wanted is no reason to stop.
+      if !leased.hasMore, failures.isEmpty || leased.readings.isEmpty { break }
+    }
+    let refusals: [FailedDelivery]
+    do {
+      refusals = try await withdraw(failures, lease)
+    } catch  where !deliveries.isEmpty {
+      // The leases of the failures end by themselves.
+      return deliveries
+    }
+    if let first = refusals.first, deliveries.isEmpty { throw first.error }
+    return deliveries
+  }
+
+  /// Returns the result of a leased item for a consumer that waited; see ``DurableQueue/nextDelivery(lease:)``.
+  ///
+  /// - Parameters:
+  ///   - reading: The item, or its failure.
+  ///   - lease: The duration of the lease.
+  /// - Returns: The item, or the error of an item that cannot be delivered.
+  /// - Throws: The errors of the requirements; the error of the item if the program lacks something to decode it, or has
+  ///   failed to decode several and has never decoded one.
+  public func result(
+    of reading: Result<Delivery<Value>, FailedDelivery>, _ lease: Duration
+  ) async throws -> Result<Delivery<Value>, StoreError> {
+    decodingRecord.note(reading)
+    switch reading {
+    case .success(let delivery): return .success(delivery)
+    case .failure(let failure) where failure.reason == .deferred:
+      _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
+      throw failure.error
+    case .failure(let failure):
+      let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
+      try await withdraw([failure], lease)
+      if mustStop { throw failure.error }
+      return .failure(failure.error)
+    }
+  }
+
+  /// Ends the leases of items that cannot be delivered.
+  ///
+  /// - Returns: The failures that concern the program or the disk, not the items.
+  @discardableResult
+  private func withdraw(_ failures: [FailedDelivery], _ lease: Duration) async throws -> [FailedDelivery] {
+    guard !failures.isEmpty else { return [] }
+    let hasDecoded = decodingRecord.hasDecoded
+    let failures = failures.map { failure in
+      var failure = failure
+      failure.delay = lease.wholeMicroseconds
+      if failure.reason == .undecodable {
+        failure.delay = retrying.delay(afterAttempt: failure.receipt.attempt)
+        if !hasDecoded {
+          failure.reason = .refused
+          // Even if the retry policy has no delay, or the item would block other items.
+          failure.delay = max(failure.delay, min(lease.wholeMicroseconds, 1_000_000))
+        }
+      }
+      return failure
+    }
+    try await endLeases(failures)
+    return failures.filter { $0.reason == .refused || $0.reason == .unreadable }
+  }
+}
+
+/// The rules of a queue that leases items, which the configurations of all queues have.
+public protocol LeasingQueueConfiguration {
+  /// The number of deliveries after which an item becomes a dead letter, or `nil` for no limit.
+  var maximumDeliveries: Int? { get }
+
+  /// The delays of released items.
+  var retryPolicy: RetryPolicy { get }
+
+  /// The time for which the key of an item that has left the queue is remembered.
+  var duplicateWindow: Duration { get }
+
+  /// The time after which dead letters are removed, or `nil` to keep them.
+  var deadLetterRetention: Duration? { get }
+}
+
+extension LeasingQueueConfiguration {
+  /// Checks the rules.
+  ///
+  /// - Parameters:
+  ///   - store: The name of the queue, for the error.
+  ///   - others: The other rules of the queue: whether each is in its range, and the message if it is not.
+  /// - Throws: ``StoreError`` with `invalidArgument` if a rule is out of range.
+  public func check(store: String, others: [(isValid: Bool, message: String)]) throws {
+    let (deliveries, retention) = (maximumDeliveries ?? 1, deadLetterRetention ?? .zero)
+    let rules = [
+      (deliveries >= 1, "`maximumDeliveries` must be at least 1, not \(deliveries)"),
+      (duplicateWindow >= .zero, "`duplicateWindow` must not be negative, but is \(duplicateWindow)"),
+      (
+        retryPolicy.isValid,
+        "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1"
+      ),
+      (retention >= .zero, "`deadLetterRetention` must not be negative, but is \(retention)"),
+    ]
+    for rule in rules + others where !rule.0 {
+      throw StoreError(.invalidArgument, during: .open, store: store, message: rule.1)
+    }
+  }
+}

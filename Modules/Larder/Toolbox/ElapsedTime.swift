@@ -1,0 +1,57 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The time since a moment, by a clock that can be injected.
+///
+/// A `ContinuousClock` is read by a direct call of the system. The 128-bit arithmetic of its instants costs as much as
+/// the reading, which the limits of metrics and expiry in `Docs/Benchmarks.md` do not allow.
+public struct ElapsedTime: Sendable {
+  /// Reads an injected clock; `nil` for a `ContinuousClock`.
+  @usableFromInline let reading: (@Sendable () -> Int64)?
+
+  /// Creates the time by a clock.
+  ///
+  /// - Parameter clock: The clock.
+  public init(by clock: any Clock<Duration>) {
+    reading = clock is ContinuousClock ? nil : ElapsedTime.reading(of: clock)
+  }
+
+  private static func reading(of clock: some Clock<Duration>) -> @Sendable () -> Int64 {
+    let start = clock.now
+    return { start.duration(to: clock.now).wholeNanoseconds }
+  }
+
+  /// The time in nanoseconds, from an arbitrary start.
+  @inlinable
+  public var nanoseconds: Int64 {
+    if let reading { return reading() }
+    return ElapsedTime.systemNanoseconds()
+  }
+
+  @usableFromInline
+  static func systemNanoseconds() -> Int64 {
+    var time = timespec()
+    #if canImport(Darwin)
+    clock_gettime(CLOCK_MONOTONIC_RAW, &time)
+    #else
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    #endif
+    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+
+  /// The time from an arbitrary start.
+  public var duration: Duration { .nanoseconds(nanoseconds) }
+}
+
+extension Duration {
+  /// The duration in whole nanoseconds, rounded toward zero and limited to 146 years, so that two of them can be added.
+  public var wholeNanoseconds: Int64 {
+    let nanoseconds = attoseconds / 1_000_000_000
+    return Int64(max(-Int128(Int64.max / 2), min(Int128(Int64.max / 2), nanoseconds)))
+  }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import Larder
+import LarderExpiry
+import LarderObservation
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The decorator of the guide `Modules/Testing/LarderTesting/LarderTesting.docc/WritingADecorator.md`.
+@Suite(.limitedParallelism) struct WatchedStoreTests {
+  static let suite = ConformanceSuite(named: "WatchedStore", lacking: [.persistence, .encoding]) { _ in
+    MemoryStore<Expiring<SampleValue?>>().observable().expiring().watched(threshold: .seconds(1)) { _, _, _ in }
+  }
+
+  @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test func slowAndFailedOperationsAreReported() async throws {
+    let clock = ManualClock()
+    let reports = Locked<[String]>([])
+    let faulty = MemoryStore<Int>().faulty()
+    let store = faulty.watched(threshold: .seconds(1), clock: clock) { operation, duration, error in
+      reports.withLock { $0.append("\(operation) \(duration) \(error is StoreError)") }
+    }
+    try await store.setValue(1, forKey: "a")
+    try await store.update("a") { value in
+      clock.advance(by: .seconds(2))
+      value = 2
+    }
+    await expectStoreError(.invalidKey) { try await store.value(forKey: "") }
+    #expect(reports.withLock { $0 } == ["update 2.0 seconds false", "value 0.0 seconds true"])
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let guide = tests.appendingPathComponent(
+      "../../Modules/Testing/LarderTesting/LarderTesting.docc/WritingADecorator.md")
+    let text = try String(contentsOf: guide, encoding: .utf8)
+    let code = try String(contentsOf: tests.appendingPathComponent("WatchedStore.swift"), encoding: .utf8)
+    #expect(text.contains("```swift\n\(code)```"), "WritingADecorator.md does not show WatchedStore.swift as it is")
+  }
+}

@@ -1,0 +1,233 @@
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The loop that leases and decodes items, on a queue whose leases are given by the test.
+@Suite struct ReceiveLoopTests {
+  private typealias Reading = Result<Delivery<Int>, FailedDelivery>
+
+  private static func receipt(_ number: Int, attempt: UInt32 = 1) -> DeliveryReceipt {
+    DeliveryReceipt(sequence: UInt128(number), attempt: attempt, epoch: 7)
+  }
+
+  private static func item(_ number: Int, isSuspect: Bool = false) -> Reading {
+    .success(
+      Delivery(
+        key: StoreKey("\(number)"), value: number, receipt: receipt(number),
+        enqueueDate: Date(timeIntervalSince1970: 0),
+        isSuspect: isSuspect))
+  }
+
+  private static func failure(_ number: Int, _ reason: FailedDelivery.Reason, attempt: UInt32 = 1) -> Reading {
+    .failure(
+      FailedDelivery(
+        receipt: receipt(number, attempt: attempt), reason: reason,
+        error: StoreError(.corrupted, during: .receive, message: "item \(number)")))
+  }
+
+  private static func lease(_ readings: Reading..., hasMore: Bool = false) -> Result<LeasedDeliveries<Int>, StoreError>
+  {
+    .success(LeasedDeliveries(readings: readings, hasMore: hasMore))
+  }
+
+  private static let outage = StoreError(.ioFailed, during: .receive, message: "the test has an outage")
+
+  private func values(_ queue: ScriptedQueue, max: Int) async throws -> [Int] {
+    try await queue.receive(max: max, lease: .seconds(60)).map(\.value)
+  }
+
+  // MARK: Items
+
+  @Test func leasesTheRestWhileThereIsMore() async throws {
+    let queue = ScriptedQueue([
+      Self.lease(Self.item(1), Self.item(2), hasMore: true), Self.lease(Self.item(3), hasMore: true),
+      Self.lease(Self.item(4)),
+    ])
+    #expect(try await values(queue, max: 9) == [1, 2, 3, 4])
+    #expect(queue.calls == [.lease(9, isFirst: true), .lease(7, isFirst: false), .lease(6, isFirst: false)])
+  }
+
+  @Test func stopsAtTheNumberThatIsWanted() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.item(1), hasMore: true), Self.lease(Self.item(2), hasMore: true)])
+    #expect(try await values(queue, max: 2) == [1, 2])
+  }
+
+  @Test func aSuspectItemEndsTheCall() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.item(1, isSuspect: true), hasMore: true)])
+    #expect(try await values(queue, max: 9) == [1])
+  }
+
+  // MARK: Errors of the store
+
+  @Test func theItemsBeforeAnErrorAreReturned() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.item(1), hasMore: true), .failure(Self.outage)])
+    #expect(try await values(queue, max: 9) == [1])
+  }
+
+  @Test func anErrorAfterFailuresOnlyEndsTheirLeases() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.failure(1, .damaged)), .failure(Self.outage)])
+    await expectStoreError(.ioFailed) { try await values(queue, max: 9) }
+    #expect(queue.calls.last == .end([1], .damaged, delay: .seconds(60)))
+  }
+
+  @Test func itemsAreReturnedAlthoughLeasesCannotBeEnded() async throws {
+    let queue = ScriptedQueue(
+      [Self.lease(Self.item(1), Self.failure(2, .damaged)), Self.lease()], endingFails: true)
+    #expect(try await values(queue, max: 9) == [1])
+    let failing = ScriptedQueue([Self.lease(Self.failure(2, .damaged)), Self.lease()], endingFails: true)
+    await expectStoreError(.ioFailed) { try await values(failing, max: 9) }
+  }
+
+  // MARK: Items that cannot be decoded
+
+  @Test func aDamagedItemIsReplacedByTheNext() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.failure(1, .damaged)), Self.lease(Self.item(2)), Self.lease()])
+    #expect(try await values(queue, max: 1) == [2])
+    #expect(queue.calls.last == .end([1], .damaged, delay: .seconds(60)))
+  }
+
+  @Test func anUndecodableItemWaitsForItsRetryOnceOthersWereDecoded() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.item(1), Self.failure(2, .undecodable, attempt: 3)), Self.lease()])
+    #expect(try await values(queue, max: 9) == [1])
+    // 10 s, doubled for each attempt after the first one.
+    #expect(queue.calls.last == .end([2], .undecodable, delay: .seconds(40)))
+  }
+
+  @Test func aProgramThatDecodesNothingStopsAndCountsNoDelivery() async throws {
+    let queue = ScriptedQueue([
+      Self.lease(Self.failure(1, .undecodable), hasMore: true),
+      Self.lease(Self.failure(2, .undecodable), hasMore: true),
+      Self.lease(Self.failure(3, .undecodable), hasMore: true),
+    ])
+    await expectStoreError(.corrupted) { try await values(queue, max: 9) }
+    #expect(queue.calls.last == .end([1, 2, 3], .refused, delay: .seconds(10)))
+  }
+
+  @Test func aRefusedItemIsHeldBackEvenIfThePolicyHasNoDelay() async throws {
+    let queue = ScriptedQueue([Self.lease(Self.failure(1, .undecodable)), Self.lease()], retryBase: .zero)
+    await expectStoreError(.corrupted) { try await values(queue, max: 9) }
+    #expect(queue.calls.last == .end([1], .refused, delay: .seconds(1)))
+  }
+
+  @Test func aMissingKeyReleasesAllItemsOfTheCall() async throws {
+    let queue = ScriptedQueue([
+      Self.lease(Self.item(1), Self.failure(2, .damaged), hasMore: true), Self.lease(Self.failure(3, .deferred)),
+    ])
+    await expectStoreError(.corrupted) { try await values(queue, max: 9) }
+    #expect(queue.calls.last == .release([1, 2, 3], countsAsAttempt: false))
+    #expect(queue.decodingRecord.deferred == [3])
+  }
+
+  @Test func damagedItemsOfOneCallAreLimited() async throws {
+    let readings = (1...1_000).map { Self.failure($0, .damaged) }
+    let queue = ScriptedQueue([.success(LeasedDeliveries(readings: readings, hasMore: true))])
+    #expect(try await values(queue, max: 9) == [])
+    #expect(queue.calls.count == 2)
+  }
+
+  // MARK: Waiting consumers
+
+  @Test func aWaitingConsumerGetsTheErrorOfOneItem() async throws {
+    let queue = ScriptedQueue([])
+    #expect(try await queue.result(of: Self.item(1), .seconds(60)).get().value == 1)
+    await expectStoreError(.corrupted) { try await queue.result(of: Self.failure(2, .undecodable), .seconds(60)).get() }
+    #expect(queue.calls == [.end([2], .undecodable, delay: .seconds(10))])
+    await expectStoreError(.corrupted) { try await queue.result(of: Self.failure(3, .deferred), .seconds(60)) }
+    #expect(queue.calls.last == .release([3], countsAsAttempt: false))
+  }
+
+  @Test func aWaitingConsumerThatDecodesNothingStopsAtTheThirdItem() async throws {
+    let queue = ScriptedQueue([])
+    for number in 1...2 {
+      let result = try await queue.result(of: Self.failure(number, .undecodable), .seconds(60))
+      #expect(throws: StoreError.self) { try result.get() }
+    }
+    await expectStoreError(.corrupted) {
+      _ = try await queue.result(of: Self.failure(3, .undecodable), .seconds(60))
+    }
+    #expect(queue.calls.last == .end([3], .refused, delay: .seconds(10)))
+  }
+
+  // MARK: The record
+
+  @Test func aDeferredItemThatIsDecodedMakesAllItemsDue() {
+    let record = DecodingRecord()
+    record.note(Self.failure(1, .deferred))
+    record.note(Self.failure(2, .deferred))
+    record.note(Self.failure(3, .damaged))
+    record.note(Self.item(3))
+    #expect(record.deferred == [1, 2] && record.hasDecoded)
+    record.note(Self.item(2))
+    #expect(record.deferred == [])
+  }
+
+  @Test func everyThirdFailureStopsUntilAnItemIsDecoded() {
+    let record = DecodingRecord()
+    #expect((0..<6).map { _ in record.noteFailure() } == [false, false, true, false, false, true])
+    record.note(Self.item(1))
+    #expect((0..<6).allSatisfy { _ in !record.noteFailure() })
+  }
+}
+
+/// A queue whose leases are given by a test, and which records its calls.
+private final class ScriptedQueue: ReceiveLoop {
+  enum Call: Equatable {
+    case lease(Int, isFirst: Bool)
+    case end([UInt128], FailedDelivery.Reason, delay: Duration)
+    case release([UInt128], countsAsAttempt: Bool)
+  }
+
+  private struct State {
+    var leases: [Result<LeasedDeliveries<Int>, StoreError>]
+    var calls: [Call] = []
+  }
+
+  let decodingRecord = DecodingRecord()
+  let retrying: RetryDelays
+  private let endingFails: Bool
+  private let state: Locked<State>
+
+  var calls: [Call] { state.withLock { $0.calls } }
+
+  init(
+    _ leases: [Result<LeasedDeliveries<Int>, StoreError>], endingFails: Bool = false, retryBase: Duration = .seconds(10)
+  ) {
+    retrying = RetryDelays(
+      policy: RetryPolicy(base: retryBase, ceiling: .seconds(600), jitter: 0), clock: ManualClock(),
+      generator: SeededGenerator(seed: 1))
+    self.endingFails = endingFails
+    state = Locked(State(leases: leases))
+  }
+
+  func leaseFirst(
+    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
+  ) async throws -> LeasedDeliveries<Int> {
+    let next = state.withLock { state in
+      state.calls.append(.lease(wanted, isFirst: isFirst))
+      return state.leases.isEmpty ? nil : state.leases.removeFirst()
+    }
+    return try #require(next, "the call leases more often than the test expects").get()
+  }
+
+  func endLeases(_ failures: [FailedDelivery]) async throws {
+    let first = try #require(failures.first)
+    #expect(failures.allSatisfy { $0.reason == first.reason && $0.delay == first.delay })
+    state.withLock {
+      $0.calls.append(
+        .end(failures.map(\.receipt.sequence), first.reason, delay: .microseconds(first.delay)))
+    }
+    if endingFails { throw StoreError(.ioFailed, during: .receive, message: "the test fails the end of leases") }
+  }
+
+  func release(
+    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+  ) async throws -> [DeliveryReceipt] {
+    #expect(delay == .zero)
+    state.withLock { $0.calls.append(.release(receipts.map(\.sequence), countsAsAttempt: countsAsAttempt)) }
+    return []
+  }
+
+  func receive(max: Int, lease: Duration) async throws -> [Delivery<Int>] { try await receiveDue(max, lease) }
+}
