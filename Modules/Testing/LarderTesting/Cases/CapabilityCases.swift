@@ -10,7 +10,7 @@ extension CaseList {
 
   private mutating func addExpiryCases() {
     add("288a", "a value with a time to live is the value of its key, and of no other", keys: ["a", "z"]) { store, _ in
-      guard let expiry = AnyDataStore(store).expiry else { return }
+      let expiry = try capability("time to live", AnyDataStore(store).expiry)
       try await expiry.setValue("new", forKey: "k", timeToLive: .after(.seconds(86_400)))
       try await expect(store, holds: Entries(keys: ["a", "z"]).merging(["k": "new"]) { $1 })
       try await expect("the value without a renewal", expiry.peekValue(forKey: "k"), equals: "new")
@@ -27,7 +27,7 @@ extension CaseList {
       try await expect(store, holds: Entries(keys: ["a", "z"]))
     }
     add("288b", "operations with a time to live refuse an invalid key", checks: .errors) { store, _ in
-      guard let expiry = AnyDataStore(store).expiry else { return }
+      let expiry = try capability("time to live", AnyDataStore(store).expiry)
       for key in StoreKey.invalid + [store.information.tooLongKey] {
         try await expect("setting a value", throws: .invalidKey, key: key) {
           try await expiry.setValue("new", forKey: key, timeToLive: nil)
@@ -49,7 +49,7 @@ extension CaseList {
 
   private mutating func addInvalidationCase() {
     add("288c", "the removal of copies from a cache removes no entry", keys: ["a", "b"]) { store, trial in
-      guard let cache = AnyDataStore(store).invalidation else { return }
+      let cache = try capability("removal of copies", AnyDataStore(store).invalidation)
       try cache.invalidate("a")
       try cache.invalidate("missing")
       try await expect(store, holds: Entries(keys: ["a", "b"]), "after the removal of a copy")
@@ -60,6 +60,12 @@ extension CaseList {
       try await expect(store, keeps: Entries(keys: ["a", "b"]), in: trial)
     }
   }
+}
+
+/// Returns a capability that the type of the store has, or throws a ``Mismatch``.
+private func capability<Capability>(_ name: String, _ found: Capability?) throws -> Capability {
+  guard let found else { throw Mismatch(subject: "the capability \(name)", expected: "present", got: "missing") }
+  return found
 }
 
 extension StoreInformation {

@@ -27,7 +27,7 @@ struct OpenedStore {
   ///
   /// - Parameters:
   ///   - found: The store. Its meter measures all later operations.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`, for unlimited.
+  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`, for never.
   /// - Throws: ``StoreError`` if the store is to be written with other keys than its values; the errors of the store.
   init(_ found: FoundStore, timeToLive: TimeToLive? = nil) async throws {
     let codecs = found.codecs
