@@ -361,8 +361,20 @@ let package = Package(
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
-        "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "TestSupport",
+        "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "TestSupport", "Watched", "WholeFile",
       ]),
+
+    // The packages of the guides to writing a store and a decorator. They are here so that their tests run with those of this
+    // package, with the settings of a guest. `Scripts/prove-isolation` builds them as what they are.
+    .target(
+      name: "WholeFile", dependencies: ["Larder", "LarderFiles"], path: "Examples/Plugins/WholeFile/Sources/WholeFile"),
+    .testTarget(
+      name: "WholeFileTests", dependencies: ["LarderTesting", "WholeFile"],
+      path: "Examples/Plugins/WholeFile/Tests/WholeFileTests"),
+    .target(name: "Watched", dependencies: ["Larder"], path: "Examples/Plugins/Watched/Sources/Watched"),
+    .testTarget(
+      name: "WatchedTests", dependencies: ["LarderExpiry", "LarderObservation", "LarderTesting", "Watched"],
+      path: "Examples/Plugins/Watched/Tests/WatchedTests"),
   ],
   swiftLanguageModes: [.v6]
 )
@@ -370,7 +382,7 @@ let package = Package(
 // CI sets LARDER_WARNINGS_AS_ERRORS. Without it, a new warning of a newer compiler never fails a dependant's build.
 let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
 
-for target in package.targets where target.type != .system {
+for target in package.targets where target.type != .system && target.path?.hasPrefix("Examples/Plugins/") != true {
   target.swiftSettings =
     (target.swiftSettings ?? []) + [
       .enableUpcomingFeature("ExistentialAny"),

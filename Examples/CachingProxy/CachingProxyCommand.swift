@@ -95,7 +95,7 @@ struct CachingProxyCommand: AsyncParsableCommand {
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
     try await withThrowingDiscardingTaskGroup { group in
       group.addTask { await cache.run() }
-      group.addTask { await StatusLine().run { cache.statistics } }
+      group.addTask { await StatusLine().run { cache.statistics() } }
       try await ServiceGroup(services: [server], gracefulShutdownSignals: [.sigint, .sigterm], logger: logger).run()
       group.cancelAll()
     }

@@ -41,7 +41,7 @@ struct Client<Target: Endpoint> {
           path: path, codec: .cbor(),
           configuration: QueueConfiguration(
             maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), ceiling: .seconds(2))),
-          leases: .void, randomness: SplitMix64(seed: seed))
+          leases: .void, environment: QueueEnvironment(randomness: SplitMix64(seed: seed)))
       } catch let error as StoreError {
         guard error.code == .locked, .now < deadline else { throw error }
         try await Task.sleep(for: .milliseconds(20))

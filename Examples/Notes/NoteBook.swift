@@ -18,7 +18,7 @@ struct NoteBook<Base: ObservableStore>: Sendable where Base.Value == [UInt8] {
   ///   - keys: The keys that encrypt the notes, or `nil` for plain notes. Tags, folders and times are in the keys of the
   ///     indexes, which are always plain.
   init(_ store: Base, keys: KeyRing? = nil) async throws {
-    let plain = try JSONCodec<Note>().versioned(2, Migration(from: 1, .json(NoteV1.self)) { Note($0) })
+    let plain = try JSONCodec<Note>().versioned(2, ValueMigration(from: 1, .json(NoteV1.self)) { Note($0) })
     let codec: any Codec<Note> = if let keys { plain.encrypted(with: keys, purpose: "notes") } else { plain }
     notes = try await store.indexed(by: [Note.byTime, Note.byTag, Note.byFolder], codec: codec)
     folders = store.typed(Folder.self, prefix: "folder/", codec: .json())

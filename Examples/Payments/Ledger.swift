@@ -71,7 +71,7 @@ struct Ledger: Sendable {
   }
 
   private func book(
-    _ delivery: Delivery<Payment>, _ reach: @escaping @Sendable (Step) async throws -> Void
+    _ delivery: QueueDelivery<Payment>, _ reach: @escaping @Sendable (Step) async throws -> Void
   ) async throws {
     let payment = delivery.value
     do {

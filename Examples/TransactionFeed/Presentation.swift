@@ -92,7 +92,7 @@ struct Presentation {
     print("\(TextFormat.count(visits.count)) visits in \(TextFormat.duration(time)), while new transactions arrived")
     print("\(times)")
     var table = TextTable(alignments: [.left, .right])
-    table.append(["Details from the cache", TextFormat.percent(feed.store.statistics.hitRatio)])
+    table.append(["Details from the cache", TextFormat.percent(feed.store.statistics().hitRatio)])
     table.append(["Transactions that arrived", TextFormat.count(try await feed.store.count() - firstCount)])
     let commitCount = try await environment.statistics().lastTransaction - firstCommit
     table.append(["Commits that they shared", TextFormat.count(commitCount)])

@@ -78,7 +78,7 @@ import Testing
     try await positions.setValue(position, forKey: "vehicle:7")  // accepted
     try await positions.flush()  // written
     #expect(try positions.base.value(forKey: "vehicle:7") == position)
-    #expect(positions.statistics.pendingChanges == 0)
+    #expect(positions.statistics().pendingChanges == 0)
     #expect(positions.information.durability == .accepted)
     try await positions.close()
     try location.remove()

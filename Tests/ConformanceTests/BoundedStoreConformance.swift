@@ -17,17 +17,17 @@ import Testing
   /// The number of bytes by which the keys of records are longer than those of entries.
   private static let overhead = 2 + 1 + 8
 
-  private static var options: BoundedStoreConfiguration {
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 1
-    options.useInterval = .zero
-    return options
+  private static var configuration: BoundedStoreConfiguration {
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 1
+    configuration.useInterval = .zero
+    return configuration
   }
 
   static let memory = ConformanceSuite(
     named: "BoundedStore over MemoryStore", lacking: .persistence, maximumKeyLength: 511 - overhead
   ) { _ in
-    try await MemoryStore<[UInt8]>().observable().bounded(bytes: .max, entries: .max, options: options)
+    try await MemoryStore<[UInt8]>().observable().bounded(bytes: .max, entries: .max, configuration: configuration)
       .typed(SampleValue?.self, codec: .json())
   }
 
@@ -37,14 +37,16 @@ import Testing
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
     return AnyDataStore(
-      try await MemoryStore<[UInt8]>().observable().faulty(plan: plan).bounded(bytes: .max, options: options)
-        .typed(SampleValue?.self, codec: .json()))
+      try await MemoryStore<[UInt8]>().observable().faulty(plan: plan).bounded(
+        bytes: .max, configuration: configuration
+      )
+      .typed(SampleValue?.self, codec: .json()))
   }
 
   static let stack = ConformanceSuite(
     named: "a stack over BoundedStore", lacking: [.persistence, .keysWithoutValues], maximumKeyLength: 511 - overhead
   ) { _ in
-    try await MemoryStore<[UInt8]>().observable().bounded(bytes: .max, options: options)
+    try await MemoryStore<[UInt8]>().observable().bounded(bytes: .max, configuration: configuration)
       .typed(Expiring<SampleValue?>.self, codec: .json(SampleValue?.self).expiring()).batched().expiring()
   }
 
@@ -57,7 +59,7 @@ import Testing
   > {
     try await LMDBStore(
       path: location.path("environment"), codec: .raw, durability: .buffered, access: location.access
-    ).bounded(bytes: .max, options: options).typed(SampleValue?.self, codec: .cbor())
+    ).bounded(bytes: .max, configuration: configuration).typed(SampleValue?.self, codec: .cbor())
   }
 
   private static func start(_ order: String) async {
@@ -74,7 +76,7 @@ import Testing
     let codec = try await EncryptedCodecConformance.encrypted(.cbor(SampleValue?.self).expiring().compressed())
     return try await SQLiteStore(
       path: location.path("store.sqlite"), codec: .raw, durability: .buffered, access: location.access
-    ).bounded(bytes: .max, options: options).typed(Expiring<SampleValue?>.self, codec: codec)
+    ).bounded(bytes: .max, configuration: configuration).typed(Expiring<SampleValue?>.self, codec: codec)
       .expiring(.after(.seconds(86_400)))
   }
 

@@ -43,16 +43,16 @@ import Testing
     let folder = location.folder
     let user = User(name: "Bob")
 
-    var options = CachedStoreConfiguration<User>(entryLimit: 50_000)
-    options.negativeTimeToLive = .seconds(5)
-    let users = try await LMDBStore<User>(path: folder + "/users").cached(options)
+    var configuration = CachedStoreConfiguration<User>(entryLimit: 50_000)
+    configuration.negativeTimeToLive = .seconds(5)
+    let users = try await LMDBStore<User>(path: folder + "/users").cached(configuration)
 
     let ada = try await users.value(forKey: "user:1")  // loaded from the base, then cached
     try await users.setValue(user, forKey: "user:2")  // written to the base, then cached
 
     #expect(ada == nil)
     #expect(try await users.value(forKey: "user:2") == user)
-    #expect(users.statistics.loads == 1)
+    #expect(users.statistics().loads == 1)
     #expect(try users.base.value(forKey: "user:2") == user)
     try await users.close()
     try location.remove()
@@ -72,14 +72,14 @@ import Testing
       .bounded(bytes: 200_000_000)
     let articles = try server.cached(
       in: disk, codec: .cbor(Article.self),
-      options: TieredStoreConfiguration(maximumAge: .seconds(86_400), refreshAfter: .seconds(60)))
+      configuration: TieredStoreConfiguration(maximumAge: .seconds(86_400), refreshAfter: .seconds(60)))
 
     let article = try await articles.value(forKey: "swift-6")  // from the server, then copied to the disk
     let latest = try await articles.value(forKey: "swift-6", policy: .reload)  // from the server again
 
     #expect(article == Article(title: "Swift 6") && latest == article)
     #expect(try await articles.value(forKey: "swift-6", policy: .cacheOnly) == article)
-    #expect(articles.statistics.loads == 2)
+    #expect(articles.statistics().loads == 2)
     try await articles.close()
     try location.remove()
   }
@@ -88,9 +88,9 @@ import Testing
     let base = MemoryStore<User>()
     try base.apply([.set("user:1", User(name: "Ada")), .set("user:2", User(name: "Bob"))])
     let clock = ManualClock()
-    var options = CachedStoreConfiguration<User>()
-    options.timeToLive = .afterWrite(.seconds(30))
-    let users = base.cached(options, clock: clock)
+    var configuration = CachedStoreConfiguration<User>()
+    configuration.timeToLive = .afterWrite(.seconds(30))
+    let users = base.cached(configuration, clock: clock)
     #expect(try await users.values(forKeys: ["user:1", "user:2"]).map(\.?.name) == ["Ada", "Bob"])
 
     try base.apply([.set("user:1", User(name: "Ada Lovelace"))])

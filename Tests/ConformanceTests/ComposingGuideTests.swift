@@ -56,7 +56,7 @@ import Testing
 
     let expiring = sessions.base
     try await expiring.setValue(guest, forKey: "8", timeToLive: .after(.seconds(600)))
-    print(expiring.base.statistics.hitRatio)
+    print(expiring.base.statistics().hitRatio)
     #expect(try await sessions["8"] == guest)
     #expect(sessions.report()["apply"]?.count == 1)
     #expect(backend.report()["apply"]?.count == 2)
@@ -76,7 +76,7 @@ import Testing
     try await orders.setValue(Order(item: "lamp"), forKey: "1")
     #expect(try await users["1"] == User(name: "Ada"))
     #expect(try await orders["1"] == Order(item: "lamp"))
-    #expect(users.statistics.hits == 1 && orders.statistics.hits == 1)
+    #expect(users.statistics().hits == 1 && orders.statistics().hits == 1)
     try await bytes.close()
     try location.remove()
   }
@@ -89,7 +89,7 @@ import Testing
     let positions = later.expiring(.after(.seconds(3600))).metered(as: "positions")
     try await positions.setValue(position, forKey: "vehicle:7")
     try await positions.flush()
-    print(later.statistics.failedChanges, later.takeFailures().count)
+    print(later.statistics().failedChanges, later.takeFailures().count)
     #expect(backend.report()["apply"]?.count == 1)
     try await positions.close()
   }

@@ -1,6 +1,7 @@
 import Larder
 import LarderCache
 import LarderJSON
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -67,6 +68,18 @@ private struct Roster<Store: DataStore<User>>: Sendable {
       try await maintenance.compact()
     }
 
+    func cached(_ store: some DataStore<User>) -> any DataStore<User> {
+      store.cached()
+    }
+
+    let cachedCopy = AnyDataStore(cached(stores[1]))
+    if let maintenance = cachedCopy.maintenance {
+      try await maintenance.compact()
+    }
+    // The capability is found at run time, although the compiler knew nothing of it.
+    #expect(AnyDataStore(cached(MemoryStore<User>().observable())).observation != nil)
+    #expect(AnyDataStore(cached(MemoryStore<User>())).observation == nil)
+
     for store in stores { #expect(try await visits(of: "Ada", in: store) == 7) }
     #expect(try await users.count() == 1)
     #expect(anyStore.maintenance != nil)
@@ -76,7 +89,7 @@ private struct Roster<Store: DataStore<User>>: Sendable {
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Existentials.md")
-    #expect(guide.pieces.count == 7)
+    #expect(guide.pieces.count == 8)
     #expect(try guide.piecesMissing() == [])
   }
 }

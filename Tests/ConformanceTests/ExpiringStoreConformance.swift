@@ -35,7 +35,7 @@ import Testing
     named: "ExpiringStore over a MemoryStore full of expired entries", lacking: inMemory
   ) { _ in
     let memory = MemoryStore<Expiring<SampleValue?>>()
-    let past = Deadline(.distantPast)
+    let past = ExpiryDeadline(.distantPast)
     let keys = (0..<300).map { StoreKey(bytes: [0, UInt8($0 % 256), UInt8($0 / 256)]) } + ["a", "b", "c", "k", "m"]
     try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(SampleValue("expired"), deadline: past)) }))
     return memory.expiring(.after(.seconds(86_400))).observable()

@@ -46,10 +46,10 @@ import Testing
     let options = StoreOptions(createsIfMissing: false, durability: .buffered)
     let untyped = try await registry.open(url, options: options)
     if untyped.codecName.hasPrefix("cbor") {
-      let migration = Migration(from: 0, .cbor(Old.self)) { New($0) }
+      let migration = ValueMigration(from: 0, .cbor(Old.self)) { New($0) }
       return try await untyped.typed(codec: CBORCodec<New>().versioned(1, migration))
     }
-    let migration = Migration(from: 0, .json(Old.self)) { New($0) }
+    let migration = ValueMigration(from: 0, .json(Old.self)) { New($0) }
     return try await untyped.typed(codec: JSONCodec<New>().versioned(1, migration))
   }
 

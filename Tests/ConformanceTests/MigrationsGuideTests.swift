@@ -31,7 +31,7 @@ import Testing
     }
 
     let codec = try CBORCodec<User>().versioned(
-      2, Migration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) })
+      2, ValueMigration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) })
     let users = try await LMDBStore(path: folder + "/users", codec: codec)
 
     #expect(try users.value(forKey: "2")?.name == "Ada")
@@ -66,7 +66,7 @@ import Testing
       var addresses: [String]
     }
 
-    let steps = Migration(from: 1, .cbor(UserV1.self)) { UserV2(name: $0.name, email: nil) }
+    let steps = ValueMigration(from: 1, .cbor(UserV1.self)) { UserV2(name: $0.name, email: nil) }
       .then(from: 2, .cbor()) { Account(name: $0.name, addresses: $0.email.map { [$0] } ?? []) }
     let codec = try CBORCodec<Account>().versioned(3, steps)
 
@@ -88,7 +88,7 @@ import Testing
       var email: String?
     }
     let codec = try CBORCodec<User>().versioned(
-      2, Migration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) },
+      2, ValueMigration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) },
       writing: OlderVersion(1, .cbor()) { UserV1(name: $0.name) })
     #expect(codec.name == "cbor+v1" && codec.newestName == "cbor+v2")
     let written = try bytes(of: User(name: "Ada", email: "a"), by: codec)
@@ -117,7 +117,7 @@ import Testing
     try await old.close()
 
     let codec = try JSONCodec<User>().versioned(
-      1, Migration(from: 0, .json(UserV1.self)) { User(name: $0.name, email: nil) })
+      1, ValueMigration(from: 0, .json(UserV1.self)) { User(name: $0.name, email: nil) })
     let users = try await JSONFileStore(path: folder + "/users.json", codec: codec)
 
     #expect(try users.value(forKey: "1")?.name == "Ada")

@@ -17,7 +17,7 @@ import Testing
   ])
 
   static let suites: [ConformanceSuite] = registry.providers.flatMap { provider in
-    FileDurability.allCases.map { durability in
+    Durability.File.allCases.map { durability in
       let (scheme, isSynced) = (provider.scheme, durability == .synced)
       return ConformanceSuite(
         named: "\(scheme):, \(durability)", child: { await start($0, scheme, isSynced) },

@@ -52,7 +52,7 @@ import Testing
     try await read(keys, from: store)
     try await store.synchronize()
     #expect(base.updateCount <= 20)
-    #expect(store.statistics.writtenRenewalCount == 1000)
+    #expect(store.statistics().writtenRenewalCount == 1000)
     #expect(try await base.value(forKey: keys[7])?.deadline?.date == clock.date + 1800)
 
     clock.advance(by: .seconds(200))
@@ -60,8 +60,8 @@ import Testing
     try await read(Array(repeating: keys[7], count: 2000), from: store)
     try await store.synchronize()
     #expect(base.updateCount - before <= 2)
-    #expect(store.statistics.writtenRenewalCount == 1001)
-    #expect(store.statistics.failureCount == 0)
+    #expect(store.statistics().writtenRenewalCount == 1001)
+    #expect(store.statistics().failureCount == 0)
     try await store.close()
     try location.remove()
   }

@@ -259,7 +259,7 @@ import Testing
     await expectStoreError(.ioFailed) { try await store.flush() }
 
     #expect(told.withLock { $0 } == [.ioFailed])
-    #expect(later.statistics.failedChanges == 1)
+    #expect(later.statistics().failedChanges == 1)
     #expect(store.report()["apply"]?.errors == [:])
     #expect(store.report()["flush"]?.errors == ["ioFailed": 1])
     #expect(backend.report()["apply"]?.errors == ["ioFailed": 1])

@@ -73,12 +73,12 @@ import Testing
     let store = later.expiring(.sliding(.seconds(10))) { clock.date }
     try await store.setValue("a", forKey: "k")
     _ = try await store["k"]
-    #expect(later.statistics.pendingChanges == 1)
+    #expect(later.statistics().pendingChanges == 1)
     clock.advance(by: .seconds(5))
     _ = try await store["k"]
-    while store.statistics.pendingRenewalCount > 0 { await Task.yield() }
-    #expect(store.statistics.writtenRenewalCount == 1)
-    #expect(later.statistics.pendingChanges == 0)
+    while store.statistics().pendingRenewalCount > 0 { await Task.yield() }
+    #expect(store.statistics().writtenRenewalCount == 1)
+    #expect(later.statistics().pendingChanges == 0)
     try await store.close()
   }
 
@@ -207,7 +207,7 @@ import Testing
   }
 
   @Test func aChecksumOutsideOfTheDeadlineCoversIt() throws {
-    let entry = Expiring("a", deadline: Deadline(clock.date))
+    let entry = Expiring("a", deadline: ExpiryDeadline(clock.date))
     func isDamageFound(by codec: some Codec<Expiring<String>>) throws -> Bool {
       var bytes: [UInt8] = []
       try codec.encode(entry, into: &bytes)

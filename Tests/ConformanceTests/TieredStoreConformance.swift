@@ -10,14 +10,14 @@ import Testing
 
 /// A store with a cache in another store is a store like its base.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct TieredStoreConformance {
-  private static let options = TieredStoreConfiguration(
+  private static let configuration = TieredStoreConfiguration(
     maximumAge: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600))
 
   static let memory = ConformanceSuite(
     named: "TieredStore of MemoryStore", lacking: [.persistence, .encoding]
   ) { _ in
     try MemoryStore<SampleValue?>().observable().cached(
-      in: MemoryStore<[UInt8]>(), codec: .json(SampleValue?.self), options: options)
+      in: MemoryStore<[UInt8]>(), codec: .json(SampleValue?.self), configuration: configuration)
   }
 
   /// The cache stays beside the base, so a reopened store begins with its copies.
@@ -28,7 +28,7 @@ import Testing
       .bounded(bytes: 10_000_000)
     return try await JSONFileStore<SampleValue?>(
       path: location.path("store.json"), durability: .buffered, access: location.access
-    ).observable().cached(in: cache, codec: .json(SampleValue?.self), options: options)
+    ).observable().cached(in: cache, codec: .json(SampleValue?.self), configuration: configuration)
   }
 
   @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {

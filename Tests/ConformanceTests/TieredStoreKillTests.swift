@@ -20,10 +20,10 @@ import Testing
     var bounds = BoundedStoreConfiguration()
     bounds.maximumShare = 1
     let cache = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered)
-      .bounded(bytes: 500, options: bounds)
+      .bounded(bytes: 500, configuration: bounds)
     return try await JSONFileStore<Int>(path: folder + "/store.json").cached(
       in: cache, codec: .json(Int.self),
-      options: TieredStoreConfiguration(refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)))
+      configuration: TieredStoreConfiguration(refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)))
   }
 
   /// Reads, reloads and writes without end, until the process is killed after a delay in microseconds.
@@ -74,7 +74,7 @@ import Testing
         let stored = try store.base.value(forKey: key)
         #expect(value == stored, "\(key), seed \(SeededGenerator.seedOfProcess), round \(round)")
       }
-      hits += store.statistics.hits
+      hits += store.statistics().hits
       evictable += copies.count < Self.keys.count ? 1 : 0
       #expect(try await store.cache.verifyAccounting().findings == [])
       try await store.close()

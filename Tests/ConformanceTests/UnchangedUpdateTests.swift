@@ -195,7 +195,7 @@ import Testing
     let sliding = try Array(json.utf8).withUnsafeBytes {
       try ExpiringCodec(JSONCodec<[UInt8]>()).decode($0.bytes).deadline
     }
-    for deadline in [nil, Deadline(Date(timeIntervalSince1970: 1e9)), sliding] {
+    for deadline in [nil, ExpiryDeadline(Date(timeIntervalSince1970: 1e9)), sliding] {
       func isSame(_ left: Expiring<[UInt8]>, _ right: Expiring<[UInt8]>) -> Bool { left == right }
       let (value, other) = (Expiring(value, deadline: deadline), Expiring(other, deadline: deadline))
       try check(ExpiringCodec(binary), value, other, isSame: isSame)

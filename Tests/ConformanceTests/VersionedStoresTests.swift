@@ -49,11 +49,11 @@ import Testing
   }
 
   private static func versioned() throws -> VersionedCodec<JSONCodec<New>> {
-    try JSONCodec<New>().versioned(1, Migration(from: 0, .json(Old.self)) { New(name: $0.name) })
+    try JSONCodec<New>().versioned(1, ValueMigration(from: 0, .json(Old.self)) { New(name: $0.name) })
   }
 
   private static func versionedCBOR(_ version: Int = 1) throws -> VersionedCodec<CBORCodec<New>> {
-    let first = Migration(from: 0, .cbor(Old.self)) { New(name: $0.name) }
+    let first = ValueMigration(from: 0, .cbor(Old.self)) { New(name: $0.name) }
     return try CBORCodec<New>().versioned(
       version, version == 1 ? first : first.then(from: 1, .cbor()) { New(name: $0.name, visits: $0.visits) })
   }
@@ -316,7 +316,8 @@ import Testing
     let json = JSONCodec<VersionDeployment.User>()
     let old = try await base.indexed(by: [index], codec: json.versioned(1))
     try await old.setValue(VersionDeployment.User("ADA"), forKey: "a")
-    let lowerCased = try json.versioned(2, Migration(from: 1, json) { VersionDeployment.User($0.name.lowercased()) })
+    let lowerCased = try json.versioned(
+      2, ValueMigration(from: 1, json) { VersionDeployment.User($0.name.lowercased()) })
     let new = try await base.indexed(by: [index], codec: lowerCased)
     await expectStoreError(.indexIncomplete) {
       try await new.entries(where: index, in: .prefix(components: "ada"), limit: 9)
@@ -357,13 +358,13 @@ import Testing
     let versions = try VersionDeployment()
     let (base, cache) = (MemoryStore<VersionDeployment.User>(), MemoryStore<[UInt8]>())
     let cached = try base.cached(
-      in: cache, codec: versions.first, options: TieredStoreConfiguration(maximumAge: .seconds(60)))
+      in: cache, codec: versions.first, configuration: TieredStoreConfiguration(maximumAge: .seconds(60)))
     try base.apply([.set("a", VersionDeployment.User("Ada", email: "a"))])
     #expect(try await cached.value(forKey: "a")?.email == "a")
     // The copy is written beside the read.
     while try cache.count(in: .all) == 0 { await Task.yield() }
     #expect(try await cached.value(forKey: "a")?.email == "a")
-    #expect(cached.statistics.hits == 1)
+    #expect(cached.statistics().hits == 1)
   }
 
   @Test func aQueueInAStoreRefusesAnOlderProgram() async throws {
@@ -446,7 +447,8 @@ import Testing
         path: folder.path("e"), codec: .cbor(Old.self).expiring().compressed(threshold: 1).checksummed(),
         durability: .buffered)
       try await old.apply(
-        ChangeBatch(Self.keys.map { .set($0, Expiring(Old(name: $0.description), deadline: Deadline(.distantFuture))) })
+        ChangeBatch(
+          Self.keys.map { .set($0, Expiring(Old(name: $0.description), deadline: ExpiryDeadline(.distantFuture))) })
       )
       try await old.close()
       return []
@@ -463,7 +465,7 @@ import Testing
     await expectStoreError(.unsupported) { try await AnyDataStore(store.cached()).migrateAll() }
     try await store.base.migrateAll()
     try await checkAll(store)
-    #expect(try stored.value(forKey: Self.keys[0])?.deadline == Deadline(.distantFuture))
+    #expect(try stored.value(forKey: Self.keys[0])?.deadline == ExpiryDeadline(.distantFuture))
     try await store.close()
     await expectStoreError(.versionMismatch) {
       try await LMDBStore(

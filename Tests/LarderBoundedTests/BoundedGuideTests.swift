@@ -44,13 +44,13 @@ import Testing
   @Test func evictions() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 0.1
-    options.onEviction = { eviction in print("evicted", eviction.byteCount, "bytes") }
-    let thumbnails = try await bytes.bounded(bytes: 20_000_000, entries: 10_000, options: options)
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 0.1
+    configuration.onEviction = { eviction in print("evicted", eviction.byteCount, "bytes") }
+    let thumbnails = try await bytes.bounded(bytes: 20_000_000, entries: 10_000, configuration: configuration)
 
     let usage = try await thumbnails.usage()
-    print(usage.bytes, "bytes,", usage.entries, "entries,", thumbnails.statistics.evictedCount, "evicted")
+    print(usage.bytes, "bytes,", usage.entries, "entries,", thumbnails.statistics().evictedCount, "evicted")
     #expect(usage == BoundedUsage(bytes: 0, entries: 0))
   }
 

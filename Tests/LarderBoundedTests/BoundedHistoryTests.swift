@@ -42,11 +42,12 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "bounded histories")
     for round in 0..<ConformanceSuite.roundsOfProcess * 10 {
-      var options = BoundedStoreConfiguration()
-      options.maximumShare = 0.5
-      options.useInterval = .zero
+      var configuration = BoundedStoreConfiguration()
+      configuration.maximumShare = 0.5
+      configuration.useInterval = .zero
       var model = Model(byteLimit: 100, shareLimit: 50, entryLimit: round.isMultiple(of: 2) ? 5 : 1000)
-      let store = try await MemoryStore<[UInt8]>().bounded(bytes: 100, entries: model.entryLimit, options: options)
+      let store = try await MemoryStore<[UInt8]>().bounded(
+        bytes: 100, entries: model.entryLimit, configuration: configuration)
       for step in 0..<60 {
         let comment: Comment = "seed \(seed), round \(round), step \(step)"
         let batch = Self.batch(using: &generator)
@@ -127,14 +128,15 @@ import Testing
       (.yields(upTo: 3), nil, 1), (.error(.ioFailed), .update, 0.05), (.error(.ioFailed, .after), .update, 0.05),
       (.error(.full), .values, 0.02),
     ]
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 0.5
-    options.useInterval = .zero
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 0.5
+    configuration.useInterval = .zero
     for round in 0..<ConformanceSuite.roundsOfProcess * 3 {
       let memory = MemoryStore<[UInt8]>()
       let base = memory.faulty()
       let programs = [
-        try await base.bounded(bytes: 100, options: options), try await base.bounded(bytes: 100, options: options),
+        try await base.bounded(bytes: 100, configuration: configuration),
+        try await base.bounded(bytes: 100, configuration: configuration),
       ]
       for (fault, operation, probability) in faults { base.schedule(fault, on: operation, probability: probability) }
       let seeds = (0..<6).map { _ in generator.next() }
@@ -157,8 +159,8 @@ import Testing
       }
       base.clearFaults()
       for program in programs { try await program.synchronize() }
-      let store = try await memory.bounded(bytes: 100, options: options)
-      #expect(store.statistics.evictedCount == 0)
+      let store = try await memory.bounded(bytes: 100, configuration: configuration)
+      #expect(store.statistics().evictedCount == 0)
       try await store.expectConsistent("seed \(seed), round \(round)")
     }
   }
@@ -198,17 +200,17 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "hit ratio of bounded stores")
     let clock = WallClock()
-    var options = BoundedStoreConfiguration()
-    options.now = { Date(timeIntervalSince1970: clock.seconds) }
+    var configuration = BoundedStoreConfiguration()
+    configuration.now = { Date(timeIntervalSince1970: clock.seconds) }
     let base = MemoryStore<[UInt8]>()
     let (entryLimit, requestCount) = (200, 6000)
-    var store = try await base.bounded(bytes: .max, entries: entryLimit, options: options)
+    var store = try await base.bounded(bytes: .max, entries: entryLimit, configuration: configuration)
     var model = Model(byteLimit: .max, shareLimit: .max, entryLimit: entryLimit)
     var (hits, modelHits) = (0, 0)
     for request in 0..<requestCount {
       if request == requestCount / 2 {
         if !isKilled { try await store.synchronize() }
-        store = try await base.bounded(bytes: .max, entries: entryLimit, options: options)
+        store = try await base.bounded(bytes: .max, entries: entryLimit, configuration: configuration)
       }
       clock.seconds += 0.05
       // Few keys get most of the requests.
@@ -258,10 +260,10 @@ import Testing
   }
 
   private static func open(_ disk: SimulatedFileSystem) async throws -> BoundedStore<JSONFileStore<[UInt8]>> {
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 1
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 1
     return try await JSONFileStore(path: "/store.json", codec: .json([UInt8].self), fileSystem: disk)
-      .bounded(bytes: 200, options: options)
+      .bounded(bytes: 200, configuration: configuration)
   }
 
   /// Expects that a store of 10 entries contains the last ones that were written.
@@ -284,11 +286,11 @@ private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == 
   private let calls = Locked(0)
 
   init(_ base: Base) async throws {
-    var options = BoundedStoreConfiguration()
-    options.useInterval = .zero
+    var configuration = BoundedStoreConfiguration()
+    configuration.useInterval = .zero
     programs = [
-      try await base.bounded(bytes: 100_000, options: options).typed(Int.self, codec: .json()),
-      try await base.bounded(bytes: 100_000, options: options).typed(Int.self, codec: .json()),
+      try await base.bounded(bytes: 100_000, configuration: configuration).typed(Int.self, codec: .json()),
+      try await base.bounded(bytes: 100_000, configuration: configuration).typed(Int.self, codec: .json()),
     ]
   }
 

@@ -21,9 +21,9 @@ import Testing
   fileprivate static func open(_ path: String, _ base: String = "lmdb") async throws
     -> BoundedStore<AnyDataStore<[UInt8]>>
   {
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 1
-    options.useInterval = .zero
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 1
+    configuration.useInterval = .zero
     let store: AnyDataStore<[UInt8]> =
       switch try #require(Base(rawValue: base)) {
       case .lmdb: AnyDataStore(try await LMDBStore(path: path, codec: .raw, durability: .buffered))
@@ -31,7 +31,7 @@ import Testing
       case .json: AnyDataStore(try await JSONFileStore(path: path, codec: .json([UInt8].self), durability: .buffered))
       case .compressed: AnyDataStore(try await CompressedFileStore<[UInt8]>(path: path, durability: .buffered))
       }
-    return try await store.bounded(bytes: 200, options: options)
+    return try await store.bounded(bytes: 200, configuration: configuration)
   }
 
   /// Writes entries of 20 bytes without end.

@@ -11,9 +11,9 @@ import Testing
 
   /// Opens a store with ten entries of 10 bytes.
   private func open(_ base: some DataStore<[UInt8]>) async throws -> BoundedStore<AnyDataStore<[UInt8]>> {
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 1
-    let store = try await AnyDataStore(base).bounded(bytes: 100, options: options)
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 1
+    let store = try await AnyDataStore(base).bounded(bytes: 100, configuration: configuration)
     for number in 0..<10 { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey("\(number)")) }
     return store
   }
@@ -117,9 +117,9 @@ import Testing
 
   /// The format is that of the article "The format of bounded stores".
   @Test func theFormatIsThePublishedOne() async throws {
-    var options = BoundedStoreConfiguration()
-    options.now = { .init(timeIntervalSince1970: 0.000_258) }
-    let store = try await base.bounded(bytes: 1000, options: options)
+    var configuration = BoundedStoreConfiguration()
+    configuration.now = { .init(timeIntervalSince1970: 0.000_258) }
+    let store = try await base.bounded(bytes: 1000, configuration: configuration)
     try await store.setValue([7, 8], forKey: "a")
     let keys = try await base.keys(in: .all, limit: .max)
     #expect(

@@ -29,12 +29,12 @@ final class WallClock: Sendable {
 
 /// The evictions that a store has reported.
 final class EvictionLog: Sendable {
-  private let evictions = Locked<[Eviction]>([])
+  private let evictions = Locked<[BoundedEviction]>([])
 
-  func add(_ eviction: Eviction) { evictions.withLock { $0.append(eviction) } }
+  func add(_ eviction: BoundedEviction) { evictions.withLock { $0.append(eviction) } }
 
   /// Returns the evictions since the last call.
-  func take() -> [Eviction] {
+  func take() -> [BoundedEviction] {
     evictions.withLock { evictions in
       defer { evictions = [] }
       return evictions

@@ -14,20 +14,20 @@ import Testing
   private let log = EvictionLog()
 
   /// Options under which every entry may have the whole limit, and every use is due.
-  private var options: BoundedStoreConfiguration {
-    var options = BoundedStoreConfiguration()
-    options.maximumShare = 1
-    options.useInterval = .zero
-    options.now = { [clock] in Date(timeIntervalSince1970: clock.seconds) }
-    options.onEviction = { [log] in log.add($0) }
-    return options
+  private var configuration: BoundedStoreConfiguration {
+    var configuration = BoundedStoreConfiguration()
+    configuration.maximumShare = 1
+    configuration.useInterval = .zero
+    configuration.now = { [clock] in Date(timeIntervalSince1970: clock.seconds) }
+    configuration.onEviction = { [log] in log.add($0) }
+    return configuration
   }
 
   /// A value of an entry of 10 bytes whose key has one byte.
   private let nine = [UInt8](repeating: 9, count: 9)
 
   @Test func theEntryNotUsedForLongestGoesFirst() async throws {
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, options: options)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, configuration: configuration)
     for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     #expect(try await store.usage() == BoundedUsage(bytes: 30, entries: 3))
     #expect(log.take() == [])
@@ -39,15 +39,15 @@ import Testing
     // A larger value needs the room of two.
     try await store.setValue([UInt8](repeating: 1, count: 14), forKey: "e")
     #expect(try await store.allKeys == ["d", "e"])
-    #expect(store.statistics.evictedCount == 3 && store.statistics.evictedBytes == 30)
+    #expect(store.statistics().evictedCount == 3 && store.statistics().evictedBytes == 30)
     try await store.expectConsistent()
   }
 
   @Test func aReadIsAUseAndAScanIsNot() async throws {
-    var options = options
+    var configuration = configuration
     // Uses count in memory, and none is persisted in the meantime.
-    options.useInterval = .seconds(60)
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, options: options)
+    configuration.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, configuration: configuration)
     for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     _ = try await store.value(forKey: "a")
     try await store.setValue(nine, forKey: "d")
@@ -67,9 +67,9 @@ import Testing
   }
 
   @Test func ifEverythingWasUsedTheFirstUsedOneGoes() async throws {
-    var options = options
-    options.useInterval = .seconds(60)
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, options: options)
+    var configuration = configuration
+    configuration.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, configuration: configuration)
     for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     _ = try await store.values(forKeys: ["a", "b", "c"])
     try await store.setValue(nine, forKey: "d")
@@ -78,9 +78,9 @@ import Testing
   }
 
   @Test func aTooLargeEntryEvictsNothing() async throws {
-    var options = options
-    options.maximumShare = 0.5
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, options: options)
+    var configuration = configuration
+    configuration.maximumShare = 0.5
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, configuration: configuration)
     for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     let large = [UInt8](repeating: 1, count: 15)
     try await store.setValue(large, forKey: "d")
@@ -93,14 +93,14 @@ import Testing
     let refused = log.take()
     #expect(refused.map(\.key) == ["d", "b", "c"])
     #expect(refused.allSatisfy { $0.reason == .share && $0.byteCount == 16 })
-    #expect(store.statistics.refusedCount == 3 && store.statistics.evictedCount == 0)
+    #expect(store.statistics().refusedCount == 3 && store.statistics().evictedCount == 0)
     try await store.setValue([UInt8](repeating: 1, count: 14), forKey: "e")
     #expect(try await store.allKeys == ["a", "e"])
     try await store.expectConsistent()
   }
 
   @Test func aBatchThatDoesNotFitIsRefusedWhole() async throws {
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, entries: 5, options: options)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, entries: 5, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
     let four = ChangeBatch<[UInt8]>(["b", "c", "d", "e"].map { .set($0, nine) })
     var replacing = ChangeBatch<[UInt8]>([.removeAll(.all)])
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test func removalsFreeRoom() async throws {
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 50, options: options)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 50, configuration: configuration)
     for key in ["a", "b", "c", "d", "e"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     try await store.removeAll(in: "b"..<"d")
     try await store.removeValue(forKey: "missing")
@@ -145,7 +145,7 @@ import Testing
     let folder = try TemporaryFolder()
     func open() async throws -> BoundedStore<LMDBStore<[UInt8]>> {
       try await LMDBStore(path: folder.path("environment"), codec: .raw, durability: .buffered)
-        .bounded(bytes: 30, options: options)
+        .bounded(bytes: 30, configuration: configuration)
     }
     let store = try await open()
     for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
@@ -161,7 +161,7 @@ import Testing
 
   @Test func aReadWaitsForNoWrite() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
-    let store = try await base.bounded(bytes: 1000, options: options)
+    let store = try await base.bounded(bytes: 1000, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
     base.schedule(.suspension(), on: .update)
     _ = try await store.value(forKey: "a")
@@ -170,13 +170,13 @@ import Testing
     #expect(try await store.value(forKey: "a") == nine)
     base.resume()
     try await store.close()
-    #expect(store.statistics.persistedUseCount >= 1)
+    #expect(store.statistics().persistedUseCount >= 1)
   }
 
   @Test func aHotEntryIsPersistedOnceInAnInterval() async throws {
-    var options = options
-    options.useInterval = .seconds(60)
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 1000, options: options)
+    var configuration = configuration
+    configuration.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 1000, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
     func read() async throws {
       for _ in 0..<100 { _ = try await store.value(forKey: "a") }
@@ -184,23 +184,23 @@ import Testing
     }
     // The write was a use.
     try await read()
-    #expect(store.statistics.persistedUseCount == 0)
+    #expect(store.statistics().persistedUseCount == 0)
     for round in 1...3 {
       clock.seconds += 60
       try await read()
       try await read()
-      #expect(store.statistics.persistedUseCount == round)
+      #expect(store.statistics().persistedUseCount == round)
     }
     // After the clock was set back, the time since the last use is not known.
     clock.seconds -= 1_000_000
     try await read()
     try await read()
-    #expect(store.statistics.persistedUseCount == 4)
+    #expect(store.statistics().persistedUseCount == 4)
     try await store.expectConsistent()
   }
 
   @Test func aClockThatJumpsDoesNotChangeTheOrder() async throws {
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, options: options)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, configuration: configuration)
     clock.seconds += 1e9
     try await store.setValue(nine, forKey: "a")
     clock.seconds -= 1.5e9
@@ -211,25 +211,25 @@ import Testing
 
   @Test func manyUsesShareACommit() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
-    let store = try await base.bounded(bytes: .max, options: options)
+    let store = try await base.bounded(bytes: .max, configuration: configuration)
     try await store.apply(ChangeBatch((0..<256).map { .set(StoreKey(integer: $0), nine) }))
     let keys = (0..<256).map { StoreKey(integer: $0) }
     let before = base.operationCount
     _ = try await store.values(forKeys: keys)
     try await store.synchronize()
-    #expect(store.statistics.persistedUseCount == 256)
+    #expect(store.statistics().persistedUseCount == 256)
     // Reading, two batches of a read and an update each, and synchronizing.
     #expect(base.operationCount - before <= 6)
   }
 
   @Test func aFailedUseFailsNoRead() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
-    let store = try await base.bounded(bytes: 100, options: options)
+    let store = try await base.bounded(bytes: 100, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
     base.schedule(.error(.ioFailed), on: .update)
     #expect(try await store.value(forKey: "a") == nine)
     try await store.synchronize()
-    #expect(store.statistics.failureCount == 1 && store.statistics.lastError != nil)
+    #expect(store.statistics().failureCount == 1 && store.statistics().lastError != nil)
     try await store.expectConsistent()
   }
 
@@ -237,18 +237,18 @@ import Testing
 
   @Test func openingWithASmallerLimitEvicts() async throws {
     let base = MemoryStore<[UInt8]>()
-    let first = try await base.bounded(bytes: .max, options: options)
+    let first = try await base.bounded(bytes: .max, configuration: configuration)
     try await first.apply(ChangeBatch((0..<2000).map { .set(StoreKey(integer: $0), nine) }))
-    let second = try await base.bounded(bytes: 170, options: options)
+    let second = try await base.bounded(bytes: 170, configuration: configuration)
     #expect(try await second.allKeys == (1990..<2000).map { StoreKey(integer: $0) })
-    #expect(second.statistics.evictedCount == 1990)
+    #expect(second.statistics().evictedCount == 1990)
     try await second.expectConsistent()
   }
 
   @Test func valuesWithoutAccountingAreAdopted() async throws {
     let base = MemoryStore<[UInt8]>()
     for number in 0..<300 { try await base.setValue(nine, forKey: StoreKey("v/\(1000 + number)")) }
-    let store = try await base.bounded(bytes: 13 * 200, options: options)
+    let store = try await base.bounded(bytes: 13 * 200, configuration: configuration)
     #expect(try await store.allKeys == (1100..<1300).map { StoreKey("\($0)") })
     try await store.expectConsistent()
   }
@@ -257,19 +257,19 @@ import Testing
     let base = MemoryStore<[UInt8]>().faulty()
     for number in 0..<300 { try await base.setValue(nine, forKey: StoreKey("v/\(1000 + number)")) }
     base.schedule(.error(.ioFailed), on: .update, number: 3)
-    let options = options
-    await expectStoreError(.ioFailed) { try await base.bounded(bytes: .max, options: options) }
-    let store = try await base.bounded(bytes: .max, options: options)
+    let configuration = configuration
+    await expectStoreError(.ioFailed) { try await base.bounded(bytes: .max, configuration: configuration) }
+    let store = try await base.bounded(bytes: .max, configuration: configuration)
     #expect(try await store.usage() == BoundedUsage(bytes: 3900, entries: 300))
     try await store.expectConsistent()
   }
 
   @Test func openingReadsOneRecord() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
-    let first = try await base.bounded(bytes: .max, options: options)
+    let first = try await base.bounded(bytes: .max, configuration: configuration)
     try await first.setValue(nine, forKey: "a")
     let before = base.operationCount
-    _ = try await base.bounded(bytes: .max, options: options)
+    _ = try await base.bounded(bytes: .max, configuration: configuration)
     // The trim reads the totals again.
     #expect(base.operationCount - before == 2)
   }
@@ -280,10 +280,10 @@ import Testing
       { $0.recordPrefix = "v/b" }, { $0.valuePrefix = "" },
     ]
     for change in changes {
-      var options = options
-      change(&options)
+      var configuration = configuration
+      change(&configuration)
       await expectStoreError(.invalidArgument) {
-        try await MemoryStore<[UInt8]>().bounded(bytes: 10, options: options)
+        try await MemoryStore<[UInt8]>().bounded(bytes: 10, configuration: configuration)
       }
     }
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 0) }
@@ -296,7 +296,7 @@ import Testing
   // MARK: Other decorators
 
   @Test func evictionsAreReportedToObservers() async throws {
-    let store = try await MemoryStore<[UInt8]>().observable().bounded(bytes: 20, options: options)
+    let store = try await MemoryStore<[UInt8]>().observable().bounded(bytes: 20, configuration: configuration)
     let events = StoreEvents()
     let observation = events.observe(store)
     try await store.setValue(nine, forKey: "a")
@@ -312,7 +312,7 @@ import Testing
   }
 
   @Test func expiredEntriesFreeRoom() async throws {
-    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 10_000, options: options)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 10_000, configuration: configuration)
     let expiring = store.typed(Expiring<String>.self, codec: .json(String.self).expiring())
       .expiring(.after(.seconds(60)), now: { [clock] in Date(timeIntervalSince1970: clock.seconds) })
     for number in 0..<20 { try await expiring.setValue("text", forKey: StoreKey("\(number)")) }
@@ -326,7 +326,7 @@ import Testing
   @Test func statisticsCountEntries() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore(path: folder.path("environment"), codec: .raw, durability: .buffered)
-      .bounded(bytes: 30, options: options)
+      .bounded(bytes: 30, configuration: configuration)
     for key in ["a", "b", "c", "d"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     let statistics = try await store.storeStatistics()
     #expect(statistics.entryCount == 3)
@@ -337,7 +337,7 @@ import Testing
     await expectStoreError(.closed) { try await store.repairAccounting() }
     let readOnly = try await LMDBStore(
       path: folder.path("environment"), codec: .raw, durability: .buffered, access: .readOnly
-    ).bounded(bytes: 10, options: options)
+    ).bounded(bytes: 10, configuration: configuration)
     #expect(try await readOnly.value(forKey: "d") == nine)
     #expect(try await readOnly.verifyAccounting().findings == [])
     await expectStoreError(.notPermitted) { try await readOnly.setValue([], forKey: "a") }

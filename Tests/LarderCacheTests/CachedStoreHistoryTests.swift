@@ -6,19 +6,20 @@ import Testing
 
 /// Concurrent histories through a cache, over a base that yields to other tasks and fails.
 @Suite struct CachedStoreHistoryTests {
-  private static func options(_ change: (inout CachedStoreConfiguration<Int>) -> Void) -> CachedStoreConfiguration<Int>
+  private static func configuration(_ change: (inout CachedStoreConfiguration<Int>) -> Void)
+    -> CachedStoreConfiguration<Int>
   {
-    var options = CachedStoreConfiguration<Int>()
-    change(&options)
-    return options
+    var configuration = CachedStoreConfiguration<Int>()
+    change(&configuration)
+    return configuration
   }
 
-  private static let variants: [(name: String, options: CachedStoreConfiguration<Int>)] = [
-    ("CachedStore", options { _ in }),
-    ("CachedStore of one copy", options { $0.entryLimit = 1 }),
+  private static let variants: [(name: String, configuration: CachedStoreConfiguration<Int>)] = [
+    ("CachedStore", configuration { _ in }),
+    ("CachedStore of one copy", configuration { $0.entryLimit = 1 }),
     (
       "CachedStore that keeps whatever it hears of",
-      options {
+      configuration {
         $0.negativeTimeToLive = .seconds(3600)
         $0.refreshAfter = .zero
       }
@@ -28,7 +29,7 @@ import Testing
   private func run(
     _ index: Int, over base: @escaping @Sendable () -> some DataStore<Int> = { MemoryStore<Int>() }, mayFail: Bool
   ) async throws {
-    let (name, options) = Self.variants[index]
+    let (name, configuration) = Self.variants[index]
     let trial = HistoryTrial(name) { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 4), probability: 1)
@@ -36,7 +37,7 @@ import Testing
         plan.schedule(.error(.ioFailed), on: operation, probability: 0.1)
         plan.schedule(.error(.timedOut, .after), on: operation, probability: 0.1)
       }
-      return base().faulty(plan: plan).cached(options)
+      return base().faulty(plan: plan).cached(configuration)
     }
     try await trial.runConcurrently(
       rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess, mayFail: mayFail)

@@ -21,9 +21,9 @@ import TestSupport
   }
 
   private var refreshing: CachedStoreConfiguration<Int> {
-    var options = CachedStoreConfiguration<Int>()
-    options.refreshAfter = .seconds(10)
-    return options
+    var configuration = CachedStoreConfiguration<Int>()
+    configuration.refreshAfter = .seconds(10)
+    return configuration
   }
 
   // MARK: Several keys
@@ -34,14 +34,14 @@ import TestSupport
     let store = base.cached()
     for operation in [.value, .values] as [StoreOperation] { base.schedule(.suspension(.before), on: operation) }
     let tasks = (0..<500).map { _ in Task { try await store.values(forKeys: keys) } }
-    while store.statistics.misses < 500 * keys.count { await Task.yield() }
+    while store.statistics().misses < 500 * keys.count { await Task.yield() }
     // No reader comes after the load has ended, so every reader that missed has joined it by now or will.
-    while store.statistics.sharedLoads < 499 * keys.count, base.operationCount == 1 { await Task.yield() }
+    while store.statistics().sharedLoads < 499 * keys.count, base.operationCount == 1 { await Task.yield() }
     base.clearFaults()
     base.resume()
     for task in tasks { #expect(try await task.value == [1, 2].prefix(keys.count).map { $0 }) }
     #expect(base.operationCount == 1)
-    #expect(store.statistics.loads == 1)
+    #expect(store.statistics().loads == 1)
     #expect(store.cache.isIdle)
   }
 
@@ -54,7 +54,7 @@ import TestSupport
     let one = Task { try await store.value(forKey: "a") }
     try await base.waitForSuspended()
     let several = Task { try await store.values(forKeys: ["c", "a", "b"]) }
-    while store.statistics.sharedLoads < 1 { await Task.yield() }
+    while store.statistics().sharedLoads < 1 { await Task.yield() }
     base.resume()
     #expect(try await several.value == [3, 1, 2])
     #expect(try await one.value == 1)
@@ -86,7 +86,7 @@ import TestSupport
     let leader = Task { try await store.values(forKeys: ["a", "b"]) }
     try await base.waitForSuspended()
     let joiner = Task { try await store.value(forKey: "b") }
-    while store.statistics.sharedLoads == 0, base.operationCount == 1 { await Task.yield() }
+    while store.statistics().sharedLoads == 0, base.operationCount == 1 { await Task.yield() }
     leader.cancel()
     await #expect(throws: CancellationError.self) { try await leader.value }
     base.resume()
@@ -108,7 +108,7 @@ import TestSupport
     let joiners = (0..<50).map { _ in
       Task { keys.count == 1 ? [try await store.value(forKey: keys[0])] : try await store.values(forKeys: keys) }
     }
-    while store.statistics.sharedLoads < 50 * keys.count { await Task.yield() }
+    while store.statistics().sharedLoads < 50 * keys.count { await Task.yield() }
     base.resume()
     return (leader, joiners)
   }
@@ -119,7 +119,7 @@ import TestSupport
     let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base, failing: true)
     for task in [leader] + joiners { await expectStoreError(.timedOut) { try await task.value } }
     #expect(base.operationCount == 1)
-    #expect(store.statistics.loadFailures == 1)
+    #expect(store.statistics().loadFailures == 1)
     #expect(store.cache.isIdle)
   }
 
@@ -133,7 +133,7 @@ import TestSupport
     for task in joiners { #expect(try await task.value == [2, 3].prefix(keys.count).map { $0 }) }
     // Two readers may start with one key each.
     #expect(base.operationCount <= 1 + keys.count)
-    #expect(store.statistics.loadFailures == 1)
+    #expect(store.statistics().loadFailures == 1)
     #expect(store.cache.isIdle)
   }
 
@@ -187,7 +187,7 @@ import TestSupport
     base.gate.signal()
     while try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) != [2, 2, 2] { await Task.yield() }
     #expect(base.blocked.withLock { $0 } == 0)
-    #expect(store.statistics.loads == 2)
+    #expect(store.statistics().loads == 2)
   }
 
   @Test func aFailingBaseIsNotReadAgainImmediately() async throws {
@@ -198,7 +198,7 @@ import TestSupport
     base.schedule(.error(.timedOut), on: .value, probability: 1)
     base.schedule(.error(.timedOut), on: .values, probability: 1)
     #expect(try await store.value(forKey: "a") == 1)
-    while store.statistics.loadFailures == 0 || !store.cache.isIdle { await Task.yield() }
+    while store.statistics().loadFailures == 0 || !store.cache.isIdle { await Task.yield() }
     for _ in 0..<10 { #expect(try await store.values(forKeys: ["a", "b"]) == [1, 1]) }
     while !store.cache.isIdle { await Task.yield() }
     #expect(base.operationCount == before + 1)
@@ -221,11 +221,11 @@ import TestSupport
       while !store.cache.isIdle { await Task.yield() }
     }
     #expect(try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) == [1, 2, 2])
-    #expect(store.statistics.loadFailures == 1)
+    #expect(store.statistics().loadFailures == 1)
     clock.advance(by: .seconds(1))
     #expect(try await store.value(forKey: "a") == 1)
     while !store.cache.isIdle { await Task.yield() }
-    #expect(store.statistics.loadFailures == 2)
+    #expect(store.statistics().loadFailures == 2)
   }
 
   @Test func manyUnreadableKeysSuspendLoadsForAWhile() async throws {
@@ -238,7 +238,7 @@ import TestSupport
       #expect(try await store.value(forKey: key) == 1)
       while !store.cache.isIdle { await Task.yield() }
     }
-    #expect(store.statistics.loadFailures < damaged.count)
+    #expect(store.statistics().loadFailures < damaged.count)
     #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 1)
     clock.advance(by: .seconds(1))
     #expect(try await store.value(forKey: "z") == 1)
@@ -300,7 +300,7 @@ import TestSupport
     try await Caller.$name.withValue("Bob") { _ = try await store.values(forKeys: ["b", "c"]) }
     clock.advance(by: .seconds(10))
     try await Caller.$name.withValue("Eve") { _ = try await store.value(forKey: "a") }
-    while store.statistics.loads < 3 || !store.cache.isIdle { await Task.yield() }
+    while store.statistics().loads < 3 || !store.cache.isIdle { await Task.yield() }
     #expect(base.callers.withLock { $0 } == ["Ada", "Bob", "Eve"])
   }
 
@@ -311,7 +311,7 @@ import TestSupport
     let leader = Task(priority: .low) { try await store.value(forKey: "a") }
     try await base.base.waitForSuspended()
     let joiner = Task(priority: .high) { try await store.value(forKey: "a") }
-    while store.statistics.sharedLoads == 0 { await Task.yield() }
+    while store.statistics().sharedLoads == 0 { await Task.yield() }
     base.base.resume()
     _ = try await (leader.value, joiner.value)
     #expect(base.priorities.withLock { $0 } == [.high])

@@ -39,7 +39,7 @@ import TestSupport
 
   /// Waits until this many readers have joined loads.
   private func waitForJoiners(_ count: Int) async {
-    while store.statistics.sharedLoads < count { await Task.yield() }
+    while store.statistics().sharedLoads < count { await Task.yield() }
   }
 
   /// Reads during a suspended load of the same key, and expects not to join it.
@@ -49,8 +49,8 @@ import TestSupport
       defer { isDone.set() }
       return try await store.value(forKey: "a")
     }
-    while !isDone.isSet && store.statistics.sharedLoads == 0 { await Task.yield() }
-    #expect(store.statistics.sharedLoads == 0)
+    while !isDone.isSet && store.statistics().sharedLoads == 0 { await Task.yield() }
+    #expect(store.statistics().sharedLoads == 0)
     // Otherwise the test would wait forever.
     if !isDone.isSet { base.resume() }
     return try await read.value
@@ -294,9 +294,9 @@ import TestSupport
 
   @Test func aRefreshOvertakenByAWriteIsNotCached() async throws {
     let clock = ManualClock()
-    var options = CachedStoreConfiguration<Int>()
-    options.refreshAfter = .seconds(1)
-    let store = base.cached(options, clock: clock)
+    var configuration = CachedStoreConfiguration<Int>()
+    configuration.refreshAfter = .seconds(1)
+    let store = base.cached(configuration, clock: clock)
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(1))
     base.schedule(.suspension(.after), on: .value)
@@ -306,7 +306,7 @@ import TestSupport
     base.resume()
     while !store.cache.isIdle { await Task.yield() }
     #expect(try await store.value(forKey: "a") == 2)
-    #expect(store.statistics.loads == 1)
+    #expect(store.statistics().loads == 1)
   }
 
   // MARK: Waiting
@@ -320,8 +320,8 @@ import TestSupport
       for try await value in group { #expect(value == 1) }
     }
     #expect(base.operationCount == before + 1)
-    #expect(store.statistics.loads == 1)
-    #expect(store.statistics.hits + store.statistics.misses == 10_000)
+    #expect(store.statistics().loads == 1)
+    #expect(store.statistics().hits + store.statistics().misses == 10_000)
   }
 
   @Test func aReaderThatStartsALoadLooksInTheCacheAgain() async throws {
@@ -329,7 +329,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == 1)
     // A reader may have looked in the cache before that load ended.
     #expect(try await store.missedValue(forKey: "a") == 1)
-    #expect(store.statistics.loads == 1)
+    #expect(store.statistics().loads == 1)
     #expect(store.cache.isIdle)
   }
 
@@ -371,15 +371,15 @@ import TestSupport
     base.resume()
     for task in tasks { await expectStoreError(.ioFailed) { try await task.value } }
     #expect(try await store.value(forKey: "a") == 1)
-    #expect(store.statistics.loads == 2)
-    #expect(store.statistics.loadFailures == 1)
+    #expect(store.statistics().loads == 2)
+    #expect(store.statistics().loadFailures == 1)
   }
 
   @Test func anErrorIsNotCachedAsAMissingKey() async throws {
     try memory.apply([.set("a", 1)])
-    var options = CachedStoreConfiguration<Int>()
-    options.negativeTimeToLive = .seconds(60)
-    let store = base.cached(options)
+    var configuration = CachedStoreConfiguration<Int>()
+    configuration.negativeTimeToLive = .seconds(60)
+    let store = base.cached(configuration)
     base.schedule(.error(.ioFailed), on: .value)
     await expectStoreError(.ioFailed) { try await store.value(forKey: "a") }
     #expect(try await store.value(forKey: "a") == 1)

@@ -13,10 +13,10 @@ import TestSupport
     base = memory.faulty()
   }
 
-  private func options(_ change: (inout CachedStoreConfiguration<Int>) -> Void) -> CachedStoreConfiguration<Int> {
-    var options = CachedStoreConfiguration<Int>()
-    change(&options)
-    return options
+  private func configuration(_ change: (inout CachedStoreConfiguration<Int>) -> Void) -> CachedStoreConfiguration<Int> {
+    var configuration = CachedStoreConfiguration<Int>()
+    change(&configuration)
+    return configuration
   }
 
   // MARK: Reading and writing
@@ -26,10 +26,10 @@ import TestSupport
     let store = base.cached()
     for _ in 1...3 { #expect(try await store.value(forKey: "a") == 1) }
     #expect(base.operationCount == 1)
-    #expect(store.statistics.hits == 2)
-    #expect(store.statistics.misses == 1)
-    #expect(store.statistics.loads == 1)
-    #expect(store.statistics.hitRatio > 0.66)
+    #expect(store.statistics().hits == 2)
+    #expect(store.statistics().misses == 1)
+    #expect(store.statistics().loads == 1)
+    #expect(store.statistics().hitRatio > 0.66)
   }
 
   @Test func writtenValuesAreReadFromMemory() async throws {
@@ -79,9 +79,9 @@ import TestSupport
     #expect(try await store.values(forKeys: ["a"]) == [1])
     #expect(try await store.values(forKeys: []) == [])
     #expect(probe.requests.count == 2)
-    #expect(store.statistics.loads == 2)
-    #expect(store.statistics.hits == 5)
-    #expect(store.statistics.misses == 5)
+    #expect(store.statistics().loads == 2)
+    #expect(store.statistics().hits == 5)
+    #expect(store.statistics().misses == 5)
   }
 
   @Test func scansPassThroughAndCacheNothing() async throws {
@@ -97,7 +97,7 @@ import TestSupport
 
   @Test func cacheOnlyReadsNeverReachTheBase() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
-    let store = base.cached(options { $0.refreshAfter = .seconds(1) }, clock: clock)
+    let store = base.cached(configuration { $0.refreshAfter = .seconds(1) }, clock: clock)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
     #expect(try await store.value(forKey: "b") == 2)
     clock.advance(by: .seconds(2))
@@ -115,7 +115,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == 2)
     #expect(try await store.values(forKeys: ["b", "c"], policy: .reload) == [2, nil])
     #expect(try await store.values(forKeys: ["b", "c"], policy: .cacheOnly) == [2, nil])
-    #expect(store.statistics.misses == 4)
+    #expect(store.statistics().misses == 4)
   }
 
   @Test func aFailedReloadLeavesTheEntry() async throws {
@@ -127,11 +127,11 @@ import TestSupport
   }
 
   @Test func anEntryInUseIsRefreshedBeforeItExpires() async throws {
-    let options = options {
+    let configuration = configuration {
       $0.timeToLive = .afterWrite(.seconds(10))
       $0.refreshAfter = .seconds(8)
     }
-    let store = base.cached(options, clock: clock)
+    let store = base.cached(configuration, clock: clock)
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
     clock.advance(by: .seconds(8))
@@ -139,16 +139,16 @@ import TestSupport
     while try await store.value(forKey: "a", policy: .cacheOnly) != 2 { await Task.yield() }
     clock.advance(by: .seconds(7))
     #expect(try await store.value(forKey: "a") == 2)
-    #expect(store.statistics.loads == 1)
+    #expect(store.statistics().loads == 1)
   }
 
   @Test func aFailedRefreshLeavesTheEntryAndIsCounted() async throws {
-    let store = base.cached(options { $0.refreshAfter = .seconds(8) }, clock: clock)
+    let store = base.cached(configuration { $0.refreshAfter = .seconds(8) }, clock: clock)
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(8))
     base.schedule(.error(.ioFailed), on: .value)
     #expect(try await store.value(forKey: "a") == 1)
-    while store.statistics.loadFailures == 0 { await Task.yield() }
+    while store.statistics().loadFailures == 0 { await Task.yield() }
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
   }
 
@@ -161,16 +161,16 @@ import TestSupport
   }
 
   @Test func missingKeysAreCachedForTheNegativeTimeToLive() async throws {
-    let options = options {
+    let configuration = configuration {
       $0.timeToLive = .afterWrite(.seconds(60))
       $0.negativeTimeToLive = .seconds(5)
     }
-    let store = base.cached(options, clock: clock)
+    let store = base.cached(configuration, clock: clock)
     for _ in 1...2 { #expect(try await store.value(forKey: "a") == nil) }
     #expect(try await store.values(forKeys: ["a", "b"]) == [nil, nil])
     #expect(try await store.value(forKey: "b") == nil)
     #expect(base.operationCount == 2)
-    #expect(store.statistics.hits == 3)
+    #expect(store.statistics().hits == 3)
     try memory.apply([.set("a", 1)])
     clock.advance(by: .seconds(5))
     #expect(try await store.value(forKey: "a") == 1)
@@ -189,7 +189,7 @@ import TestSupport
   @Test func aFullCacheEvictsEntries() async throws {
     let store = base.cached(CachedStoreConfiguration(entryLimit: 10))
     for number in 0..<100 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
-    #expect(store.statistics.evictions >= 80)
+    #expect(store.statistics().evictions >= 80)
     for number in 0..<100 { #expect(try await store.value(forKey: StoreKey(integer: number)) == number) }
   }
 
@@ -199,15 +199,15 @@ import TestSupport
     try await store.setValue(11, forKey: "b")
     #expect(try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) == [1, nil, 3])
     #expect(try await store.value(forKey: "b") == 11)
-    #expect(store.statistics.evictions == 0)
+    #expect(store.statistics().evictions == 0)
   }
 
   @Test func aRefusedFillDoesNotFailTheRead() async throws {
     try memory.apply([.set("a", 11)])
-    for options in [
+    for configuration in [
       CachedStoreConfiguration<Int>(entryLimit: 0), CachedStoreConfiguration(costLimit: 10) { _, value in value },
     ] {
-      let store = base.cached(options)
+      let store = base.cached(configuration)
       for _ in 1...2 { #expect(try await store.value(forKey: "a") == 11) }
       #expect(try await store.values(forKeys: ["a", "b"]) == [11, nil])
     }
@@ -220,9 +220,9 @@ import TestSupport
       deinit { call() }
     }
     let memory = MemoryStore<Caller>()
-    var options = CachedStoreConfiguration<Caller>(entryLimit: 2)
-    options.negativeTimeToLive = .seconds(60)
-    let store = memory.cached(options)
+    var configuration = CachedStoreConfiguration<Caller>(entryLimit: 2)
+    configuration.negativeTimeToLive = .seconds(60)
+    let store = memory.cached(configuration)
     let calls = Locked(0)
     // A call would wait for a lock that is held.
     let keys = (0..<200).map { StoreKey(integer: $0) }

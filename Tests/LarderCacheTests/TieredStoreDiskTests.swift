@@ -12,17 +12,18 @@ import Testing
 /// After each step and each restart, every copy in the cache is equal to the entry of the base.
 @Suite(.timeLimit(.minutes(60))) struct TieredStoreDiskTests {
   private static func open(
-    _ disk: SimulatedFileSystem, _ durability: FileDurability, negativeTimeToLive: Duration? = nil
+    _ disk: SimulatedFileSystem, _ durability: Durability.File, negativeTimeToLive: Duration? = nil
   ) async throws -> Store {
     let base = try await JSONFileStore<Int>(path: "/base.json", codec: .json(), fileSystem: disk)
     let cache = try await JSONFileStore<[UInt8]>(
       path: "/cache.json", codec: .json(), durability: durability, fileSystem: disk)
     return Store(
       tiered: try base.cached(
-        in: cache, codec: .json(Int.self), options: TieredStoreConfiguration(negativeTimeToLive: negativeTimeToLive)))
+        in: cache, codec: .json(Int.self),
+        configuration: TieredStoreConfiguration(negativeTimeToLive: negativeTimeToLive)))
   }
 
-  private static func trials(_ durability: FileDurability) -> DiskTrials<Store> {
+  private static func trials(_ durability: Durability.File) -> DiskTrials<Store> {
     DiskTrials(
       "TieredStore, \(durability) cache", cuts: TestDepth.isShort ? 50 : 200, faults: TestDepth.isShort ? 50 : 400,
       historyLength: 1, historyShare: 1
@@ -34,21 +35,21 @@ import Testing
     }
   }
 
-  @Test(arguments: FileDurability.allCases) func copiesAgreeAfterAPowerFailure(_ durability: FileDurability)
+  @Test(arguments: Durability.File.allCases) func copiesAgreeAfterAPowerFailure(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: FileDurability.allCases) func copiesAgreeAfterAFailure(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func copiesAgreeAfterAFailure(_ durability: Durability.File) async throws {
     try await Self.trials(durability).fail()
   }
 
   /// An operation of the disk fails during a write, the process continues or dies, reads or writes, and the power fails.
   ///
   /// Until then, readers can see what has not reached the disk.
-  @Test(arguments: FileDurability.allCases) func copiesAgreeIfThePowerFailsAfterAFailure(
-    _ durability: FileDurability
+  @Test(arguments: Durability.File.allCases) func copiesAgreeIfThePowerFailsAfterAFailure(
+    _ durability: Durability.File
   ) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "TieredStoreDiskTests")
     var failures = 0

@@ -15,10 +15,11 @@ import Testing
     return plan
   }
 
-  private func run(_ options: TieredStoreConfiguration, mayFail: Bool) async throws {
+  private func run(_ configuration: TieredStoreConfiguration, mayFail: Bool) async throws {
     let trial = HistoryTrial("TieredStore") { _ in
       try MemoryStore<Int>().faulty(plan: Self.plan(mayFail: mayFail)).cached(
-        in: MemoryStore<[UInt8]>().faulty(plan: Self.plan(mayFail: mayFail)), codec: .json(Int.self), options: options)
+        in: MemoryStore<[UInt8]>().faulty(plan: Self.plan(mayFail: mayFail)), codec: .json(Int.self),
+        configuration: configuration)
     }
     try await trial.runConcurrently(
       rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess, mayFail: mayFail)

@@ -50,10 +50,10 @@ import Testing
   }
 
   private func open(_ change: (inout TieredStoreConfiguration) -> Void = { _ in }) throws -> Store {
-    var options = TieredStoreConfiguration()
-    options.onCacheFailure = { [failures] in failures.add($0) }
-    change(&options)
-    return try base.cached(in: cache, codec: .json(Int.self), options: options) { [clock] in clock.date }
+    var configuration = TieredStoreConfiguration()
+    configuration.onCacheFailure = { [failures] in failures.add($0) }
+    change(&configuration)
+    return try base.cached(in: cache, codec: .json(Int.self), configuration: configuration) { [clock] in clock.date }
   }
 
   private func pass(_ seconds: Double) { clock.pass(seconds) }
@@ -74,7 +74,7 @@ import Testing
     let second = try open()
     #expect(try await second.values(forKeys: ["b", "a", "b"]) == [2, 1, 2])
     #expect(probe.requests == [["b"]])
-    #expect(second.statistics.hits == 3 && second.statistics.misses == 0)
+    #expect(second.statistics().hits == 3 && second.statistics().misses == 0)
   }
 
   @Test func ofSeveralKeysAllAreReadIfOneIsMissing() async throws {
@@ -198,11 +198,11 @@ import Testing
     base.schedule(.error(.timedOut), on: .value)
     #expect(try await store.value(forKey: "a") == 1)
     await waitUntilIdle(store)
-    #expect(store.statistics.loadFailures == 1)
+    #expect(store.statistics().loadFailures == 1)
     // Another load begins only after a second.
     #expect(try await store.value(forKey: "a") == 1)
     await waitUntilIdle(store)
-    #expect(store.statistics.loads == 1)
+    #expect(store.statistics().loads == 1)
     pass(1)
     #expect(try await store.value(forKey: "a") == 1)
     await waitUntilIdle(store)
@@ -216,10 +216,12 @@ import Testing
 
   @Test func aMaximumAgeIsRequiredIfCopiesCanBeWrong() throws {
     func expectRefusal(
-      _ information: StoreInformation, _ options: TieredStoreConfiguration = TieredStoreConfiguration()
+      _ information: StoreInformation, _ configuration: TieredStoreConfiguration = TieredStoreConfiguration()
     ) {
       let base = Server(base: ProbedStore(base: memory, information: information))
-      expectStoreError(.invalidArgument) { try base.cached(in: disk, codec: .json(Int.self), options: options) }
+      expectStoreError(.invalidArgument) {
+        try base.cached(in: disk, codec: .json(Int.self), configuration: configuration)
+      }
     }
     expectRefusal(StoreInformation(name: "shared", durability: .synced, sharing: .betweenProcesses))
     expectRefusal(StoreInformation(name: "remote", durability: .synced, sharing: .betweenHosts))
@@ -229,7 +231,8 @@ import Testing
     let shared = Server(
       base: ProbedStore(
         base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts)))
-    _ = try shared.cached(in: disk, codec: .json(Int.self), options: TieredStoreConfiguration(maximumAge: .seconds(1)))
+    _ = try shared.cached(
+      in: disk, codec: .json(Int.self), configuration: TieredStoreConfiguration(maximumAge: .seconds(1)))
     let readOnly = ProbedStore(
       base: disk,
       information: StoreInformation(name: "cache", durability: .synced, sharing: .exclusive, access: .readOnly))
@@ -273,9 +276,9 @@ import Testing
       }
     }
     try await open().apply([.set("a", 1), .set("b", 2)])
-    var options = TieredStoreConfiguration(negativeTimeToLive: .seconds(60))
-    options.onCacheFailure = { [failures] in failures.add($0) }
-    let next = try base.cached(in: cache, codec: OtherCodec(), options: options)
+    var configuration = TieredStoreConfiguration(negativeTimeToLive: .seconds(60))
+    configuration.onCacheFailure = { [failures] in failures.add($0) }
+    let next = try base.cached(in: cache, codec: OtherCodec(), configuration: configuration)
     #expect(try await next.value(forKey: "a") == 1)
     try memory.apply([.remove("b")])
     #expect(try await next.value(forKey: "b") == nil)
@@ -319,12 +322,12 @@ import Testing
     let first = Task { try await store.value(forKey: "a") }
     try await base.waitForSuspended()
     let others = (0..<10).map { _ in Task { try await store.value(forKey: "a") } }
-    while store.statistics.sharedLoads < 10 { await Task.yield() }
+    while store.statistics().sharedLoads < 10 { await Task.yield() }
     first.cancel()
     await #expect(throws: CancellationError.self) { try await first.value }
     base.resume()
     for other in others { #expect(try await other.value == 1) }
-    #expect(store.statistics.loads == 1)
+    #expect(store.statistics().loads == 1)
   }
 
   @Test func aLoadThatAWriteOvertakesIsNotCached() async throws {
@@ -377,7 +380,7 @@ import Testing
     cache.schedule(.error(.full), on: .apply)
     #expect(try await store.update("c") { $0 = 3 } == ())
     #expect(try await store.value(forKey: "c") == 3)
-    #expect(store.statistics.cacheFailures == 4 && failures.count == 4)
+    #expect(store.statistics().cacheFailures == 4 && failures.count == 4)
   }
 
   @Test func aWriteNeedsTheCacheToForget() async throws {

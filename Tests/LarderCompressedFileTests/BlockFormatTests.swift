@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test func theTextRoundTrips() throws {
-    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     let composer = BlockComposer(level: 6)
     for count in [0, 1, 100, 65_000] {
       for isCompressed in [false, true] {
@@ -53,7 +53,7 @@ import Testing
   /// If memory cannot be allocated for a sound block, it is not reported as damaged.
   @Test func lackOfMemoryIsNotDamage() throws {
     let noMemory = ZlibError(code: -4)
-    let inflaters = StreamPool { () throws(ZlibError) -> Inflater in throw noMemory }
+    let inflaters = StreamPool { () throws(ZlibError) -> ZlibInflater in throw noMemory }
     let text = [UInt8](repeating: 0x61, count: 1000)
     let block = try BlockComposer(level: 6).block(text, isCompressed: true, salt: salt, at: 0)
     #expect(throws: noMemory) { try block.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) } }
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test func notesListTheKeysOfTheirBlocks() throws {
-    let changes: [Change<Void>] = [
+    let changes: [BatchChange<Void>] = [
       .set("user:1001", ()), .set("user:1002", ()), .set("user:1002", ()), .set("b", ()),
       .remove(StoreKey(bytes: [0x80, 0, 1, 2, 3, 4])), .remove(StoreKey(bytes: [0x80, 0, 1, 2, 3, 5])),
       .removeAll(.all), .removeAll("b"..<"c"), .set("é1", ()), .set("é2", ()), .set("keyBytes:", ()),

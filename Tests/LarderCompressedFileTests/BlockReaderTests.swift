@@ -14,7 +14,7 @@ import Testing
     try disk.place(BlockComposer.storedBlock(Array("text".utf8), salt: head.salt, at: 0), at: "/file")
     let reader = BlockReader(
       try disk.open("/file", .read), .version2(head: head, isWhole: true),
-      inflaters: StreamPool { () throws(ZlibError) in try Inflater() }, cacheSize: 1 << 20)
+      inflaters: StreamPool { () throws(ZlibError) in try ZlibInflater() }, cacheSize: 1 << 20)
     func read(isKept: Bool) throws -> String {
       String(decoding: try reader.block(at: 0, isKept: isKept).text, as: UTF8.self)
     }

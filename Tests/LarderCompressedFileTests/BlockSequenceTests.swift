@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct BlockSequenceTests {
   private let head = FileHead(codecName: "json", salt: 5)
-  private let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+  private let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
 
   /// Divides bytes into blocks.
   private func blocks(_ bytes: [UInt8], from start: Int64) throws -> [Block] {

@@ -17,7 +17,7 @@ import Testing
 
   @Test func changesTakeEffectAndAreCounted() {
     var index = CompressedFileIndex()
-    for change: Change<EntryLocation> in [
+    for change: BatchChange<EntryLocation> in [
       .set("a", location(1)), .set("b", location(2)), .set("a", location(3)), .set("c", location(4)), .remove("b"),
       .remove("x"),
     ] { index.apply(change) }

@@ -18,7 +18,7 @@ import Testing
     return JSONText(string: Hexadecimal.text(of: (0..<2_500).map { _ in UInt8.random(in: 0...255, using: &generator) }))
   }
 
-  private func open(_ path: String, in fileSystem: some FileSystem) async throws -> Store {
+  private func open(_ path: String, in fileSystem: some StoreFileSystem) async throws -> Store {
     try await Store(path: path, codec: .jsonText, cacheSize: 0, fileSystem: fileSystem)
   }
 

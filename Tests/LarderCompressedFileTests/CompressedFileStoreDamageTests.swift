@@ -35,7 +35,7 @@ import Testing
     let store = try await open(disk)
     var states: [State] = [[:]]
     var groups: [Set<StoreKey>] = []
-    func apply(_ changes: [Change<JSONText>]) async throws {
+    func apply(_ changes: [BatchChange<JSONText>]) async throws {
       try await store.apply(ChangeBatch(changes))
       groups.append(Set(changes.compactMap(\.key)))
       let entries = try await store.entries(in: .all, limit: .max, order: .ascending)

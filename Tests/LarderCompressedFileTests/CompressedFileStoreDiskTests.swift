@@ -11,7 +11,7 @@ import Testing
 ///
 /// `make soak` runs a million power cuts.
 @Suite struct CompressedFileStoreDiskTests {
-  static func trials(_ durability: FileDurability) -> DiskTrials<CompressedFileStore<Int>> {
+  static func trials(_ durability: Durability.File) -> DiskTrials<CompressedFileStore<Int>> {
     DiskTrials(
       "CompressedFileStore, \(durability)", cuts: 80, faults: 40, historyLength: 2,
       historyShare: TestDepth.isShort ? 0.02 : 0.05
@@ -20,15 +20,16 @@ import Testing
     }
   }
 
-  @Test(arguments: FileDurability.allCases) func powerLossAtEveryOperation(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func powerLossAtEveryOperation(_ durability: Durability.File) async throws
+  {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: FileDurability.allCases) func failureOfEveryOperation(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func failureOfEveryOperation(_ durability: Durability.File) async throws {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryFault(_ durability: FileDurability)
+  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).runEveryShortHistory()

@@ -12,7 +12,7 @@ import Testing
   private typealias Store = CompressedFileStore<JSONText>
 
   private let salt: UInt64 = 0x5A17
-  private let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+  private let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
 
   private func open(_ content: [UInt8], on disk: SimulatedFileSystem) async throws -> Store {
     try disk.place(content, at: "/s.gz")

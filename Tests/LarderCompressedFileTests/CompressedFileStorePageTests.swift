@@ -34,7 +34,7 @@ import Testing
     numbers.shuffle(using: &generator)
     numbers.removeLast(count / 2)
     while let number = numbers.popLast() {
-      var changes: [Change<JSONText>] = []
+      var changes: [BatchChange<JSONText>] = []
       let size = numbers.count > 999 && Int.random(in: 0..<500, using: &generator) == 0 ? 999 : 0
       for number in [number] + numbers.suffix(size) {
         changes.append(number.isMultiple(of: 3) ? .remove(key(number)) : .set(key(number), try value()))
@@ -73,7 +73,7 @@ import Testing
       for place in 12_288..<16_384 { content[place] = 0 }
       try disk.place(content, at: "/s.gz")
     }
-    let fileSystem: any FileSystem = isUnreadable ? UnreadablePages(base: disk, path: "/s.gz", pages: 3..<4) : disk
+    let fileSystem: any StoreFileSystem = isUnreadable ? UnreadablePages(base: disk, path: "/s.gz", pages: 3..<4) : disk
     if isUnreadable {
       await expectStoreError(.ioFailed) { try await Store(path: "/s.gz", codec: .jsonText, fileSystem: fileSystem) }
     }

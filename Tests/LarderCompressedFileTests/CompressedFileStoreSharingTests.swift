@@ -86,8 +86,8 @@ import Testing
   /// A process that cannot synchronize its writes still leaves them to be read by the next process, although they are
   /// not on
   /// disk.
-  @Test(arguments: FileDurability.allCases) func nothingIsAssumedDurableAfterAProcessWasKilled(
-    _ durability: FileDurability
+  @Test(arguments: Durability.File.allCases) func nothingIsAssumedDurableAfterAProcessWasKilled(
+    _ durability: Durability.File
   ) async throws {
     for number in 1...24 {
       let disk = SimulatedFileSystem(seed: UInt64(number))

@@ -13,7 +13,7 @@ import Testing
   private let disk = SimulatedFileSystem(seed: 1)
   private let foreign = Array("these bytes no store has written, and none may remove them".utf8)
 
-  private func open(_ durability: FileDurability = .synced) async throws -> Store {
+  private func open(_ durability: Durability.File = .synced) async throws -> Store {
     try await Store(path: "/s.gz", codec: .jsonText, durability: durability, fileSystem: disk)
   }
 

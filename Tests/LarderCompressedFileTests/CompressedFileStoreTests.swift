@@ -13,7 +13,7 @@ import TestSupport
   let disk = SimulatedFileSystem(seed: 1)
 
   private func store(
-    durability: FileDurability = .synced, createsIfMissing: Bool = true, cacheSize: Int = 1 << 20
+    durability: Durability.File = .synced, createsIfMissing: Bool = true, cacheSize: Int = 1 << 20
   ) async throws -> CompressedFileStore<JSONText> {
     try await CompressedFileStore(
       path: "/s.gz", codec: .jsonText, durability: durability, createsIfMissing: createsIfMissing,
@@ -62,7 +62,7 @@ import TestSupport
   }
 
   @Test func aDeclaredSizeDoesNotAllocateMemory() async throws {
-    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     // A block that falsely claims 64 KiB of text, and one that claims far more.
     for size: UInt32 in [65_536, .max] {
       for isCompressed in [false, true] {
@@ -76,7 +76,7 @@ import TestSupport
   }
 
   @Test func anOversizedBlockIsDamage() throws {
-    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     for (size, isAllowed) in [(65_536, true), (65_537, false), (1 << 20, false)] {
       let block = try BlockComposer(level: 6).block(
         [UInt8](repeating: 0x61, count: size), isCompressed: true, salt: 1, at: 0)
@@ -90,7 +90,7 @@ import TestSupport
   ) async throws {
     for seed in 0..<20 as Range<UInt64> {
       let disk = SimulatedFileSystem(seed: seed)
-      func open(_ durability: FileDurability) async throws -> CompressedFileStore<Int> {
+      func open(_ durability: Durability.File) async throws -> CompressedFileStore<Int> {
         try await CompressedFileStore(path: "/s.gz", codec: .json(), durability: durability, fileSystem: disk)
       }
       try await open(.buffered).setValue(1, forKey: "a")
@@ -277,8 +277,8 @@ import TestSupport
 
   // MARK: Disk failures
 
-  @Test(arguments: FileDurability.allCases) func afterAFailedSynchronizationTheStoreContinuesWithANewFile(
-    _ durability: FileDurability
+  @Test(arguments: Durability.File.allCases) func afterAFailedSynchronizationTheStoreContinuesWithANewFile(
+    _ durability: Durability.File
   ) async throws {
     var store = try await store(durability: durability)
     try await store.setValue(JSONText("1"), forKey: "a")

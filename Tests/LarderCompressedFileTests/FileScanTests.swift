@@ -57,7 +57,7 @@ import Testing
   }
 
   private func scan(_ bytes: [UInt8]) throws -> FoundFile {
-    try FileScan.scan(size: Int64(bytes.count), inflaters: StreamPool { () throws(ZlibError) in try Inflater() }) {
+    try FileScan.scan(size: Int64(bytes.count), inflaters: StreamPool { () throws(ZlibError) in try ZlibInflater() }) {
       Array(bytes[Int($0.lowerBound)..<Int($0.upperBound)])
     }
   }

@@ -5,11 +5,11 @@ import LarderFiles
 
 /// A file system that holds new files at a point until a test releases them, so that the test can examine a running
 /// compaction.
-struct HeldFileSystem: FileSystem {
-  let base: any FileSystem
+struct HeldFileSystem: StoreFileSystem {
+  let base: any StoreFileSystem
   let hold: Hold
 
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     let file = try base.open(path, mode)
     return mode == .createNew ? HeldFile(base: file, hold: hold) : file
   }
@@ -46,11 +46,11 @@ struct HeldFileSystem: FileSystem {
 }
 
 /// A file of a ``HeldFileSystem``.
-final class HeldFile: OpenFile {
-  private let base: any OpenFile
+final class HeldFile: OpenStoreFile {
+  private let base: any OpenStoreFile
   private let hold: Hold
 
-  init(base: any OpenFile, hold: Hold) {
+  init(base: any OpenStoreFile, hold: Hold) {
     self.base = base
     self.hold = hold
   }

@@ -8,7 +8,7 @@ import Testing
 
 /// Inspects the bytes of a store's file.
 enum StoreFileParts {
-  private static let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+  private static let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
 
   static func scan(_ content: [UInt8]) throws -> FoundFile {
     try FileScan.scan(size: Int64(content.count), inflaters: inflaters) {

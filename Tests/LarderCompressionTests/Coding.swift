@@ -18,7 +18,7 @@ enum Coding {
   }
 }
 
-extension Deflater {
+extension ZlibDeflater {
   /// Compresses a piece of data and appends the result to an array.
   mutating func deflate(_ input: UnsafeRawBufferPointer, appendingTo bytes: inout [UInt8]) throws {
     // Deflate grows data that it cannot compress by less than this.

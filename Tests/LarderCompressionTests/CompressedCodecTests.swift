@@ -43,12 +43,12 @@ import Testing
 
   @Test func theLayoutIsThePublishedOne() throws {
     let bytes = try Coding.bytes(of: text, by: .raw.compressed())
-    var deflater = try Deflater()
+    var deflater = try ZlibDeflater()
     var deflated: [UInt8] = []
     try text.withUnsafeBytes { try deflater.deflate($0, appendingTo: &deflated) }
     let saved = text.count - deflated.count
     #expect(saved > 127 && saved < 16_384)
-    let checksum = text.withUnsafeBytes { CRC32.checksum(of: $0) }
+    let checksum = text.withUnsafeBytes { ZlibCRC32.checksum(of: $0) }
     let header: [UInt8] = [1, UInt8(saved & 0x7F) | 0x80, UInt8(saved >> 7)]
     #expect(Array(bytes.prefix(7)) == header + withUnsafeBytes(of: checksum.littleEndian) { Array($0) })
     #expect(try Coding.value(of: bytes, by: .raw.compressed()) == text)
@@ -203,10 +203,10 @@ import Testing
   }
 
   @Test func aFalseSizeAllocatesNoMemory() throws {
-    var deflater = try Deflater()
+    var deflater = try ZlibDeflater()
     var bomb: [UInt8] = []
     try [UInt8](repeating: 0, count: 1_000_000).withUnsafeBytes { try deflater.deflate($0, appendingTo: &bomb) }
-    let checksum = [UInt8](repeating: 0, count: 1_000_000).withUnsafeBytes { CRC32.checksum(of: $0) }
+    let checksum = [UInt8](repeating: 0, count: 1_000_000).withUnsafeBytes { ZlibCRC32.checksum(of: $0) }
     func bytes(declaring size: Int) -> [UInt8] {
       CompressedValueHeader(dictionaryID: nil, size: size, checksum: checksum).bytes(contentSize: bomb.count) + bomb
     }

@@ -62,7 +62,7 @@ import Testing
 
   @Test func namesAndFormat() async throws {
     let ring = try await SampleRing.open()
-    let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+    let codec = try CBORCodec<Int>().versioned(1, ValueMigration(from: 0, .cbor(Int.self)) { $0 })
       .encrypted(with: ring, purpose: "numbers")
     #expect(codec.name == "cbor+v1+cose")
     #expect(codec.adoptedNames == ["cbor+cose"])

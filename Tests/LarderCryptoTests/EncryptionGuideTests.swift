@@ -41,7 +41,7 @@ import Testing
     #expect(try users.value(forKey: "ada") == User(name: "Ada"))
     try await recover(ring, usbStick: folder, secret: "correct horse")
     let recovered = try await KeyRing.open(
-      in: .passwordFile(folder + "/recovery.jwe", password: Password("correct horse")))
+      in: .passwordFile(folder + "/recovery.jwe", password: KeyFilePassword("correct horse")))
     #expect(recovered.primary == ring.primary)
     try await users.close()
   }
@@ -57,8 +57,9 @@ import Testing
   }
 
   private func recover(_ ring: KeyRing, usbStick: String, secret: String) async throws {
-    try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: Password(secret)))
-    let backup = try await KeyRing.open(in: .passwordFile(usbStick + "/recovery.jwe", password: Password(secret)))
+    try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: KeyFilePassword(secret)))
+    let backup = try await KeyRing.open(
+      in: .passwordFile(usbStick + "/recovery.jwe", password: KeyFilePassword(secret)))
     try await ring.addKeys(from: backup)
   }
 }

@@ -16,11 +16,11 @@ struct PasswordFilePeerTests {
   private static let passwordText = "pässwörd ✓"
 
   private let folder: TemporaryFolder
-  private let password: Password
+  private let password: KeyFilePassword
 
   init() throws {
     folder = try TemporaryFolder()
-    password = try Password(PasswordFilePeerTests.passwordText)
+    password = try KeyFilePassword(PasswordFilePeerTests.passwordText)
   }
 
   private var path: String { folder.path("keys.jwe") }
@@ -79,7 +79,7 @@ struct PasswordFilePeerTests {
     try put(text)
     #expect(try await load() == PasswordFilePeerTests.content)
     guard iterations == 1000 else { return }
-    let wrong: PasswordFileKeySource = .passwordFile(path, password: try Password("wrong"))
+    let wrong: PasswordFileKeySource = .passwordFile(path, password: try KeyFilePassword("wrong"))
     let error = await #expect(throws: KeyRingError.self) { try await wrong.load() }
     #expect(error?.code == .wrongPassword)
   }

@@ -16,23 +16,23 @@ struct PasswordFileTests {
     #"{"keys":[{"alg":"A256GCM","k":"\#(marked)","kid":"1","kty":"oct"}],"primary":"1"}"#.utf8)
 
   private let folder: TemporaryFolder
-  private let password: Password
+  private let password: KeyFilePassword
 
   init() throws {
     folder = try TemporaryFolder()
-    password = try Password(PasswordFileTests.marked)
+    password = try KeyFilePassword(PasswordFileTests.marked)
   }
 
   private var path: String { folder.path("keys.jwe") }
 
   /// A source that writes with few iterations, because the tests run without optimization.
-  private func source(_ password: Password? = nil) -> PasswordFileKeySource {
+  private func source(_ password: KeyFilePassword? = nil) -> PasswordFileKeySource {
     PasswordFileKeySource(
       path: path, password: password ?? self.password, iterations: 1000, in: POSIXFileSystem(), allowing: 1000...1000)
   }
 
   /// Writes an envelope with few iterations, which is quick.
-  private func write(iterations: Int = 1000, _ password: Password? = nil) throws {
+  private func write(iterations: Int = 1000, _ password: KeyFilePassword? = nil) throws {
     let bytes = try PasswordEnvelope.seal(
       PasswordFileTests.content, with: password ?? self.password, iterations: iterations)
     try put(bytes)
@@ -82,41 +82,41 @@ struct PasswordFileTests {
   @Test func aPasswordIsPreparedBeforeUse() async throws {
     let (composed, decomposed) = ("caf\u{E9} \u{1E69}", "cafe\u{301}\u{3000}s\u{307}\u{323}")
     for (writing, reading) in [(composed, decomposed), (decomposed, composed)] {
-      try write(iterations: 1000, try Password(writing))
-      #expect(try await source(Password(reading)).load() == PasswordFileTests.content)
+      try write(iterations: 1000, try KeyFilePassword(writing))
+      #expect(try await source(KeyFilePassword(reading)).load() == PasswordFileTests.content)
       let line = Array(reading.utf8) + Array("\r\n".utf8)
-      #expect(try await source(Password(fileContent: line)).load() == PasswordFileTests.content)
+      #expect(try await source(KeyFilePassword(fileContent: line)).load() == PasswordFileTests.content)
     }
-    await expectKeyRingError(.wrongPassword) { try await source(Password("cafe s")).load() }
+    await expectKeyRingError(.wrongPassword) { try await source(KeyFilePassword("cafe s")).load() }
     // Letters that only look alike, and other cases, are other passwords.
-    try write(iterations: 1000, try Password("\u{FB01}sh"))
-    await expectKeyRingError(.wrongPassword) { try await source(Password("fish")).load() }
-    await expectKeyRingError(.wrongPassword) { try await source(Password("\u{FB01}SH")).load() }
+    try write(iterations: 1000, try KeyFilePassword("\u{FB01}sh"))
+    await expectKeyRingError(.wrongPassword) { try await source(KeyFilePassword("fish")).load() }
+    await expectKeyRingError(.wrongPassword) { try await source(KeyFilePassword("\u{FB01}SH")).load() }
   }
 
   /// A file that was written with the bytes as they were typed.
   @Test func aFileWithAnUnpreparedPasswordOpens() async throws {
     let decomposed = "cafe\u{301}"
     for bytes in [Array(decomposed.utf8), Array(decomposed.utf8) + [0x0D]] {
-      try write(iterations: 1000, try Password(bytes: bytes))
-      #expect(try await source(Password(fileContent: bytes + [0x0A])).load() == PasswordFileTests.content)
+      try write(iterations: 1000, try KeyFilePassword(bytes: bytes))
+      #expect(try await source(KeyFilePassword(fileContent: bytes + [0x0A])).load() == PasswordFileTests.content)
     }
-    try write(iterations: 1000, try Password(bytes: Array(decomposed.utf8)))
-    let typed = source(try Password(decomposed))
+    try write(iterations: 1000, try KeyFilePassword(bytes: Array(decomposed.utf8)))
+    let typed = source(try KeyFilePassword(decomposed))
     #expect(try await typed.load() == PasswordFileTests.content)
     // Saving prepares the password.
     try await typed.save(PasswordFileTests.content, replacing: PasswordFileTests.content)
-    #expect(try await source(Password("caf\u{E9}")).load() == PasswordFileTests.content)
+    #expect(try await source(KeyFilePassword("caf\u{E9}")).load() == PasswordFileTests.content)
   }
 
   @Test func thePasswordOfAFileHasNoLineEnding() throws {
     for (content, password) in [("a", "a"), ("a\n", "a"), ("a\r\n", "a"), ("a\r", "a\r"), (" a \n\n", " a \n")] {
-      let read = try Password(fileContent: Array(content.utf8))
+      let read = try KeyFilePassword(fileContent: Array(content.utf8))
       #expect(read.withUnsafeBytes { Array($0) } == Array(password.utf8), "\(content.debugDescription)")
     }
-    #expect(try Password(fileContent: [0xFF, 0x0A]).withUnsafeBytes { Array($0) } == [0xFF])
+    #expect(try KeyFilePassword(fileContent: [0xFF, 0x0A]).withUnsafeBytes { Array($0) } == [0xFF])
     for content in ["", "\n", "\r\n"] {
-      #expect(throws: KeyRingError.self) { try Password(fileContent: Array(content.utf8)) }
+      #expect(throws: KeyRingError.self) { try KeyFilePassword(fileContent: Array(content.utf8)) }
     }
   }
 
@@ -133,7 +133,7 @@ struct PasswordFileTests {
   @Test func aWrongPasswordIsRefused() async throws {
     try write()
     let before = try bytes()
-    let wrong = source(try Password("wrong"))
+    let wrong = source(try KeyFilePassword("wrong"))
     #expect(try await error { _ = try await wrong.load() }.code == .wrongPassword)
     let saving = try await error { try await wrong.save([1], replacing: PasswordFileTests.content) }
     #expect(saving.code == .wrongPassword)
@@ -284,7 +284,7 @@ struct PasswordFileTests {
 
   @Test func aCopyUnderAnotherPasswordIsARecoveryKey() async throws {
     let ring = try await KeyRing.open(in: source(), createsIfMissing: true)
-    let (usbStick, recoveryPassword) = (folder.path, try Password(bytes: [0, 255, 10]))
+    let (usbStick, recoveryPassword) = (folder.path, try KeyFilePassword(bytes: [0, 255, 10]))
     // As in the article `PasswordFileFormat.md`.
     try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword))
     try FileManager.default.removeItem(atPath: path)
@@ -303,8 +303,8 @@ struct PasswordFileTests {
     for text in texts + [dumped] {
       #expect(!text.contains(PasswordFileTests.marked) && !text.contains("bytes"), "\(text)")
     }
-    #expect(throws: KeyRingError.self) { try Password("") }
-    #expect(throws: KeyRingError.self) { try Password(bytes: []) }
+    #expect(throws: KeyRingError.self) { try KeyFilePassword("") }
+    #expect(throws: KeyRingError.self) { try KeyFilePassword(bytes: []) }
   }
 }
 #endif

@@ -85,14 +85,14 @@ import Testing
   func purgesContinueAfterUnknownKeys(lost: Range<Int>) async throws {
     let clock = clock
     let memory = MemoryStore<Expiring<Int>>()
-    let past = Deadline(.distantPast)
+    let past = ExpiryDeadline(.distantPast)
     try memory.apply(ChangeBatch((0..<300).map { .set(StoreKey(integer: $0), Expiring($0, deadline: past)) }))
     let gap = StoreKey(integer: lost.lowerBound)..<StoreKey(integer: lost.upperBound)
     let store = GapStore(base: memory, gap: gap).expiring { clock.date }
     // The purges by writes start in the gap.
     for number in 300..<400 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
     for _ in 0..<100 { try await store.setValue(0, forKey: StoreKey(integer: 400)) }
-    #expect(store.statistics.failureCount == 0)
+    #expect(store.statistics().failureCount == 0)
     #expect(try memory.count(in: .all) == 101 + lost.count)
     #expect(try await store.purgeExpired() == 0)
     for order in ScanOrder.allCases {

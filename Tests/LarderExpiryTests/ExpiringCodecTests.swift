@@ -19,8 +19,8 @@ import Testing
     try bytes.withUnsafeBytes { try codec.decode($0.bytes) }
   }
 
-  private func deadline(_ microseconds: Int64, window: Int64? = nil) -> Deadline {
-    Deadline(time: WallTime(microseconds: microseconds), windowMicroseconds: window)
+  private func deadline(_ microseconds: Int64, window: Int64? = nil) -> ExpiryDeadline {
+    ExpiryDeadline(time: WallTime(microseconds: microseconds), windowMicroseconds: window)
   }
 
   @Test func theNameAndTheFormatDependOnTheBase() {
@@ -35,7 +35,7 @@ import Testing
 
   @Test func jsonStaysJSON() throws {
     let text = try JSONText(#"{"name":"Ada"}"#)
-    let forms: [(Deadline?, String)] = [
+    let forms: [(ExpiryDeadline?, String)] = [
       (nil, #"{"value":{"name":"Ada"}}"#),
       (deadline(1_767_225_600_000_000), #"{"expires":1767225600000000,"value":{"name":"Ada"}}"#),
       (
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test func binaryValuesFollowTheirDeadline() throws {
-    let forms: [(Deadline?, [UInt8])] = [
+    let forms: [(ExpiryDeadline?, [UInt8])] = [
       (nil, [1]),
       (deadline(0x0102_0304_0506_0708), [2, 1, 2, 3, 4, 5, 6, 7, 8]),
       (deadline(-1, window: 258), [3, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 1, 2]),

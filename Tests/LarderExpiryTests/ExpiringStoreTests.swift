@@ -272,7 +272,7 @@ import Testing
       return Date(timeIntervalSince1970: 0)
     }
     try memory.apply(
-      ChangeBatch((0..<40).map { .set(StoreKey(integer: $0), Expiring("a", deadline: Deadline(.distantPast))) }))
+      ChangeBatch((0..<40).map { .set(StoreKey(integer: $0), Expiring("a", deadline: ExpiryDeadline(.distantPast))) }))
     try await store.setValue("a", forKey: "k")
     reads.withLock { $0 = 0 }
     let calls: [@Sendable () async throws -> Void] = [

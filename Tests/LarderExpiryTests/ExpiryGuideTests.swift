@@ -37,7 +37,7 @@ import Testing
     purging.cancel()
     try await purging.value
 
-    let statistics = sessions.statistics
+    let statistics = sessions.statistics()
     print(statistics.pendingRenewalCount, statistics.writtenRenewalCount, statistics.droppedRenewalCount)
     if let error = statistics.lastError { print(statistics.failureCount, error) }
     #expect(statistics.failureCount == 0)

@@ -19,7 +19,7 @@ import Testing
         // Adds entries that expired long ago, with keys below those of the history, so that purges have work.
         let (zero, start) = (Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: 1000))
         try memory.apply(
-          ChangeBatch((0..<50).map { .set(StoreKey("!\($0)"), Expiring($0, deadline: Deadline(zero))) }))
+          ChangeBatch((0..<50).map { .set(StoreKey("!\($0)"), Expiring($0, deadline: ExpiryDeadline(zero))) }))
         // The clock jitters, so that every other read moves a sliding deadline.
         let clock = ManualClock()
         return memory.faulty(plan: plan).expiring(timeToLive) {

@@ -9,9 +9,11 @@ import Testing
   private func time(_ seconds: Int64) -> WallTime { WallTime(microseconds: seconds * 1_000_000) }
 
   /// A sliding deadline with a window of 100 seconds.
-  private func deadline(_ seconds: Int64) -> Deadline { Deadline(time: time(seconds), windowMicroseconds: 100_000_000) }
+  private func deadline(_ seconds: Int64) -> ExpiryDeadline {
+    ExpiryDeadline(time: time(seconds), windowMicroseconds: 100_000_000)
+  }
 
-  private mutating func note(_ key: StoreKey, _ found: Deadline, at seconds: Int64) -> Bool {
+  private mutating func note(_ key: StoreKey, _ found: ExpiryDeadline, at seconds: Int64) -> Bool {
     state.note(key, found, at: time(seconds), for: nil)
   }
 
@@ -39,7 +41,7 @@ import Testing
   @Test mutating func renewalsThatAreNotDueAreIgnored() {
     #expect(!note("k", deadline(100), at: 9))
     #expect(!note("k", deadline(100), at: 100))
-    #expect(!note("k", Deadline(time: time(100), windowMicroseconds: nil), at: 50))
+    #expect(!note("k", ExpiryDeadline(time: time(100), windowMicroseconds: nil), at: 50))
     #expect(state.renewals.isEmpty)
   }
 

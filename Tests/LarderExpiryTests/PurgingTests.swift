@@ -82,7 +82,7 @@ import Testing
       guard operation == .update else { return }
       try memory.apply([.set(StoreKey(integer: 0), Expiring("newer"))])
     }
-    try memory.apply([.set(StoreKey(integer: 0), Expiring("old", deadline: Deadline(.distantPast)))])
+    try memory.apply([.set(StoreKey(integer: 0), Expiring("old", deadline: ExpiryDeadline(.distantPast)))])
     #expect(try await bench.store.purgeExpired() == 0)
     #expect(try await bench.store[StoreKey(integer: 0)] == "newer")
   }
@@ -96,7 +96,7 @@ import Testing
       let memory = MemoryStore<Expiring<Int>>()
       let store = memory.faulty(plan: plan).expiring(.never) { clock.date }
       let keys = (0..<200).map { StoreKey(integer: $0) }
-      try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(0, deadline: Deadline(clock.date + 1))) }))
+      try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(0, deadline: ExpiryDeadline(clock.date + 1))) }))
       clock.advance(by: .seconds(1))
       let rewritten = keys.filter { _ in Bool.random(using: &generator) }.shuffled(using: &generator)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -175,8 +175,8 @@ import Testing
     #expect(try bench.storedKeys.count == 33)
     // The purge is retried when it is due again.
     #expect(failures.withLock { $0 } == 2)
-    #expect(bench.store.statistics.failureCount == 2)
-    #expect((bench.store.statistics.lastError as? StoreError)?.operation == .purgeExpired)
+    #expect(bench.store.statistics().failureCount == 2)
+    #expect((bench.store.statistics().lastError as? StoreError)?.operation == .purgeExpired)
   }
 
   @Test func aFailedPurgeContinuesAtItsPosition() async throws {
@@ -191,7 +191,7 @@ import Testing
       if operation == .entries { throw StoreError(.ioFailed, during: .entries, store: "memory", message: "broken") }
     }
     for _ in 0..<16 { try await bench.store.setValue("a", forKey: last) }
-    #expect(bench.store.statistics.failureCount == 1)
+    #expect(bench.store.statistics().failureCount == 1)
     bench.watched.intervene { _ in }
     #expect(try bench.storedKeys.count == 65)
     for _ in 0..<16 { try await bench.store.setValue("a", forKey: last) }

@@ -30,8 +30,8 @@ import Testing
     #expect(try await bench.store.remainingTime(forKey: "k") == .after(.seconds(10)))
     try await bench.store.synchronize()
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
-    #expect(bench.store.statistics.pendingRenewalCount == 0)
-    #expect(bench.store.statistics.writtenRenewalCount == 1)
+    #expect(bench.store.statistics().pendingRenewalCount == 0)
+    #expect(bench.store.statistics().writtenRenewalCount == 1)
     bench.clock.advance(by: .milliseconds(9999))
     #expect(try await bench.store.contains("k"))
     bench.clock.advance(by: .milliseconds(1))
@@ -80,10 +80,10 @@ import Testing
     #expect(try await store["k"] == "a")
     try await faulty.waitForSuspended(1, of: .update)
     for _ in 0..<20 { #expect(try await store["k"] == "a") }
-    #expect(store.statistics.pendingRenewalCount == 1)
+    #expect(store.statistics().pendingRenewalCount == 1)
     faulty.resume()
     try await store.synchronize()
-    #expect(store.statistics.writtenRenewalCount == 1)
+    #expect(store.statistics().writtenRenewalCount == 1)
     #expect(try await faulty.value(forKey: "k")?.deadline?.date == clock.date + 10)
   }
 
@@ -97,7 +97,7 @@ import Testing
     #expect(try await bench.store.values(forKeys: keys).count { $0 == "a" } == 1000)
     try await bench.store.synchronize()
     #expect(bench.watched.calls.filter { $0.operation == .update }.allSatisfy { $0.count <= 512 })
-    #expect(bench.store.statistics.writtenRenewalCount == 1000)
+    #expect(bench.store.statistics().writtenRenewalCount == 1000)
     let deadlines = try bench.memory.values(forKeys: keys).map { $0?.deadline?.date }
     #expect(deadlines.allSatisfy { $0 == bench.clock.date + 10 })
   }
@@ -132,7 +132,7 @@ import Testing
   @Test func aWriteBetweenTheReadAndTheRenewalStays() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let (store, memory, clock) = (bench.store, bench.memory, bench.clock)
-    for newer in [Expiring("newer", deadline: Deadline(clock.date + 100)), nil] {
+    for newer in [Expiring("newer", deadline: ExpiryDeadline(clock.date + 100)), nil] {
       try await store.setValue("a", forKey: "k", timeToLive: .sliding(.seconds(10)))
       clock.advance(by: .seconds(5))
       bench.watched.intervene { operation in
@@ -142,8 +142,8 @@ import Testing
       try await store.synchronize()
       bench.watched.intervene { _ in }
       #expect(try memory.value(forKey: "k") == newer)
-      #expect(store.statistics.writtenRenewalCount == 0)
-      #expect(store.statistics.failureCount == 0)
+      #expect(store.statistics().writtenRenewalCount == 0)
+      #expect(store.statistics().failureCount == 0)
     }
   }
 
@@ -181,7 +181,7 @@ import Testing
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(5))
     #expect(try await bench.store["k"] == "a")
-    while bench.store.statistics.failureCount == 0 { await Task.yield() }
+    while bench.store.statistics().failureCount == 0 { await Task.yield() }
     bench.watched.intervene { _ in }
     bench.clock.advance(by: .seconds(6))
     try await bench.store.updateKeepingDeadlines(["k"]) { slots in slots[0] = slots[0].map { $0 + "b" } }
@@ -191,7 +191,7 @@ import Testing
     // The pending renewals move neither of the two deadlines written since.
     try await bench.store.synchronize()
     #expect(try await bench.store["k"] == nil)
-    #expect(bench.store.statistics.pendingRenewalCount == 0)
+    #expect(bench.store.statistics().pendingRenewalCount == 0)
   }
 
   @Test func anEntryThatExpiresDuringAReadIsNotRevived() async throws {
@@ -206,7 +206,7 @@ import Testing
     #expect(try await bench.store["k"] == "a")
     bench.watched.intervene { _ in }
     #expect(try await bench.store["k"] == nil)
-    #expect(bench.store.statistics.pendingRenewalCount == 0)
+    #expect(bench.store.statistics().pendingRenewalCount == 0)
   }
 
   @Test func aReadInACancelledTaskMovesNoDeadline() async throws {
@@ -237,7 +237,7 @@ import Testing
       #expect(try await store.values(forKeys: ["k"]) == ["a"])
       try await store.synchronize()
     }
-    let statistics = store.statistics
+    let statistics = store.statistics()
     #expect(statistics.failureCount >= 4)
     #expect((statistics.lastError as? StoreError)?.code == .full)
     #expect(statistics.pendingRenewalCount == 1 && statistics.writtenRenewalCount == 0)
@@ -245,7 +245,7 @@ import Testing
     bench.clock.advance(by: .seconds(5))
     #expect(try await store["k"] == "a")
     try await store.synchronize()
-    #expect(store.statistics.pendingRenewalCount == 0)
+    #expect(store.statistics().pendingRenewalCount == 0)
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
   }
 
@@ -269,17 +269,17 @@ import Testing
     }
     try await read()
     for failureCount in 1...3 {
-      #expect(store.statistics.failureCount == failureCount)
+      #expect(store.statistics().failureCount == failureCount)
       bench.clock.advance(by: .milliseconds(999))
       try await read()
-      #expect(store.statistics.failureCount == failureCount)
+      #expect(store.statistics().failureCount == failureCount)
       bench.clock.advance(by: .milliseconds(1))
       try await read()
     }
     watched.intervene { _ in }
     bench.clock.advance(by: .seconds(1))
     try await read()
-    #expect(store.statistics.pendingRenewalCount == 0)
+    #expect(store.statistics().pendingRenewalCount == 0)
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 3596)
   }
 
@@ -300,7 +300,7 @@ import Testing
     watched.intervene { _ in }
     for key in keys.prefix(4) { try bytes.apply([.set(StoreKey(bytes: Array("s/".utf8) + key.bytes), [0xFF])]) }
     try await store.synchronize()
-    let statistics = store.statistics
+    let statistics = store.statistics()
     #expect(statistics.writtenRenewalCount == 6)
     #expect(statistics.droppedRenewalCount == 4)
     #expect(statistics.failureCount == 5)

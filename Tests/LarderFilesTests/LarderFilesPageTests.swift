@@ -9,7 +9,7 @@ import Testing
 @Suite struct LarderFilesPageTests {
   struct InUse: Error {}
 
-  func save(_ text: String, at path: String, in fileSystem: some FileSystem) throws {
+  func save(_ text: String, at path: String, in fileSystem: some StoreFileSystem) throws {
     guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else { throw InUse() }
     // Writes a temporary file, synchronizes it and renames it. A crash leaves the old file or the new one.
     let result = Result { try fileSystem.replaceFile(at: path) { try $0.write(Array(text.utf8)) } }

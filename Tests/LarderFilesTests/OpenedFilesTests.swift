@@ -8,8 +8,8 @@ import Testing
 @Suite struct OpenedFilesTests {
   private let folder: TemporaryFolder
   private let fileSystem = POSIXFileSystem()
-  private let file: any OpenFile
-  private let lock: any OpenFile
+  private let file: any OpenStoreFile
+  private let lock: any OpenStoreFile
   private var opened = OpenedFiles()
 
   init() throws {

@@ -244,7 +244,7 @@ import Testing
     #expect(FilePaths.split(path) == (directory, name))
   }
 
-  private func write(_ text: String, to file: any OpenFile, at offset: Int64) throws {
+  private func write(_ text: String, to file: any OpenStoreFile, at offset: Int64) throws {
     var text = text
     try text.withUTF8 { try file.writeAll(UnsafeRawBufferPointer($0), at: offset) }
   }

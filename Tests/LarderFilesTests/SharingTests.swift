@@ -131,7 +131,7 @@ private final class MovingFileSystem: ForwardingFileSystem {
     self.path = path
   }
 
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     let file = try base.open(path, mode)
     let isFirst = state.withLock { count in
       count += path == self.path ? 1 : 0

@@ -45,7 +45,7 @@ import Testing
     let fileSystem = LocklessFileSystem(errorNumber: errorNumber)
     let killed = try StoreCopy(StoreFileSet(at: folder.path("killed")), store: "store", in: fileSystem)
     // A process that can lock files takes nothing from one that cannot.
-    for other in [fileSystem, POSIXFileSystem()] as [any FileSystem] {
+    for other in [fileSystem, POSIXFileSystem()] as [any StoreFileSystem] {
       let name = "copy \(type(of: other))"
       let copy = try StoreCopy(StoreFileSet(at: folder.path(name)), store: "store", in: other)
       try copy.write { path in
@@ -74,10 +74,10 @@ private struct LocklessFileSystem: ForwardingFileSystem {
   let errorNumber: Int32
 
   private final class File: ForwardingFile {
-    let base: any OpenFile
+    let base: any OpenStoreFile
     let errorNumber: Int32
 
-    init(_ base: any OpenFile, errorNumber: Int32) {
+    init(_ base: any OpenStoreFile, errorNumber: Int32) {
       self.base = base
       self.errorNumber = errorNumber
     }
@@ -87,7 +87,7 @@ private struct LocklessFileSystem: ForwardingFileSystem {
     }
   }
 
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     File(try base.open(path, mode), errorNumber: errorNumber)
   }
 }

@@ -8,7 +8,7 @@ import Testing
   /// Writes notes without indexes, so many that a rebuild takes several steps of 128.
   private static func notes(in base: MemoryStore<[UInt8]>, count: Int = 300) async throws {
     let notes = try await openNotes(base, by: [])
-    let entries = (0..<count).map { number -> Change<Note> in
+    let entries = (0..<count).map { number -> BatchChange<Note> in
       .set(StoreKey("k\(1000 + number)"), Note(title: "\(number)", tags: ["x"], created: number))
     }
     try await notes.apply(ChangeBatch(entries))

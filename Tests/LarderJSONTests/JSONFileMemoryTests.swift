@@ -25,7 +25,7 @@ import Testing
   @Test func aFoldReleasesMostlyObsoleteText() async throws {
     let value = String(repeating: "x", count: 1 << 16)
     let first = try JSONFileStore(await open(), codec: JSONCodec<String>())
-    try await first.apply(ChangeBatch((10..<42).map { Change.set(StoreKey("key \($0)"), value) }))
+    try await first.apply(ChangeBatch((10..<42).map { BatchChange.set(StoreKey("key \($0)"), value) }))
     try await first.close()
 
     let file = try await open()

@@ -12,7 +12,7 @@ import Testing
   let disk = SimulatedFileSystem(seed: 1)
 
   private func store(
-    _ durability: FileDurability = .synced, access: StoreAccess = .readWrite, sizeLimit: Int64 = JSONFile.maximumSize
+    _ durability: Durability.File = .synced, access: StoreAccess = .readWrite, sizeLimit: Int64 = JSONFile.maximumSize
   ) async throws -> JSONFileStore<String> {
     try await JSONFileStore(
       StoreFileConfiguration(
@@ -123,7 +123,7 @@ import Testing
     #expect(try await detail("journalBytes", of: second) ?? 0 > 80)
   }
 
-  @Test(arguments: FileDurability.allCases) func cachedDataIsNotTrustedAfterAnUncleanEnd(_ durability: FileDurability)
+  @Test(arguments: Durability.File.allCases) func cachedDataIsNotTrustedAfterAnUncleanEnd(_ durability: Durability.File)
     async throws
   {
     for seed in 0..<20 as Range<UInt64> {

@@ -10,7 +10,7 @@ import TestSupport
 ///
 /// `make soak` runs a million power cuts.
 @Suite struct JSONFileStoreDiskTests {
-  static func trials(_ durability: FileDurability) -> DiskTrials<JSONFileStore<Int>> {
+  static func trials(_ durability: Durability.File) -> DiskTrials<JSONFileStore<Int>> {
     DiskTrials(
       "JSONFileStore, \(durability)", cuts: 150, faults: 80, historyLength: 2,
       historyShare: TestDepth.isShort ? 0.04 : 0.08
@@ -19,15 +19,16 @@ import TestSupport
     }
   }
 
-  @Test(arguments: FileDurability.allCases) func powerLossAtEveryOperation(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func powerLossAtEveryOperation(_ durability: Durability.File) async throws
+  {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: FileDurability.allCases) func failureOfEveryOperation(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func failureOfEveryOperation(_ durability: Durability.File) async throws {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryFault(_ durability: FileDurability)
+  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).runEveryShortHistory()
@@ -47,7 +48,7 @@ import TestSupport
   }
 
   /// A short run takes one of twenty histories.
-  @Test(arguments: FileDurability.allCases) func everyHistoryOfThreeSteps(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func everyHistoryOfThreeSteps(_ durability: Durability.File) async throws {
     let trial = HistoryTrial("JSONFileStore, \(durability)") { location in
       try await JSONFileStore<Int>(
         path: "/store.json", codec: .json(), durability: durability,
@@ -61,7 +62,7 @@ import TestSupport
 struct KeptFailure: Sendable, CustomTestStringConvertible {
   /// A description of the violation.
   var description: String
-  var durability: FileDurability
+  var durability: Durability.File
   var history: [HistoryStep]
   var seed: UInt64
   /// The fault that occurred.

@@ -11,7 +11,7 @@ import Testing
   let disk = SimulatedFileSystem(seed: 1)
 
   private func store(
-    durability: FileDurability = .synced, createsIfMissing: Bool = true
+    durability: Durability.File = .synced, createsIfMissing: Bool = true
   ) async throws -> JSONFileStore<JSONText> {
     try await JSONFileStore(
       path: "/s.json", codec: .jsonText, durability: durability, createsIfMissing: createsIfMissing, fileSystem: disk)

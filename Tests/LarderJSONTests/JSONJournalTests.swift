@@ -6,7 +6,7 @@ import Testing
 @testable import LarderJSON
 
 @Suite struct JSONJournalTests {
-  typealias Batch = [Change<ArraySlice<UInt8>>]
+  typealias Batch = [BatchChange<ArraySlice<UInt8>>]
 
   private static func text(_ string: String) -> ArraySlice<UInt8> { Array(string.utf8)[...] }
 

@@ -36,8 +36,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Event.allCases, FileDurability.allCases) func writesStop(
-    event: Event, durability: FileDurability
+  @Test(arguments: Event.allCases, Durability.File.allCases) func writesStop(
+    event: Event, durability: Durability.File
   ) async throws {
     let folder = try TemporaryFolder()
     for path in ["parent", "copy"] {

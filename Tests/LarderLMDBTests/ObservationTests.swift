@@ -167,7 +167,7 @@ import Testing
     let observation = events.observe(store)
     let other = try await LMDBStore<Int>(in: environment, name: "other", codec: .json())
     _ = try await LMDBStore<Int>(in: environment, name: "other", codec: .json(), contents: "numbers")
-    let codec = try JSONCodec<Int>().versioned(1, Migration(from: 0, .json(Int.self)) { $0 })
+    let codec = try JSONCodec<Int>().versioned(1, ValueMigration(from: 0, .json(Int.self)) { $0 })
     let adopting = try await LMDBStore<Int>(in: environment, name: "other", codec: codec)
     poll(environment)
     #expect(events.take() == [])

@@ -25,7 +25,7 @@ import Testing
   }
 
   private static func versioned() throws -> VersionedCodec<JSONCodec<User>> {
-    try JSONCodec<User>().versioned(1, Migration(from: 0, .json(User.self)) { $0 })
+    try JSONCodec<User>().versioned(1, ValueMigration(from: 0, .json(User.self)) { $0 })
   }
 
   /// Sets the record of the store `default`.
@@ -116,7 +116,7 @@ import Testing
     let older = try await LMDBStore<User>(in: environment, codec: .json())
     try await older.setValue(User(name: "Ada"), forKey: "1")
     await #expect(processExitsWith: .success) { [path = folder.path("environment") as String] in
-      let codec = try JSONCodec<User>().versioned(1, Migration(from: 0, .json(User.self)) { $0 })
+      let codec = try JSONCodec<User>().versioned(1, ValueMigration(from: 0, .json(User.self)) { $0 })
       let newer = try await LMDBStore<User>(path: path, codec: codec, durability: .buffered)
       try await newer.update("1") { $0?.tags = ["x"] }
       try await newer.close()

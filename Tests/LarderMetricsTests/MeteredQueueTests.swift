@@ -13,7 +13,7 @@ import Testing
     .metered()
     try await queue.enqueue([QueueInput("a"), QueueInput("b")])
     for _ in 0..<2 {
-      let delivery = try #require(try await queue.receive(lease: .seconds(60)).first)
+      let delivery = try #require(try await queue.receive(lease: .seconds(60)))
       try await queue.release(delivery.receipt)
     }
     try await queue.withNext(lease: .seconds(60)) { #expect($0.value == "b") }
@@ -36,7 +36,7 @@ import Testing
     )
     let metered = AnyDataStore(queue).metered()
     try await queue.enqueue([QueueInput("a")])
-    let delivery = try #require(try await queue.receive(lease: .seconds(60)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(60)))
     try await queue.release(delivery.receipt)
     #expect(metered.report()["deadLetter"]?.count == 1)
   }

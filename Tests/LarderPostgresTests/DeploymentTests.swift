@@ -161,7 +161,7 @@ import Testing
       }
       let queue = try await PostgresQueue<Int>(in: database, name: "jobs", codec: .json())
       try await queue.enqueue(1)
-      #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [1])
+      #expect(try await queue.receive(lease: .seconds(60))?.value == 1)
       await database.close()
     }
   }
@@ -184,8 +184,8 @@ import Testing
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
       try await store.setValue(7, forKey: "k")
-      try await queue.enqueue([QueueInput(1), QueueInput(2, delay: .seconds(3600)), QueueInput(3)])
-      let leased = try #require(try await queue.receive(lease: .seconds(600)).first)
+      try await queue.enqueue([QueueInput(1), QueueInput(2, after: .seconds(3600)), QueueInput(3)])
+      let leased = try #require(try await queue.receive(lease: .seconds(600)))
       let dump = try CommandRun(["pg_dump", "-n", setting.schema, "-d", setting.server.connectionString])
       try #require(dump.status == 0, "\(dump.errors)")
       let name = "copy_\(setting.schema)"

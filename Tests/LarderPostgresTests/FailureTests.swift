@@ -228,7 +228,7 @@ import Testing
       for (own, expected) in [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")]
       {
         try await setting.psql("ALTER ROLE \(role) SET synchronous_commit = \(own)")
-        for durability in [FileDurability.synced, .buffered] {
+        for durability in [Durability.File.synced, .buffered] {
           let database = try await PostgresDatabase(
             "\(setting.server.connectionString) user=\(role)", schema: setting.schema, durability: durability)
           let rows = try await database.write { try await $0.execute("SHOW synchronous_commit") }

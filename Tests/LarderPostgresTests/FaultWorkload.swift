@@ -155,7 +155,7 @@ struct FaultWorkload: Sendable {
       let isLast = hasAll.isRaised
       if isLast, deadline == nil { deadline = .now + .seconds(60) }
       if !isWaiting, let deadline, deadline < .now { return }
-      var deliveries: [Delivery<String>] = []
+      var deliveries: [QueueDelivery<String>] = []
       if isWaiting {
         do {
           deliveries = [try await queue.nextDelivery(lease: lease).get()]

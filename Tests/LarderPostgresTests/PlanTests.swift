@@ -85,7 +85,7 @@ import Testing
   @Test func callsOfAQueueStayFastWhenItsTableHasGrown() async throws {
     try await PlanTests.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
-      func receive() async throws -> [Delivery<Int>] { try await queue.receive(max: 2, lease: .seconds(3600)) }
+      func receive() async throws -> [QueueDelivery<Int>] { try await queue.receive(max: 2, lease: .seconds(3600)) }
       try await PlanTests.expectFewReads(
         of: "jobs", setting,
         growth: """

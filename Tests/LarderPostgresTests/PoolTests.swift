@@ -123,7 +123,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      let statistics = database.connectionStatistics
+      let statistics = database.statistics()
       #expect(statistics.connected <= 2)
       #expect(statistics.failures > 0)
       #expect((statistics.busy, statistics.waiting) == (0, 0))
@@ -144,7 +144,7 @@ import Testing
     try await Setting.run(connections: 5) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       for number in 0..<20 { try await store.setValue(number, forKey: "k") }
-      #expect(setting.database.connectionStatistics.connected == 1, "one call after another needs one")
+      #expect(setting.database.statistics().connected == 1, "one call after another needs one")
       let mayEnd = Gate()
       let running = (0..<5).map { _ in Gate() }
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -157,7 +157,7 @@ import Testing
           }
         }
         for gate in running { await gate.wait() }
-        let statistics = setting.database.connectionStatistics
+        let statistics = setting.database.statistics()
         #expect((statistics.connected, statistics.busy, statistics.waiting) == (5, 5, 0))
         mayEnd.open()
         try await group.waitForAll()
@@ -165,7 +165,7 @@ import Testing
       try await setting.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(setting.schema)'")
       for _ in 0..<10 { #expect(try await store.value(forKey: "k") == 19) }
-      #expect(setting.database.connectionStatistics.connects > 5)
+      #expect(setting.database.statistics().connects > 5)
     }
   }
 
@@ -237,7 +237,7 @@ import Testing
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(name)'")
       // It is noticed without a call.
       try await waitUntil { events.words.count >= 2 }
-      #expect(database.connectionStatistics.connected == 0)
+      #expect(database.statistics().connected == 0)
       #expect(try await store.value(forKey: "k") == 1)
       await database.close()
       #expect(events.words == ["connected to", "lost a", "connected to"], "closing is not reported")

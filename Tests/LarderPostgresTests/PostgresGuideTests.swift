@@ -61,7 +61,7 @@ import Testing
       }
       #expect(pieces == 1)
 
-      let connections = database.connectionStatistics
+      let connections = database.statistics()
       print("\(connections.busy) of \(connections.connected) are busy, \(connections.waiting) calls wait")
       #expect(connections.waiting == 0)
 

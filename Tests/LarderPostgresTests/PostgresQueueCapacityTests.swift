@@ -11,7 +11,7 @@ import Testing
     try await Setting.run { setting in
       let configuration = PostgresQueueConfiguration(capacity: 3)
       let queue = try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
-      try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, delay: .seconds(60))])
+      try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, after: .seconds(60))])
       await expectStoreError(.full) { try await queue.enqueue([QueueInput(3), QueueInput(4)]) }
       #expect(try await queue.count() == 2, "all or none")
       try await queue.enqueue(3)

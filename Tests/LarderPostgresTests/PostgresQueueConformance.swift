@@ -35,7 +35,7 @@ extension DatabaseOwner: MaintainableStore {}
       configuration: PostgresQueueConfiguration(
         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
         duplicateWindow: location.duplicateWindow),
-      clock: location.clock, now: { location.clock.date })
+      environment: .manual(location.clock))
     return DatabaseOwner(base: queue, database: database)
   }
 

@@ -24,7 +24,7 @@ import Testing
     try await withProxy(capacity: capacity) { proxy, queue, database, setting in
       // The connections are made, also the one that listens.
       try await queue.enqueue(0)
-      for delivery in try await queue.receive(lease: .seconds(600)) { try await queue.acknowledge(delivery.receipt) }
+      if let delivery = try await queue.receive(lease: .seconds(600)) { try await queue.acknowledge(delivery.receipt) }
       _ = try await queue.count()
       let listening = """
         SELECT count(*) FROM pg_stat_activity
@@ -50,8 +50,8 @@ import Testing
       _ = try await expect(1) { try await queue.peek(max: 5) }
       let single = try await expect(1) { try await queue.receive(lease: .seconds(600)) }
       let rest = try await expect(1) { try await queue.receive(max: 1000, lease: .seconds(600)) }
-      #expect(single.count == 1 && rest.count == 999)
-      let receipts = (single + rest).map(\.receipt)
+      #expect(rest.count == 999)
+      let receipts = ([try #require(single)] + rest).map(\.receipt)
       _ = try await expect(1) { try await queue.extend(receipts, lease: .seconds(300)) }
       _ = try await expect(1) { try await queue.release(Array(receipts[..<10]), after: .zero, countsAsAttempt: true) }
       _ = try await expect(1) { try await queue.acknowledge(Array(receipts[10...])) }

@@ -37,7 +37,7 @@ private final class Account: Sendable {
   /// - Parameters:
   ///   - delivery: The delivery.
   ///   - end: A time at which its lease has not ended yet for sure.
-  func noteDelivered<Element>(_ delivery: Delivery<Element>, leasedUntil end: ContinuousClock.Instant) {
+  func noteDelivered<Element>(_ delivery: QueueDelivery<Element>, leasedUntil end: ContinuousClock.Instant) {
     state.withLock { state in
       let now = ContinuousClock.now
       let others = state.entries[delivery.key]?.leases.values.filter { $0 > now } ?? []

@@ -14,8 +14,7 @@ import Testing
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration()
   ) async throws -> PostgresQueue<Int> {
     try await PostgresQueue(
-      in: setting.database, name: name, codec: .cbor(), configuration: configuration, clock: clock,
-      now: { clock.date })
+      in: setting.database, name: name, codec: .cbor(), configuration: configuration, environment: .manual(clock))
   }
 
   // MARK: Transactions
@@ -25,7 +24,7 @@ import Testing
     try await Setting.run { setting in
       let old = try await PostgresQueue<Int>(in: setting.database, name: "q", codec: .cbor())
       try await old.enqueue([QueueInput(1, id: "a")])
-      let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+      let codec = try CBORCodec<Int>().versioned(1, ValueMigration(from: 0, .cbor(Int.self)) { $0 })
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q", codec: codec)
       try await queue.update(["missing"]) { _ in }
       #expect(try await setting.psql("SELECT codec FROM larder_queues") == "cbor", "nothing was written")
@@ -134,7 +133,7 @@ import Testing
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       try await queue.enqueue(1, group: "g")
-      let receipt = try #require(try await queue.receive(lease: .seconds(600)).first).receipt
+      let receipt = try #require(try await queue.receive(lease: .seconds(600))).receipt
       let (isEnqueued, mayCommit) = (Gate(), Gate())
       async let enqueuing: Void = setting.database.write { transaction in
         try await transaction.enqueue([QueueInput(2, group: "g")], in: queue)
@@ -159,13 +158,13 @@ import Testing
         setting, clock,
         configuration: PostgresQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(400)))
       try await queue.enqueue(1, id: "a", group: "g")
-      try await queue.release(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+      try await queue.release(#require(try await queue.receive(lease: .seconds(60))).receipt)
       clock.advance(by: .seconds(399))
       #expect(try await queue.counts().dead == 1)
       clock.advance(by: .seconds(1))
       #expect(try await queue.counts().dead == 0)
       #expect(try await queue.deadLetters().isEmpty)
-      #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+      #expect(try await queue.receive(lease: .seconds(60)) == nil)
       #expect(try await setting.psql("SELECT count(*) FROM q") == "0", "not even the lock of the group is left")
     }
   }
@@ -191,7 +190,7 @@ import Testing
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
       let first = try await queue.enqueue(1, id: "a")
-      try await queue.acknowledge(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+      try await queue.acknowledge(#require(try await queue.receive(lease: .seconds(60))).receipt)
       try await queue.setValue(2, forKey: "a")
       #expect(try await queue.count() == 1)
       try await queue.removeValue(forKey: "a")
@@ -208,8 +207,8 @@ import Testing
       let clock = ManualClock()
       let queue = try await PostgresQueue(
         in: setting.database, name: "q", codec: NonceCodec(.cbor(Int.self), key: key),
-        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock,
-        now: { clock.date })
+        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate),
+        environment: .manual(clock))
       try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
       key.isOn = false
       for _ in 0..<5 {
@@ -244,7 +243,7 @@ import Testing
   @Test func longDurationsAndManyItemsAreAccepted() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
-      try await queue.enqueue(0, delay: .seconds(Int64.max / 2))
+      try await queue.enqueue(0, after: .seconds(Int64.max / 2))
       try await queue.enqueue((1...1500).map { QueueInput($0, group: StoreKey("\($0 % 30)")) })
       var count = 0
       while true {
@@ -300,7 +299,7 @@ import Testing
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: #"it's "my" queue; $1"#)
       try await queue.enqueue(1)
-      #expect(try await queue.receive(lease: .seconds(1)).map(\.value) == [1])
+      #expect(try await queue.receive(lease: .seconds(1))?.value == 1)
     }
   }
 
@@ -311,7 +310,7 @@ import Testing
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       try await queue.enqueue(1)
-      let delivery = try #require(try await queue.receive(lease: .milliseconds(1)).first)
+      let delivery = try #require(try await queue.receive(lease: .milliseconds(1)))
       #expect(abs(delivery.enqueueDate.timeIntervalSinceNow) < 60)
       // The wait ends when the lease does.
       let again = try await queue.nextDelivery(lease: .seconds(60)).get()
@@ -326,8 +325,8 @@ import Testing
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
-      try await queue.enqueue([QueueInput(1), QueueInput(2, delay: .seconds(60))])
-      #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [1])
+      try await queue.enqueue([QueueInput(1), QueueInput(2, after: .seconds(60))])
+      #expect(try await queue.receive(lease: .seconds(60))?.value == 1)
       clock.advance(by: .seconds(-365 * 86_400))
       #expect(try await queue.receive(max: 9, lease: .seconds(60)).isEmpty)
       clock.advance(by: .seconds(61))
@@ -361,7 +360,7 @@ import Testing
     try await Setting.runBehindProxy { proxy, database, setting in
       let clock = ManualClock()
       let queue = try await PostgresQueue<Int>(
-        in: database, name: "q", codec: .cbor(), clock: clock, now: { clock.date })
+        in: database, name: "q", codec: .cbor(), environment: .manual(clock))
       let store = try await PostgresStore<Int>(in: setting.database)
       let schema = try await setting.server.newSchema()
       let otherDatabase = try await PostgresDatabase(setting.server.connectionString, schema: schema)

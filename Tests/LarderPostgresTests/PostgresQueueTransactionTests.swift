@@ -27,7 +27,7 @@ import Testing
       try await setting.psql("CREATE TABLE effects(number int)")
     }
 
-    func receive(_ count: Int = 9) async throws -> [Delivery<Int>] {
+    func receive(_ count: Int = 9) async throws -> [QueueDelivery<Int>] {
       try await queue.receive(max: count, lease: .seconds(60))
     }
 
@@ -206,7 +206,7 @@ import Testing
 
   @Test func itemsAreReceivedAndAcknowledgedInOneTransaction() async throws {
     try await withBench { bench in
-      try await bench.queue.enqueue([QueueInput(1), QueueInput(2, delay: .seconds(5)), QueueInput(3, group: "g")])
+      try await bench.queue.enqueue([QueueInput(1), QueueInput(2, after: .seconds(5)), QueueInput(3, group: "g")])
       bench.clock.advance(by: .seconds(5))
       await #expect(throws: Refused.self) {
         try await bench.database.write { transaction in
@@ -231,7 +231,7 @@ import Testing
     try await withBench { bench in
       try await bench.queue.enqueue([QueueInput(1, group: "g"), QueueInput(2, group: "g")])
       let delivery = try await bench.database.write { transaction in
-        try #require(try await transaction.receive(lease: .seconds(60), from: bench.queue).first)
+        try #require(try await transaction.receive(lease: .seconds(60), from: bench.queue))
       }
       #expect(try await bench.receive().isEmpty)
       try await bench.queue.acknowledge(delivery.receipt)
@@ -251,8 +251,8 @@ import Testing
       for isRefused in [true, false] {
         do {
           try await bench.database.write { transaction in
-            let deliveries = try await transaction.receive(lease: .seconds(60), from: bench.queue)
-            #expect(deliveries.map(\.value) == [2])
+            let delivery = try await transaction.receive(lease: .seconds(60), from: bench.queue)
+            #expect(delivery?.value == 2)
             if isRefused { throw Refused() }
           }
         } catch is Refused {}

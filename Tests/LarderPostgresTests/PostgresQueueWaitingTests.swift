@@ -14,8 +14,8 @@ import Testing
       try await Setting.runBehindProxy(on: server, connections: 4) { proxy, database, setting in
         let clock = ManualClock()
         let queue = try await PostgresQueue<Int>(
-          in: database, name: "q", codec: .cbor(), clock: clock, now: { clock.date })
-        try await queue.enqueue([QueueInput(1, delay: .seconds(3600)), QueueInput(2)])
+          in: database, name: "q", codec: .cbor(), environment: .manual(clock))
+        try await queue.enqueue([QueueInput(1, after: .seconds(3600)), QueueInput(2)])
         _ = try await queue.receive(lease: .seconds(3600))
         let waiting = (0..<16).map { _ in Task { try await queue.nextDelivery(lease: .seconds(60)).get().value } }
         try await clock.waitForSleepers(16)
@@ -55,7 +55,7 @@ import Testing
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
-      try await queue.enqueue(1, delay: .milliseconds(300))
+      try await queue.enqueue(1, after: .milliseconds(300))
       let waiting = (0..<4).map { _ in Task { try await queue.nextDelivery(lease: .seconds(60)).get().value } }
       try await clock.waitForSleepers(4)
       for task in waiting.dropLast() {
@@ -74,7 +74,7 @@ import Testing
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
       try await queue.enqueue(1, id: "a")
-      try await queue.acknowledge(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+      try await queue.acknowledge(#require(try await queue.receive(lease: .seconds(60))).receipt)
       let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get().value }
       try await clock.waitForSleepers(1)
       #expect(try await setting.psql("SELECT count(*) FROM q") == "1")

@@ -170,7 +170,7 @@ import Testing
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "queue")
       try await queue.enqueue(1)
-      let delivery = try #require(try await queue.receive(lease: .seconds(600)).first)
+      let delivery = try #require(try await queue.receive(lease: .seconds(600)))
       try await setting.psql("ALTER TABLE queue RENAME TO hidden")
       await expectError(.conflict) { try await queue.enqueue(2) }
       await expectError(.conflict) { _ = try await queue.receive(lease: .seconds(1)) }

@@ -154,7 +154,7 @@ import Testing
         try await store.setValue(1, forKey: "k")
         #expect(try await setting.psql("SELECT count(*) FROM numbers") == "1")
       }
-      #expect(setting.database.connectionStatistics.connects == 1, "the connection is used again")
+      #expect(setting.database.statistics().connects == 1, "the connection is used again")
     }
   }
 
@@ -215,7 +215,7 @@ import Testing
   @Test(arguments: [true, false]) func theFirstWriteRecordsACodecThatAdoptsAnother(inTransaction: Bool) async throws {
     try await Setting.run { setting in
       _ = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: .cbor())
-      let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+      let codec = try CBORCodec<Int>().versioned(1, ValueMigration(from: 0, .cbor(Int.self)) { $0 })
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: codec)
       try await store.update(["missing"]) { _ in }
       #expect(try await setting.psql("SELECT codec FROM larder_stores") == "cbor", "nothing was written")
@@ -278,7 +278,7 @@ import Testing
       let old = try await PostgresQueue<Int>(in: database, name: "jobs", codec: .cbor())
       try await old.enqueue([QueueInput(1), QueueInput(2)])
       let receipts = try await old.receive(max: 2, lease: .seconds(600)).map(\.receipt)
-      let codec = try CBORCodec<Int>().versioned(1, Migration(from: 0, .cbor(Int.self)) { $0 })
+      let codec = try CBORCodec<Int>().versioned(1, ValueMigration(from: 0, .cbor(Int.self)) { $0 })
       func store() async throws -> PostgresStore<Int> {
         try await PostgresStore(in: database, name: "numbers", codec: codec)
       }
@@ -302,7 +302,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(database.connectionStatistics.repeats == 0)
+      #expect(database.statistics().repeats == 0)
     }
   }
 

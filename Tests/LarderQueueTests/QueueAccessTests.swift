@@ -27,12 +27,11 @@ import Glibc
     bench.disk.killProcess()
   }
 
-  private static func open(_ bench: QueueBench, _ disk: some FileSystem, _ access: StoreAccess) async throws
+  private static func open(_ bench: QueueBench, _ disk: some StoreFileSystem, _ access: StoreAccess) async throws
     -> QueueStore<Int>
   {
     try await QueueStore<Int>(
-      path: "/queue", codec: .cbor(), access: access, fileSystem: disk, clock: bench.clock,
-      now: { bench.clock.date })
+      path: "/queue", codec: .cbor(), access: access, fileSystem: disk, environment: .manual(bench.clock))
   }
 
   @Test(arguments: [StoreAccess.readOnly, .immutable], [true, false])

@@ -22,8 +22,8 @@ import Glibc
 @Suite(.timeLimit(.minutes(60))) struct QueueAdversityTests {
   // MARK: Failed writes
 
-  @Test(arguments: [ENOSPC, EIO], FileDurability.allCases)
-  func deadLettersThatExpireOnAFullDisk(_ errorNumber: Int32, _ durability: FileDurability) async throws {
+  @Test(arguments: [ENOSPC, EIO], Durability.File.allCases)
+  func deadLettersThatExpireOnAFullDisk(_ errorNumber: Int32, _ durability: Durability.File) async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: errorNumber)
     fileSystem.isStubborn = false
@@ -31,7 +31,7 @@ import Glibc
       path: "/queue", codec: .cbor(),
       configuration: QueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(60)),
       durability: durability,
-      fileSystem: fileSystem, clock: bench.clock, now: { bench.clock.date })
+      fileSystem: fileSystem, environment: .manual(bench.clock))
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     let deliveries = try await queue.receive(max: 2, lease: .seconds(5))
     #expect(try await queue.release(deliveries.map(\.receipt)).isEmpty)
@@ -55,11 +55,10 @@ import Glibc
     try await queue.close()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: ENOSPC)
     queue = try await QueueStore<Int>(
-      path: "/queue", codec: .cbor(), leases: .void, fileSystem: fileSystem, clock: bench.clock,
-      now: { bench.clock.date })
+      path: "/queue", codec: .cbor(), leases: .void, fileSystem: fileSystem, environment: .manual(bench.clock))
     await expectStoreError(.full) { try await queue.receive(lease: .seconds(600)) }
     fileSystem.isStubborn = false
-    #expect(try await queue.receive(lease: .seconds(600)).map(\.value) == [0])
+    #expect(try await queue.receive(lease: .seconds(600))?.value == 0)
     #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 1))
     try await queue.close()
     queue = try await bench.open()
@@ -84,12 +83,12 @@ import Glibc
     func open() async throws -> QueueStore<String> {
       try await QueueStore<String>(
         path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: disk,
-        clock: clock, now: { clock.date })
+        environment: .manual(clock))
     }
     var queue = try await open()
     let count = try await queue.count()
     do {
-      for delivery in try await queue.receive(lease: .seconds(60)) { try await queue.acknowledge(delivery.receipt) }
+      if let delivery = try await queue.receive(lease: .seconds(60)) { try await queue.acknowledge(delivery.receipt) }
       #expect(room > 0)
     } catch let error as StoreError where error.code == .full {
       #expect(room > 0 || error.message.contains("version 1 of the format"))
@@ -258,10 +257,10 @@ import Glibc
     let bench = QueueBench()
     let configuration = QueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(3600))
     var queue = try await QueueStore<Int>(
-      path: "/queue", codec: .cbor(), configuration: configuration, fileSystem: bench.disk, clock: bench.clock,
-      now: { bench.clock.date.addingTimeInterval(1_000_000) })
+      path: "/queue", codec: .cbor(), configuration: configuration, fileSystem: bench.disk,
+      environment: QueueEnvironment(clock: bench.clock, now: { bench.clock.date.addingTimeInterval(1_000_000) }))
     try await queue.enqueue(0, id: "a")
-    try await queue.release(try #require(try await queue.receive(lease: .seconds(5)).first).receipt)
+    try await queue.release(try #require(try await queue.receive(lease: .seconds(5))).receipt)
     try await queue.close()
     queue = try await bench.open(configuration)
     #expect(try await queue.enqueue(1, id: "a").isDuplicate)
@@ -339,7 +338,7 @@ import Glibc
   func badItemsAtTheHead(_ batch: Int, retryPolicy: RetryPolicy) async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
-      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, environment: .manual(bench.clock))
     try await raw.enqueue([0xFF, 0xFF, 0xFF, 1, 2].map { QueueInput([$0]) })
     try await raw.close()
     let queue = try await bench.open(QueueConfiguration(retryPolicy: retryPolicy))
@@ -362,7 +361,7 @@ import Glibc
     fileSystem.isStubborn = false
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: fileSystem,
-      clock: bench.clock, now: { bench.clock.date })
+      environment: .manual(bench.clock))
     for number in 0..<300 { try await queue.enqueue(number) }
     let first = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     switch reader {
@@ -391,7 +390,7 @@ import Glibc
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [])
     let queue = try await QueueStore<Int>(
-      path: "/queue", codec: .cbor(), fileSystem: fileSystem, clock: bench.clock, now: { bench.clock.date })
+      path: "/queue", codec: .cbor(), fileSystem: fileSystem, environment: .manual(bench.clock))
     try await queue.enqueue((0..<500).map { QueueInput($0) })
     let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
     let gate = DispatchSemaphore(value: 0)

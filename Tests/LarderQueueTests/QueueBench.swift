@@ -15,13 +15,13 @@ struct QueueBench: Sendable {
 
   /// Opens the queue of integers on the disk.
   func open(
-    _ configuration: QueueConfiguration = QueueConfiguration(), durability: FileDurability = .synced,
+    _ configuration: QueueConfiguration = QueueConfiguration(), durability: Durability.File = .synced,
     leases: LeasesOnOpening = .kept, codec: some Codec<Int> = .cbor()
   ) async throws -> QueueStore<Int> {
     let clock = clock
     return try await QueueStore(
       path: "/queue", codec: codec, configuration: configuration, durability: durability, leases: leases,
-      fileSystem: disk, clock: clock, now: { clock.date })
+      fileSystem: disk, environment: .manual(clock))
   }
 
   /// The names of the queue's files.

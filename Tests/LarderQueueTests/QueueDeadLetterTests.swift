@@ -98,7 +98,7 @@ import Testing
     let configuration = QueueConfiguration(duplicateWindow: .zero, segmentSize: 4096)
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)
     #expect(try await queue.requeue(["dead:1"]) == 1)
-    let delivery = try #require(try await queue.receive(lease: .seconds(1_000_000)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(1_000_000)))
     for round in 0..<60 {
       try await queue.enqueue((0..<20).map { QueueInput(1000 + round * 20 + $0) })
       let deliveries = try await queue.receive(max: 20, lease: .seconds(5))

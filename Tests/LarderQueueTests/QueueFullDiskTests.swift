@@ -29,8 +29,8 @@ import Glibc
     }
   }
 
-  @Test(arguments: FileDurability.allCases, [1, 20]) func aQueueThatFillsTheDiskDrains(
-    _ durability: FileDurability, batch: Int
+  @Test(arguments: Durability.File.allCases, [1, 20]) func aQueueThatFillsTheDiskDrains(
+    _ durability: Durability.File, batch: Int
   )
     async throws
   {
@@ -39,7 +39,7 @@ import Glibc
     let configuration = QueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate, segmentSize: 16_384)
     var queue = try await bench.open(configuration, durability: durability)
     // An old item in the oldest segment does not keep other segments.
-    try await queue.enqueue(-7, id: "old", delay: .seconds(1_000_000))
+    try await queue.enqueue(-7, id: "old", after: .seconds(1_000_000))
     for round in 0..<(TestDepth.isShort ? 2 : 3) {
       let count = try await QueueFullDiskTests.fill(queue, from: round * 100_000)
       #expect(count > 1000)
@@ -74,7 +74,7 @@ import Glibc
     let queue = try await bench.open(QueueConfiguration(segmentSize: 16_384))
     let count = try await QueueFullDiskTests.fill(queue)
     try await queue.compact()
-    let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(5)))
     try await queue.release(delivery.receipt)
     #expect(try await queue.counts() == QueueCounts(waiting: count - 1, delayed: 1))
     try await queue.removeAll(in: .all)
@@ -101,7 +101,7 @@ import Glibc
     bench.disk.capacity = used + 1000
     var received = 0
     for _ in 0..<10 {
-      for delivery in try await queue.receive(lease: .seconds(5)) {
+      if let delivery = try await queue.receive(lease: .seconds(5)) {
         try await queue.acknowledge(delivery.receipt)
         received += 1
       }

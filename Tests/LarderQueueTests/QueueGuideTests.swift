@@ -55,10 +55,10 @@ import Testing
     // Time stands still from here on, so that no delayed or leased item comes back while the test runs.
     let now = Date.now
     let outbox = try await QueueStore<Event>(
-      path: folder + "/outbox", codec: .cbor(), clock: ManualClock(), now: { now })
+      path: folder + "/outbox", codec: .cbor(), environment: QueueEnvironment(clock: ManualClock(), now: { now }))
     let results = try await outbox.enqueue([
       QueueInput(Event(name: "opened")),
-      QueueInput(Event(name: "reminder"), id: "reminder:17", delay: .seconds(3600)),
+      QueueInput(Event(name: "reminder"), id: "reminder:17", after: .seconds(3600)),
     ])
     print(results.map(\.sequence))
     #expect(results.map(\.sequence) == [3, 4])
@@ -124,7 +124,7 @@ import Testing
     let outbox = try await QueueStore<Event>(path: folder + "/outbox", onDeadLetter: { logger.warning("\($0)") })
     try await outbox.enqueue(Event(name: "opened"))
     for _ in 0..<5 {
-      let delivery = try #require(try await outbox.receive(lease: .seconds(60)).first)
+      let delivery = try #require(try await outbox.receive(lease: .seconds(60)))
       try await outbox.release(delivery.receipt, after: .zero)
     }
     #expect(
@@ -137,13 +137,13 @@ import Testing
     try await outbox.removeValue(forKey: "payment:17")
     try await outbox.enqueue(Event(name: "paid"), id: "payment:17")
     for _ in 0..<5 {
-      let delivery = try #require(try await outbox.receive(lease: .seconds(5)).first)
+      let delivery = try #require(try await outbox.receive(lease: .seconds(5)))
       try await outbox.release(delivery.receipt, after: .zero)
     }
     try await outbox.requeue(["payment:17"])
     try await outbox.purgeDeadLetters()
     for _ in 0..<5 {
-      let delivery = try #require(try await outbox.receive(lease: .seconds(5)).first)
+      let delivery = try #require(try await outbox.receive(lease: .seconds(5)))
       try await outbox.release(delivery.receipt, after: .zero)
     }
     try await outbox.setValue(Event(name: "paid"), forKey: "payment:17")
@@ -185,6 +185,7 @@ extension QueueStore where Element == QueueGuideTests.Event {
   fileprivate convenience init(path: String, configuration: QueueConfiguration) async throws {
     let now = Date.now
     try await self.init(
-      path: path, codec: .cbor(), configuration: configuration, clock: ManualClock(), now: { now })
+      path: path, codec: .cbor(), configuration: configuration,
+      environment: QueueEnvironment(clock: ManualClock(), now: { now }))
   }
 }

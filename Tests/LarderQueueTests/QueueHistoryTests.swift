@@ -11,7 +11,8 @@ import Testing
 @Suite struct QueueHistoryTests {
   private static let cutCount = ProcessInfo.processInfo.environment["LARDER_CUTS"].flatMap { Int($0) } ?? 150
 
-  @Test(arguments: FileDurability.allCases) func randomHistoriesWithPowerCuts(_ durability: FileDurability) async throws
+  @Test(arguments: Durability.File.allCases) func randomHistoriesWithPowerCuts(_ durability: Durability.File)
+    async throws
   {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "histories, \(durability)")
@@ -39,7 +40,7 @@ import Testing
   }
 
   /// Every history of two steps from several initial states, with power loss at every operation of the last step.
-  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryCut(_ durability: FileDurability)
+  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryCut(_ durability: Durability.File)
     async throws
   {
     let beginnings: [[QueueStep]] = [
@@ -77,7 +78,7 @@ struct QueueHistory {
     maximumDeliveries: 2, duplicateWindow: .seconds(8), segmentSize: 4096)
 
   private let bench: QueueBench
-  private let durability: FileDurability
+  private let durability: Durability.File
   private var queue: QueueStore<Int>
   private var model: QueueModel
   /// The possible states after power loss, the oldest first.
@@ -86,7 +87,7 @@ struct QueueHistory {
   private var nextValue = 1
   private(set) var cutCount = 0
 
-  init(seed: UInt64, durability: FileDurability) async throws {
+  init(seed: UInt64, durability: Durability.File) async throws {
     bench = QueueBench(seed: seed)
     self.durability = durability
     queue = try await bench.open(QueueHistory.configuration, durability: durability)
@@ -183,7 +184,7 @@ struct QueueHistory {
     case .enqueue(let id, let delay):
       let key = id.map(QueueStep.key)
       let sequence = next.enqueue(nextValue, key: key, delay: Int64(delay) * 1_000_000)
-      let enqueued = try await queue.enqueue(nextValue, id: key, delay: .seconds(delay))
+      let enqueued = try await queue.enqueue(nextValue, id: key, after: .seconds(delay))
       guard enqueued.isDuplicate == (sequence == nil), sequence.map({ $0 == enqueued.sequence }) ?? true else {
         throw Failure(description: "enqueued \(enqueued), the model \(sequence as Any)")
       }

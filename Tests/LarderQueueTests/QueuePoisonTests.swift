@@ -55,7 +55,7 @@ import Testing
   /// Bytes with the highest bit set are not numbers.
   private static func fill(_ bench: QueueBench, _ items: [UInt8]) async throws {
     let raw = try await QueueStore<[UInt8]>(
-      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, environment: .manual(bench.clock))
     try await raw.enqueue(items.map { QueueInput([$0]) })
     try await raw.close()
   }
@@ -93,14 +93,14 @@ import Testing
     let deadLetters = Locked<[DeadLetterEvent]>([])
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: maximum),
-      fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date }
+      fileSystem: bench.disk, environment: .manual(bench.clock)
     ) { deadLetter in deadLetters.withLock { $0.append(deadLetter) } }
     // The items after it are delivered in the meantime.
     #expect(try await queue.receive(max: 3, lease: .seconds(900)).map(\.value) == [1, 2, 3])
     var rounds = 1
     while try await queue.counts().dead == 0, rounds < 20 {
       bench.clock.advance(by: .seconds(60))
-      #expect(try await queue.receive(lease: .seconds(900)).isEmpty)
+      #expect(try await queue.receive(lease: .seconds(900)) == nil)
       rounds += 1
     }
     #expect(rounds == maximum ?? 5)
@@ -111,31 +111,9 @@ import Testing
     #expect(try await queue.requeueDeadLetters() == 1)
     try await queue.close()
     let raw = try await QueueStore<[UInt8]>(
-      path: "/queue", codec: RenamedCodec(), leases: .void, fileSystem: bench.disk, now: { bench.clock.date })
+      path: "/queue", codec: RenamedCodec(), leases: .void, fileSystem: bench.disk,
+      environment: QueueEnvironment(now: { bench.clock.date }))
     #expect(try await raw.receive(max: 9, lease: .seconds(5)).map(\.value) == [[1], [2], [3], [0xFF]])
-  }
-
-  /// A codec of bytes that needs a key, as encrypted values do, for those that begin with 0xFF.
-  private struct LockedCodec: Codec {
-    struct MissingKey: StoreErrorConvertible {
-      let storeErrorCode: StoreError.Code
-    }
-
-    /// The code of the error without a key.
-    var code = StoreError.Code.keyUnavailable
-    let hasKey: @Sendable () -> Bool
-    var format: CodecFormat { .binary }
-    var name: String { "raw" }
-
-    func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
-      bytes += value
-    }
-
-    func decode(_ bytes: RawSpan, context: ValueContext) throws -> [UInt8] {
-      let value = bytes.withUnsafeBytes { Array($0) }
-      if value.first == 0xFF, !hasKey() { throw MissingKey(storeErrorCode: code) }
-      return value
-    }
   }
 
   private static func openLocked(
@@ -145,7 +123,30 @@ import Testing
     try await QueueStore(
       path: "/queue", codec: LockedCodec(code: code, hasKey: hasKey),
       configuration: QueueConfiguration(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate),
-      fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+      fileSystem: bench.disk, environment: .manual(bench.clock))
+  }
+
+  /// The release is a part of a call that began before the queue closed.
+  @Test func aClosingQueueReleasesItemsThatNeedAKey() async throws {
+    let bench = QueueBench()
+    let isDecoding = Locked(false)
+    let isClosing = Locked(false)
+    var queue = try await QueuePoisonTests.openLocked(bench) {
+      isDecoding.withLock { $0 = true }
+      while !isClosing.withLock({ $0 }) { sched_yield() }
+      return false
+    }
+    try await queue.enqueue([0xFF])
+    let receiving = Task { [queue] in try await queue.receive(lease: .seconds(900)) }
+    while !isDecoding.withLock({ $0 }) { await Task.yield() }
+    let closing = Task { [queue] in try await queue.close() }
+    // Closing has begun when new operations are refused.
+    while await (try? queue.counts()) != nil { await Task.yield() }
+    isClosing.withLock { $0 = true }
+    await expectStoreError(.keyUnavailable) { try await receiving.value }
+    try await closing.value
+    queue = try await QueuePoisonTests.openLocked(bench, hasKey: { true })
+    #expect(try await queue.receive(lease: .seconds(900))?.attempt == 1)
   }
 
   @Test(arguments: [StoreError.Code.keyUnavailable, .undecodable])
@@ -169,7 +170,7 @@ import Testing
     }
     try await queue.close()
     queue = try await QueuePoisonTests.openLocked(bench, hasKey: { true })
-    let delivery = try #require(try await queue.receive(lease: .seconds(900)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(900)))
     #expect(delivery.value == [0xFF] && delivery.attempt == 1)
     try await queue.close()
   }
@@ -185,7 +186,7 @@ import Testing
     var iterator = queue.deliveries(lease: .seconds(9)).makeAsyncIterator()
     func next() async throws -> [[UInt8]] {
       switch method {
-      case "receive": try await queue.receive(lease: .seconds(9)).map(\.value)
+      case "receive": [try #require(try await queue.receive(lease: .seconds(9))).value]
       case "receive 9": try await queue.receive(max: 9, lease: .seconds(9)).map(\.value)
       case "withNext": [try await queue.withNext(lease: .seconds(9)) { $0.value }]
       default: [try #require(try await iterator.next()).get().value]
@@ -205,11 +206,11 @@ import Testing
     // With the key, the items are due immediately, and the order is that of arrival again.
     try await queue.enqueue([[0xFF, 1], [3], [0xFF, 2]].map { QueueInput($0) })
     await expectStoreError(.keyUnavailable) { _ = try await queue.receive(max: 2, lease: .seconds(9)) }
-    #expect(try await queue.receive(lease: .seconds(9)).map(\.value) == [[3]])
+    #expect(try await queue.receive(lease: .seconds(9))?.value == [3])
     await expectStoreError(.keyUnavailable) { _ = try await queue.receive(max: 9, lease: .seconds(9)) }
     hasKey.store(true, ordering: .relaxed)
     try await queue.enqueue([4])
-    #expect(try await queue.receive(lease: .seconds(9)).map(\.value) == [[4]])
+    #expect(try await queue.receive(lease: .seconds(9))?.value == [4])
     let rest = try await queue.receive(max: 9, lease: .seconds(9))
     #expect(rest.map(\.value) == [[0xFF], [0xFF, 1], [0xFF, 2]] && rest.allSatisfy { $0.attempt == 1 })
   }
@@ -246,7 +247,7 @@ import Testing
     func open() async throws -> QueueStore<[UInt8]> {
       try await QueueStore(
         path: "/queue", codec: NonceCodec(.raw), configuration: QueueConfiguration(maximumDeliveries: 1),
-        fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+        fileSystem: bench.disk, environment: .manual(bench.clock))
     }
     var queue = try await open()
     let generated = try await queue.enqueue([1]).key
@@ -321,14 +322,14 @@ import Testing
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
     try await queue.enqueue(7)
     for _ in 0..<3 {
-      let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+      let delivery = try #require(try await queue.receive(lease: .seconds(5)))
       #expect(delivery.attempt == 1)
       try await queue.release(delivery.receipt, after: .seconds(1), countsAsAttempt: false)
       await expectStoreError(.staleReceipt) { try await queue.acknowledge(delivery.receipt) }
       #expect(try await queue.counts() == QueueCounts(delayed: 1))
       bench.clock.advance(by: .seconds(1))
     }
-    let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(5)))
     try await queue.release(delivery.receipt)
     #expect(try await queue.counts() == QueueCounts(dead: 1))
   }
@@ -341,7 +342,7 @@ import Testing
       for _ in 0..<20 {
         try await bench.clock.waitForSleepers(1)
         bench.clock.advance(by: .seconds(10))
-        while try await queue.receive(lease: .seconds(1)).count > 0 {
+        while try await queue.receive(lease: .seconds(1)) != nil {
           Issue.record("another consumer received the item")
         }
       }

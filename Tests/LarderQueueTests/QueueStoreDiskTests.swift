@@ -12,7 +12,7 @@ import Testing
 /// `make soak` runs many more.
 @Suite struct QueueStoreDiskTests {
   /// The segments are so small that the queue constantly creates and removes them.
-  static func trials(_ durability: FileDurability) -> DiskTrials<QueueStore<Int>> {
+  static func trials(_ durability: Durability.File) -> DiskTrials<QueueStore<Int>> {
     DiskTrials(
       "QueueStore, \(durability)", cuts: 80, faults: 50, historyLength: 2, historyShare: TestDepth.isShort ? 0.01 : 0.02
     ) { disk in
@@ -22,15 +22,16 @@ import Testing
     }
   }
 
-  @Test(arguments: FileDurability.allCases) func powerLossAtEveryOperation(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func powerLossAtEveryOperation(_ durability: Durability.File) async throws
+  {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: FileDurability.allCases) func failureOfEveryOperation(_ durability: FileDurability) async throws {
+  @Test(arguments: Durability.File.allCases) func failureOfEveryOperation(_ durability: Durability.File) async throws {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryFault(_ durability: FileDurability)
+  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).runEveryShortHistory()

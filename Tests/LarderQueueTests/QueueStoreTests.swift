@@ -25,7 +25,7 @@ import Testing
     let stale = try await queue.acknowledge([first[0].receipt] + second.map(\.receipt))
     #expect(stale == [first[0].receipt])
     #expect(try await queue.counts() == QueueCounts())
-    #expect(try await queue.receive(lease: .seconds(1)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(1)) == nil)
     try await queue.close()
   }
 
@@ -39,13 +39,13 @@ import Testing
     try await queue.close()
     bench.clock.advance(by: .seconds(29))
     queue = try await bench.open()
-    #expect(try await queue.receive(lease: .seconds(1)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(1)) == nil)
     try await queue.acknowledge(#require(DeliveryReceipt(text)))
     bench.clock.advance(by: .seconds(1))
-    #expect(try await queue.receive(lease: .seconds(30)).map(\.attempt) == [2])
+    #expect(try await queue.receive(lease: .seconds(30))?.attempt == 2)
     try await queue.close()
     queue = try await bench.open(leases: .void)
-    #expect(try await queue.receive(lease: .seconds(30)).map(\.attempt) == [3])
+    #expect(try await queue.receive(lease: .seconds(30))?.attempt == 3)
     try await queue.close()
     // The end of the leases is durable.
     queue = try await bench.open(leases: .void)
@@ -64,7 +64,7 @@ import Testing
     var queue = try await bench.open()
     #expect(try await queue.enqueue(1, id: "a").isDuplicate == false)
     #expect(try await queue.enqueue(2, id: "a").isDuplicate)
-    let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(5)))
     #expect(delivery.key == "a" && delivery.value == 1)
     #expect(try await queue.enqueue(3, id: "a").isDuplicate)
     try await queue.acknowledge(delivery.receipt)
@@ -93,7 +93,7 @@ import Testing
     let bench = QueueBench()
     var queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
     try await queue.enqueue(7, id: "dead")
-    try await queue.release(#require(try await queue.receive(lease: .seconds(5)).first).receipt)
+    try await queue.release(#require(try await queue.receive(lease: .seconds(5))).receipt)
     try await queue.compact()
     try await queue.close()
     #expect(try !bench.names.contains("segment-00000001"))
@@ -110,7 +110,7 @@ import Testing
       let enqueued = try await queue.enqueue(1)
       #expect(enqueued.sequence > last)
       last = enqueued.sequence
-      let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+      let delivery = try #require(try await queue.receive(lease: .seconds(5)))
       try await queue.acknowledge(delivery.receipt)
       try await queue.compact()
       try await queue.close()
@@ -134,18 +134,19 @@ import Testing
   @Test func undecodableAndTooOftenDeliveredItemsBecomeDeadLetters() async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
-      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, now: { bench.clock.date })
+      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk,
+      environment: QueueEnvironment(now: { bench.clock.date }))
     try await raw.enqueue([0xFF], id: "bad")
     try await raw.enqueue([7], id: "good")
     try await raw.close()
     var queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
     for attempt in 1...2 {
-      let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+      let delivery = try #require(try await queue.receive(lease: .seconds(5)))
       #expect(delivery.value == 7 && delivery.attempt == attempt)
       try await queue.release(delivery.receipt)
       bench.clock.advance(by: .seconds(5))
     }
-    #expect(try await queue.receive(lease: .seconds(5)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(5)) == nil)
     #expect(try await queue.counts() == QueueCounts(dead: 2))
     #expect(try await queue.count() == 0)
     try await queue.close()
@@ -186,14 +187,14 @@ import Testing
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     try await queue.enqueue(3)
-    #expect(try await queue.receive(lease: .seconds(5)).map(\.value) == [3])
+    #expect(try await queue.receive(lease: .seconds(5))?.value == 3)
   }
 
   @Test func deliveriesWaitForItemsDelaysAndLeases() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     var deliveries = queue.deliveries(lease: .seconds(10)).makeAsyncIterator()
-    try await queue.enqueue(1, delay: .seconds(3))
+    try await queue.enqueue(1, after: .seconds(3))
     let delayed = Task { try await queue.deliveries(lease: .seconds(10)).first { _ in true }?.get() }
     try await bench.clock.waitForSleepers(1)
     bench.clock.advance(by: .seconds(3))
@@ -302,8 +303,8 @@ import Testing
       QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .dropOldest)))
     for number in 0..<2 { try await queue.enqueue(number) }
     #expect(try await queue.enqueue(2).droppedCount == 1)
-    let leased = try await queue.receive(lease: .seconds(5))
-    #expect(leased.map(\.value) == [1])
+    let leased = try #require(try await queue.receive(lease: .seconds(5)))
+    #expect(leased.value == 1)
     #expect(try await queue.enqueue(3).droppedCount == 1)
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [1, 3])
     let statistics = try await queue.storeStatistics()
@@ -321,14 +322,14 @@ import Testing
   }
 
   @Test func removedSegmentsLoseNoItems() async throws {
-    for durability in FileDurability.allCases {
+    for durability in Durability.File.allCases {
       let bench = QueueBench()
       let configuration = QueueConfiguration(segmentSize: 4096)
       var queue = try await bench.open(configuration, durability: durability)
       // An old item that stays, and a key that is remembered, must not keep all segments.
-      try await queue.enqueue(-1, id: "old", delay: .seconds(1_000_000))
+      try await queue.enqueue(-1, id: "old", after: .seconds(1_000_000))
       try await queue.enqueue(-2, id: "remembered")
-      let first = try #require(try await queue.receive(lease: .seconds(5)).first)
+      let first = try #require(try await queue.receive(lease: .seconds(5)))
       try await queue.acknowledge(first.receipt)
       for round in 0..<60 {
         try await queue.enqueue((0..<20).map { QueueInput(round * 20 + $0) })
@@ -360,7 +361,7 @@ import Testing
     try await queue.backup(to: "/copy", compacting: false)
     await expectStoreError(.invalidArgument) { try await queue.backup(to: "/copy") }
     let copy = try await QueueStore<Int>(
-      path: "/copy", codec: .cbor(), fileSystem: bench.disk, now: { bench.clock.date })
+      path: "/copy", codec: .cbor(), fileSystem: bench.disk, environment: QueueEnvironment(now: { bench.clock.date }))
     #expect(try await copy.count() == 200)
     #expect(!copy.recovery.hasDamage)
     #expect(try await copy.acknowledge(leased.map(\.receipt)).isEmpty)
@@ -372,7 +373,7 @@ import Testing
     let queue = try await bench.open()
     await expectStoreError(.invalidArgument) { try await queue.receive(max: 0, lease: .seconds(1)) }
     await expectStoreError(.invalidArgument) { try await queue.receive(lease: .zero) }
-    await expectStoreError(.invalidArgument) { try await queue.enqueue(1, delay: .seconds(-1)) }
+    await expectStoreError(.invalidArgument) { try await queue.enqueue(1, after: .seconds(-1)) }
     await expectStoreError(.invalidKey) { try await queue.enqueue(1, id: "") }
     await expectStoreError(.locked) { try await bench.open() }
     for configuration in [

@@ -29,7 +29,7 @@ import Glibc
     let (clock, fileSystem) = (bench.clock, fileSystem ?? self.fileSystem)
     return try await QueueStore(
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 16_384), fileSystem: fileSystem,
-      clock: clock, now: { clock.date })
+      environment: .manual(clock))
   }
 
   private func findings(_ queue: QueueStore<Int>) async throws -> Int {

@@ -18,7 +18,7 @@ import Testing
     }
     return try await QueueStore<String>(
       path: path, codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: 2, segmentSize: 4096),
-      clock: clock, now: { clock.date })
+      environment: .manual(clock))
   }
 
   private static func expectContent(_ queue: QueueStore<String>) async throws {

@@ -10,19 +10,19 @@ import Glibc
 #endif
 
 /// A file system in which a test makes some operations and the reading of some bytes fail.
-final class StubbornFileSystem: FileSystem {
+final class StubbornFileSystem: StoreFileSystem {
   /// The operations that change a file or a folder.
   static let changes: Set<FileError.Operation> = [
     .rename, .removeFile, .createDirectory, .write, .truncate, .setPermissions, .setOwner, .setModificationTime,
   ]
 
   /// A file whose operations fail, too.
-  private final class File: OpenFile {
-    let base: any OpenFile
+  private final class File: OpenStoreFile {
+    let base: any OpenStoreFile
     let owner: StubbornFileSystem
     let path: String
 
-    init(_ base: any OpenFile, owner: StubbornFileSystem, path: String) {
+    init(_ base: any OpenStoreFile, owner: StubbornFileSystem, path: String) {
       self.base = base
       self.owner = owner
       self.path = path
@@ -68,7 +68,7 @@ final class StubbornFileSystem: FileSystem {
     func close() throws(FileError) { try base.close() }
   }
 
-  let base: any FileSystem
+  let base: any StoreFileSystem
   private let refused: Set<FileError.Operation>
   private let errorNumber: Int32
   /// The part of the path by which failing operations are selected.
@@ -79,7 +79,7 @@ final class StubbornFileSystem: FileSystem {
   private let bad = Locked<[String: Range<Int64>]>([:])
 
   init(
-    _ base: any FileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1,
+    _ base: any StoreFileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1,
     atPathsWith pathPart: String = ""
   ) {
     self.base = base
@@ -120,7 +120,7 @@ final class StubbornFileSystem: FileSystem {
     throw FileError(operation, path: path, errorNumber: errorNumber)
   }
 
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     if mode == .read { beforeReading(path) }
     if mode == .createNew {
       beforeCreating(path)

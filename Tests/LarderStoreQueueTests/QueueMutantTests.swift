@@ -84,7 +84,7 @@ import Testing
       return items
     }
 
-    func receive(max: Int, lease: Duration) async throws -> [Delivery<SampleValue?>] {
+    func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<SampleValue?>] {
       let deliveries = try await base.receive(max: max, lease: lease)
       if fault == .leasesNothing {
         _ = try await base.release(deliveries.map(\.receipt), after: .zero, countsAsAttempt: false)
@@ -92,7 +92,7 @@ import Testing
       return fault == .reversesOrder ? deliveries.reversed() : deliveries
     }
 
-    func nextDelivery(lease: Duration) async throws -> Result<Delivery<SampleValue?>, StoreError> {
+    func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<SampleValue?>, StoreError> {
       let delivery = try await base.nextDelivery(lease: lease)
       if fault == .losesWhenWaiting, case .success(let delivery) = delivery, delivery.number == 3 {
         try await base.acknowledge(delivery.receipt)
@@ -120,6 +120,6 @@ import Testing
   }
 }
 
-extension Delivery where Element == SampleValue? {
+extension QueueDelivery where Element == SampleValue? {
   fileprivate var number: Int64? { value?.integer }
 }

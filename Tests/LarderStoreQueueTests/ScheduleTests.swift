@@ -16,7 +16,7 @@ import Foundation
 
   private func makeQueue(_ base: MemoryStore<[UInt8]>) async throws -> StoreQueue<MemoryStore<[UInt8]>, Int> {
     let clock = clock
-    return try await StoreQueue(base, prefix: "q/", codec: .json(), clock: clock, now: { clock.date })
+    return try await StoreQueue(base, prefix: "q/", codec: .json(), environment: .manual(clock))
   }
 
   /// A schedule whose items are the seconds since the clock's zero.

@@ -18,7 +18,7 @@ import Testing
       configuration: StoreQueueConfiguration(
         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
         duplicateWindow: location.duplicateWindow),
-      clock: location.clock, now: { location.clock.date })
+      environment: .manual(location.clock))
   }
 
   static let overMemory = QueueConformanceSuite(named: "StoreQueue over MemoryStore", lacking: .persistence) {
@@ -58,7 +58,7 @@ import Testing
       configuration: QueueConfiguration(
         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
         duplicateWindow: location.duplicateWindow),
-      durability: .buffered, clock: location.clock, now: { location.clock.date })
+      durability: .buffered, environment: .manual(location.clock))
   }
 
   @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {

@@ -18,7 +18,7 @@ import Testing
     let clock = clock
     return try await StoreQueue(
       base, prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(maximumDeliveries: maximumDeliveries),
-      clock: clock, now: wall ?? { clock.date })
+      environment: QueueEnvironment(clock: clock, now: wall ?? { clock.date }))
   }
 
   /// Yields to other tasks so often that a consumer waits afterwards.
@@ -55,10 +55,10 @@ import Testing
   @Test func itemsBehindALeasedOneOfTheirGroupAreParkedTogether() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<300).map { QueueInput($0, group: "g") } + [QueueInput(300)])
-    #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [0])
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 0)
     let before = base.updateCount
-    #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [300])
-    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 300)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
     #expect(base.updateCount - before <= 3)
   }
 
@@ -95,16 +95,16 @@ import Testing
         let base = HookedStore()
         let queue = try await StoreQueue(
           base, prefix: "q/", codec: .cbor(Int.self), configuration: StoreQueueConfiguration(maximumDeliveries: nil),
-          clock: clock, now: { [clock] in clock.date })
+          environment: .manual(clock))
         try await queue.enqueue(1, id: "1", group: "g")
-        let leased = try #require(try await queue.receive(lease: .seconds(60)).first)
+        let leased = try #require(try await queue.receive(lease: .seconds(60)))
         try await queue.enqueue((2...3).map { QueueInput($0, id: StoreKey("\($0)"), group: "g") })
-        if areParked { #expect(try await queue.receive(lease: .seconds(60)).isEmpty) }
+        if areParked { #expect(try await queue.receive(lease: .seconds(60)) == nil) }
         base.setBeforeRead(number: number) { try await other.perform(on: queue, leased.receipt) }
         try await call.perform(on: queue, leased.receipt)
         isInterrupted = !base.clearBeforeRead()
         _ = try await queue.acknowledge([leased.receipt])
-        while let delivery = try await queue.receive(lease: .seconds(60)).first {
+        while let delivery = try await queue.receive(lease: .seconds(60)) {
           try await queue.acknowledge(delivery.receipt)
         }
         #expect(try await queue.counts() == QueueCounts(), "\(other) before read \(number) of \(call)")
@@ -154,20 +154,20 @@ import Testing
   @Test func anItemThatCannotBecomeADeadLetterBlocksNoOther() async throws {
     let queue = try await open(maximumDeliveries: 1)
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
-    #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [1])
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 1)
     clock.advance(by: .seconds(60))
     base.setUnreadable("q/ia")
     #expect(try await queue.receive(max: 2, lease: .seconds(60)).map(\.value) == [2])
     #expect(try await queue.counts().dead == 0)
     base.setUnreadable(nil)
-    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
     #expect(try await queue.deadLetters().map { try $0.value.get() } == [1])
   }
 
   @Test func aConsumerNoticesThatTheWallClockWasSetForward() async throws {
     let wall = Locked(clock.date)
     let queue = try await open(wall: { wall.withLock { $0 } })
-    try await queue.enqueue(1, delay: .seconds(3600))
+    try await queue.enqueue(1, after: .seconds(3600))
     try await expectDelivery(of: queue) {
       wall.withLock { $0 += 3600 }
       clock.advance(by: .seconds(31))
@@ -247,7 +247,7 @@ import Testing
     let queue = try await open()
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     for _ in 0..<2 {
-      #expect(try await queue.receive(lease: .seconds(60)).map(\.value) == [0])
+      #expect(try await queue.receive(lease: .seconds(60))?.value == 0)
       clock.advance(by: .seconds(60))
     }
     let alone = try await queue.receive(max: 3, lease: .seconds(60))

@@ -18,7 +18,7 @@ import Testing
   fileprivate static func open(_ bytes: Bytes, hours: Int) async throws -> StoreQueue<Bytes, Int> {
     try await StoreQueue(
       bytes, prefix: "jobs/", codec: .cbor(), configuration: StoreQueueConfiguration(maximumDeliveries: nil),
-      now: { Date.now.addingTimeInterval(Double(hours) * 3600) })
+      environment: QueueEnvironment(now: { Date.now.addingTimeInterval(Double(hours) * 3600) }))
   }
 
   fileprivate static func open(_ path: String) async throws -> Bytes {

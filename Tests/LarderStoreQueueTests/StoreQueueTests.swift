@@ -18,7 +18,7 @@ import Testing
     _ base: Base, _ clock: ManualClock, configuration: StoreQueueConfiguration = StoreQueueConfiguration()
   ) async throws -> StoreQueue<Base, Int> where Base.Value == [UInt8] {
     try await StoreQueue(
-      base, prefix: "q/", codec: .cbor(), configuration: configuration, clock: clock, now: { clock.date })
+      base, prefix: "q/", codec: .cbor(), configuration: configuration, environment: .manual(clock))
   }
 
   @Test func changesEnqueueAnItemTogetherWithOtherEntries() async throws {
@@ -31,7 +31,7 @@ import Testing
     try bytes.apply(batch)
     #expect(try await queue.counts() == QueueCounts(delayed: 1))
     clock.advance(by: .seconds(5))
-    let delivery = try #require(try await queue.receive(lease: .seconds(1)).first)
+    let delivery = try #require(try await queue.receive(lease: .seconds(1)))
     #expect(delivery.value == 1 && delivery.priority == 3 && delivery.group == "g")
     #expect(try bytes.value(forKey: "order") == [7])
   }
@@ -99,7 +99,37 @@ import Testing
       await expectStoreError(.keyUnavailable) { try await queue.receive(lease: .seconds(60)) }
     }
     key.isOn = true
-    #expect(try await queue.receive(lease: .seconds(60)).map(\.attempt) == [1])
+    #expect(try await queue.receive(lease: .seconds(60))?.attempt == 1)
+  }
+
+  /// The release is a part of a call that began before the queue closed.
+  @Test func aClosingQueueReleasesItemsThatNeedAKey() async throws {
+    let folder = try TemporaryFolder()
+    let clock = ManualClock()
+    func open(hasKey: @escaping @Sendable () -> Bool) async throws -> StoreQueue<LMDBStore<[UInt8]>, [UInt8]> {
+      try await StoreQueue(
+        LMDBStore(path: folder.path("queue"), codec: .raw, durability: .buffered), prefix: "q/",
+        codec: LockedCodec(hasKey: hasKey), environment: .manual(clock))
+    }
+    let isDecoding = Locked(false)
+    let isClosing = Locked(false)
+    var queue = try await open {
+      isDecoding.withLock { $0 = true }
+      while !isClosing.withLock({ $0 }) { sched_yield() }
+      return false
+    }
+    try await queue.enqueue([0xFF])
+    let receiving = Task { [queue] in try await queue.receive(lease: .seconds(900)) }
+    while !isDecoding.withLock({ $0 }) { await Task.yield() }
+    let closing = Task { [queue] in try await queue.close() }
+    // Closing has begun when new operations are refused.
+    while await (try? queue.counts()) != nil { await Task.yield() }
+    isClosing.withLock { $0 = true }
+    await expectStoreError(.keyUnavailable) { try await receiving.value }
+    try await closing.value
+    queue = try await open { true }
+    #expect(try await queue.receive(lease: .seconds(900))?.attempt == 1)
+    try await queue.close()
   }
 
   @Test func aBaseWhoseEntriesExpireIsRefused() async throws {
@@ -162,12 +192,12 @@ import Testing
     let queue = try await StoreQueueTests.open(
       bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(100)))
     try await queue.enqueue(1)
-    try await queue.release(#require(try await queue.receive(lease: .seconds(60)).first).receipt)
+    try await queue.release(#require(try await queue.receive(lease: .seconds(60))).receipt)
     clock.advance(by: .seconds(99))
-    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
     #expect(try await queue.counts().dead == 1)
     clock.advance(by: .seconds(1))
-    #expect(try await queue.receive(lease: .seconds(60)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
     #expect(try await queue.counts().dead == 0)
     #expect(try bytes.count(in: .all) == 1)
   }
@@ -202,8 +232,8 @@ import Testing
     let clock = ManualClock()
     let queue = try await StoreQueue(
       Bytes(), prefix: "q/", codec: NonceCodec(.cbor(Int.self), key: key),
-      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), clock: clock,
-      now: { clock.date })
+      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), environment: .manual(clock)
+    )
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
     key.isOn = false
     for _ in 0..<5 {
@@ -253,7 +283,7 @@ import Testing
     try await writer.close()
     let reader = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw, access: .readOnly)
       .queue(of: Int.self, prefix: "q/", codec: .cbor())
-    #expect(try await reader.peek().map(\.value) == [1])
+    #expect(try await reader.peek()?.value == 1)
     await expectStoreError(.notPermitted) { try await reader.enqueue(2) }
     await expectStoreError(.notPermitted) { try await reader.receive(lease: .seconds(1)) }
     await expectStoreError(.notPermitted) { () async throws in try reader.changes(enqueuing: 2) }
@@ -282,7 +312,7 @@ import Testing
     for number in 0..<300 {
       try await queue.enqueue(
         number, id: Bool.random(using: &generator) ? "id \(number)" : nil,
-        delay: .seconds(.random(in: 0..<3, using: &generator)), priority: .random(in: -2...2, using: &generator),
+        after: .seconds(.random(in: 0..<3, using: &generator)), priority: .random(in: -2...2, using: &generator),
         group: Bool.random(using: &generator) ? "group \(number % 4)" : nil)
     }
     while try await queue.count() > 0 {
@@ -298,7 +328,7 @@ import Testing
     }
     try await queue.purgeDeadLetters()
     clock.advance(by: .seconds(600))
-    #expect(try await queue.receive(lease: .seconds(1)).isEmpty)
+    #expect(try await queue.receive(lease: .seconds(1)) == nil)
     #expect(try bytes.keys(in: .all, limit: .max, order: .ascending) == ["q/f"], "seed \(seed)")
   }
 }

@@ -10,7 +10,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     var isClosed = false
     var firstValues: [StoreKey: SampleValue??] = [:]
     /// The acknowledged changes that are not written yet.
-    var waiting: [Change<SampleValue?>] = []
+    var waiting: [BatchChange<SampleValue?>] = []
     /// The removed entries with their former values.
     var removed: [StoreKey: SampleValue?] = [:]
     /// Whether an update runs that excludes other updates, but no plain writes.

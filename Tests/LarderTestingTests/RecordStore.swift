@@ -79,7 +79,7 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
 
   func apply(_ changes: ChangeBatch<Value>) throws {
     try information.check(changes)
-    let encoded = try changes.changes.map { change -> Change<[UInt8]> in
+    let encoded = try changes.changes.map { change -> BatchChange<[UInt8]> in
       switch change {
       case .set(let key, let value): .set(key, try encode(value, forKey: key, for: .apply))
       case .remove(let key): .remove(key)

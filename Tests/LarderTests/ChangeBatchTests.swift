@@ -27,8 +27,8 @@ import Testing
   }
 
   @Test func aChangeNamesItsKey() {
-    #expect(Change.set("a", 1).key == "a")
-    #expect(Change<Int>.remove("b").key == "b")
-    #expect(Change<Int>.removeAll(.only("c")).key == nil)
+    #expect(BatchChange.set("a", 1).key == "a")
+    #expect(BatchChange<Int>.remove("b").key == "b")
+    #expect(BatchChange<Int>.removeAll(.only("c")).key == nil)
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 /// The loop that leases and decodes items, on a queue whose leases are given by the test.
 @Suite struct ReceiveLoopTests {
-  private typealias Reading = Result<Delivery<Int>, FailedDelivery>
+  private typealias Reading = Result<QueueDelivery<Int>, FailedDelivery>
 
   private static func receipt(_ number: Int, attempt: UInt32 = 1) -> DeliveryReceipt {
     DeliveryReceipt(sequence: UInt128(number), attempt: attempt, epoch: 7)
@@ -14,7 +14,7 @@ import Testing
 
   private static func item(_ number: Int, isSuspect: Bool = false) -> Reading {
     .success(
-      Delivery(
+      QueueDelivery(
         key: StoreKey("\(number)"), value: number, receipt: receipt(number),
         enqueueDate: Date(timeIntervalSince1970: 0),
         isSuspect: isSuspect))
@@ -172,7 +172,7 @@ import Testing
 }
 
 /// A queue whose leases are given by a test, and which records its calls.
-private final class ScriptedQueue: ReceiveLoop {
+private final class ScriptedQueue: Sendable {
   enum Call: Equatable {
     case lease(Int, isFirst: Bool)
     case end([UInt128], FailedDelivery.Reason, delay: Duration)
@@ -185,7 +185,7 @@ private final class ScriptedQueue: ReceiveLoop {
   }
 
   let decodingRecord = DecodingRecord()
-  let retrying: RetryDelays
+  private let retrying: RetryDelays
   private let endingFails: Bool
   private let state: Locked<State>
 
@@ -201,33 +201,40 @@ private final class ScriptedQueue: ReceiveLoop {
     state = Locked(State(leases: leases))
   }
 
-  func leaseFirst(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
-  ) async throws -> LeasedDeliveries<Int> {
-    let next = state.withLock { state in
-      state.calls.append(.lease(wanted, isFirst: isFirst))
-      return state.leases.isEmpty ? nil : state.leases.removeFirst()
-    }
-    return try #require(next, "the call leases more often than the test expects").get()
+  private var loop: ReceiveLoop<Int> {
+    ReceiveLoop(
+      decodingRecord: decodingRecord, retrying: retrying,
+      lease: { wanted, _, _, isFirst in
+        let next = self.state.withLock { state in
+          state.calls.append(.lease(wanted, isFirst: isFirst))
+          return state.leases.isEmpty ? nil : state.leases.removeFirst()
+        }
+        return try #require(next, "the call leases more often than the test expects").get()
+      },
+      release: { receipts, delay, countsAsAttempt in
+        #expect(delay == .zero)
+        self.state.withLock {
+          $0.calls.append(.release(receipts.map(\.sequence), countsAsAttempt: countsAsAttempt))
+        }
+        return []
+      },
+      endLeases: { failures in
+        let first = try #require(failures.first)
+        #expect(failures.allSatisfy { $0.reason == first.reason && $0.delay == first.delay })
+        self.state.withLock {
+          $0.calls.append(.end(failures.map(\.receipt.sequence), first.reason, delay: first.delay))
+        }
+        if self.endingFails {
+          throw StoreError(.ioFailed, during: .receive, message: "the test fails the end of leases")
+        }
+      })
   }
 
-  func endLeases(_ failures: [FailedDelivery]) async throws {
-    let first = try #require(failures.first)
-    #expect(failures.allSatisfy { $0.reason == first.reason && $0.delay == first.delay })
-    state.withLock {
-      $0.calls.append(
-        .end(failures.map(\.receipt.sequence), first.reason, delay: .microseconds(first.delay)))
-    }
-    if endingFails { throw StoreError(.ioFailed, during: .receive, message: "the test fails the end of leases") }
-  }
+  func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Int>] { try await loop.receiveDue(max, lease) }
 
-  func release(
-    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
-  ) async throws -> [DeliveryReceipt] {
-    #expect(delay == .zero)
-    state.withLock { $0.calls.append(.release(receipts.map(\.sequence), countsAsAttempt: countsAsAttempt)) }
-    return []
+  func result(of reading: Result<QueueDelivery<Int>, FailedDelivery>, _ lease: Duration) async throws
+    -> Result<QueueDelivery<Int>, StoreError>
+  {
+    try await loop.result(of: reading, lease)
   }
-
-  func receive(max: Int, lease: Duration) async throws -> [Delivery<Int>] { try await receiveDue(max, lease) }
 }

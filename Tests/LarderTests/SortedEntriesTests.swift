@@ -224,7 +224,7 @@ import Testing
   @Test func aBatchReturnsEveryDisplacedEntry() {
     var map = SortedEntries<String>()
     var displaced: [String] = []
-    let changes: [Change<String>] = [
+    let changes: [BatchChange<String>] = [
       .set("a", "1"), .set("b", "2"), .set("a", "3"), .remove("missing"), .remove("b"), .set("c", "4"), .set("d", "5"),
       .removeAll("a"..."c"), .removeAll("x"..<"y"), .set("a", "6"),
     ]

@@ -60,6 +60,6 @@ import Testing
   }
 
   @Test func durabilityDecidesTheAcknowledgement() {
-    #expect(FileDurability.allCases.map { Durability($0) } == [.synced, .buffered])
+    #expect(Durability.File.allCases.map { Durability($0) } == [.synced, .buffered])
   }
 }

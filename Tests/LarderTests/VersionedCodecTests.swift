@@ -21,7 +21,7 @@ import Testing
 
   struct BadAge: Error {}
 
-  private static let steps = Migration(from: 0, .json(UserV0.self)) { UserV1(name: $0.name, age: "0") }
+  private static let steps = ValueMigration(from: 0, .json(UserV0.self)) { UserV1(name: $0.name, age: "0") }
     .then(from: 1, .json()) { old in
       guard let age = Int(old.age) else { throw BadAge() }
       return User(first: old.name, age: age)
@@ -66,7 +66,7 @@ import Testing
   @Test func eachTypeOfAChainIsConvertedByItsOwnStep() throws {
     let codec = try JSONCodec<String>().versioned(
       4,
-      Migration(from: 1, .json(Int.self)) { [$0] }.then(from: 2, .json()) { Double($0[0]) }
+      ValueMigration(from: 1, .json(Int.self)) { [$0] }.then(from: 2, .json()) { Double($0[0]) }
         .then(from: 3, .json()) { "\($0)" })
     #expect(try value(of: #"{"$version":1,"$value":7}"#, by: codec) == "7.0")
     #expect(try value(of: #"{"$version":2,"$value":[8,1]}"#, by: codec) == "8.0")
@@ -76,7 +76,7 @@ import Testing
 
   @Test func migrationsCanAlsoLeadDirectlyToTheNewestType() throws {
     let codec = try JSONCodec<String>().versioned(
-      3, Migration(from: 2, .json(Double.self)) { "\($0)" }, Migration(from: 1, .json(Int.self)) { "\($0)" })
+      3, ValueMigration(from: 2, .json(Double.self)) { "\($0)" }, ValueMigration(from: 1, .json(Int.self)) { "\($0)" })
     #expect(try value(of: #"{"$version":1,"$value":7}"#, by: codec) == "7")
     #expect(try value(of: #"{"$version":2,"$value":7}"#, by: codec) == "7.0")
   }
@@ -91,7 +91,7 @@ import Testing
   ])
   func anAmbiguousObjectIsRefused(text: String) throws {
     let codec = try JSONCodec<[String: JSONValue]>()
-      .versioned(1, Migration(from: 0, .json([String: JSONValue].self)) { $0 })
+      .versioned(1, ValueMigration(from: 0, .json([String: JSONValue].self)) { $0 })
     let error = #expect(throws: ValueVersionError.self) { try value(of: text, by: codec) }
     #expect(error?.storeErrorCode == .undecodable)
   }
@@ -107,7 +107,7 @@ import Testing
     #"{"$version":1,"value":2}"#, #"{"a":{"$version":1,"$value":1}}"#, #"{"$version":1,"$version":1}"#,
   ])
   func anyOtherJSONHasVersionZero(text: String) throws {
-    let codec = try JSONTextCodec().versioned(1, Migration(from: 0, .jsonText) { $0 })
+    let codec = try JSONTextCodec().versioned(1, ValueMigration(from: 0, .jsonText) { $0 })
     #expect(try value(of: text, by: codec) == JSONText(text))
     // Written again, the same text is a value with a version.
     let written = try self.text(of: JSONText(text), by: codec)
@@ -156,7 +156,7 @@ import Testing
   // MARK: Other formats
 
   @Test func anyOtherCodecHasTheVersionBeforeItsBytes() throws {
-    let codec = try RawCodec().versioned(3, Migration(from: 2, .raw) { $0.reversed() })
+    let codec = try RawCodec().versioned(3, ValueMigration(from: 2, .raw) { $0.reversed() })
     var bytes: [UInt8] = [9]
     try codec.encode([1, 2], into: &bytes)
     #expect(bytes == [9, 0xDA, 0x4C, 0x61, 0x72, 0x56, 0x82, 3, 1, 2])
@@ -202,7 +202,7 @@ import Testing
     // Values without a version have no type.
     #expect(try JSONCodec<User>().versioned(1).adoptedNames == [])
     #expect(
-      try JSONCodec<User>().versioned(2, Migration(from: 1, .json(Int.self)) { User(first: "", age: $0) })
+      try JSONCodec<User>().versioned(2, ValueMigration(from: 1, .json(Int.self)) { User(first: "", age: $0) })
         .adoptedNames == ["json+v1"])
   }
 
@@ -293,8 +293,8 @@ import Testing
 
   // MARK: Wrong migrations
 
-  private func migration(from version: Int) -> Migration<Int> {
-    Migration(from: version, .json(Int.self)) { $0 }
+  private func migration(from version: Int) -> ValueMigration<Int> {
+    ValueMigration(from: version, .json(Int.self)) { $0 }
   }
 
   private func message(_ version: Int, from versions: Int...) throws -> String? {
@@ -312,11 +312,11 @@ import Testing
     #expect(try message(2, from: 5) == "the newest version is 2, so there must be no migration from version 5")
     #expect(try message(1, from: -1) == "a migration must be from version 0 or newer, not -1")
     let wrongCodec = expectStoreError(.invalidArgument) {
-      try JSONCodec<[UInt8]>().versioned(2, Migration(from: 1, .raw) { $0 })
+      try JSONCodec<[UInt8]>().versioned(2, ValueMigration(from: 1, .raw) { $0 })
     }
     #expect(
       wrongCodec?.message == "the migration from version 1 reads the codec raw, but the values have the codec json")
-    expectStoreError(.invalidArgument) { try RawCodec().versioned(1, Migration(from: 0, .raw) { $0 }) }
+    expectStoreError(.invalidArgument) { try RawCodec().versioned(1, ValueMigration(from: 0, .raw) { $0 }) }
     expectStoreError(.invalidArgument) { try RawCodec().versioned(1).checksummed().versioned(1) }
     #expect(try JSONCodec<Int>().versioned(3, migration(from: 2)).version == 3)
   }

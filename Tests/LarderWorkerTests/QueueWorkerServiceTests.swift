@@ -13,7 +13,7 @@ import Testing
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     let queue = try await QueueStore<Int>(
-      path: folder.path("queue"), codec: .cbor(), durability: .buffered, clock: clock, now: { clock.date })
+      path: folder.path("queue"), codec: .cbor(), durability: .buffered, environment: .manual(clock))
     try await queue.enqueue((0..<5).map { QueueInput($0) })
     let gate = ManualClock()
     let worker = QueueWorker([QueueHandler(queue) { _ in try await gate.sleep(for: .seconds(1)) }], concurrency: 2)
@@ -24,7 +24,7 @@ import Testing
       gate.advance(by: .seconds(1))
       try await result
     }
-    #expect(worker.statistics.processed == 2)
+    #expect(worker.statistics().processed == 2)
     #expect(try await queue.counts() == QueueCounts(waiting: 3))
     try await queue.close()
   }

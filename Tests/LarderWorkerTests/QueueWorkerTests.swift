@@ -24,7 +24,7 @@ import Testing
     let clock = clock ?? ManualClock()
     return try await QueueStore(
       path: folder.path(name), codec: .cbor(), configuration: configuration, durability: .buffered,
-      clock: clock, now: { clock.date })
+      environment: .manual(clock))
   }
 
   /// Shuts a worker down when a condition holds, which it checks after each processed item.
@@ -32,7 +32,7 @@ import Testing
     async throws
   {
     async let result: Void = worker.run()
-    while await !isDone(worker.statistics) { await Task.yield() }
+    while await !isDone(worker.statistics()) { await Task.yield() }
     worker.shutDown()
     try await result
   }
@@ -46,7 +46,7 @@ import Testing
     try await run(worker) { $0.processed == 500 }
     #expect(log.all.sorted() == Array(0..<500))
     #expect(try await queue.counts().live == 0)
-    #expect(worker.statistics.running == 0)
+    #expect(worker.statistics().running == 0)
     try await queue.close()
   }
 
@@ -71,7 +71,7 @@ import Testing
     #expect(seen[0] == Array(0..<10))
     #expect(Set(seen.dropFirst().joined()) == Set(0..<25))
     #expect(seen.dropFirst().reduce(0) { $0 + $1.count } == 25)
-    #expect(worker.statistics.failed == 10)
+    #expect(worker.statistics().failed == 10)
     try await queue.close()
   }
 
@@ -113,7 +113,7 @@ import Testing
     let dead = try await queue.deadLetters()
     #expect(try dead.map { try $0.value.get() }.sorted() == [3, 13])
     #expect(dead.map(\.attempts) == [3, 3])
-    #expect(worker.statistics.failed == 8)
+    #expect(worker.statistics().failed == 8)
     #expect(events.withLock { $0.count { $0.contains("became a dead letter after 3 deliveries") } } == 2)
     try await queue.close()
   }
@@ -132,11 +132,11 @@ import Testing
     async let result: Void = worker.run()
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(10))
-    while worker.statistics.dead < 1 { await Task.yield() }
+    while worker.statistics().dead < 1 { await Task.yield() }
     worker.shutDown()
     try await result
-    #expect(worker.statistics.timedOut == 1)
-    #expect(worker.statistics.failed == 0)
+    #expect(worker.statistics().timedOut == 1)
+    #expect(worker.statistics().failed == 0)
     try await queue.close()
   }
 
@@ -164,7 +164,7 @@ import Testing
     try await clock.waitForSleepers(2)
     #expect(try await queue.counts() == QueueCounts(leased: 1))
     gate.advance(by: .seconds(1))
-    while worker.statistics.processed < 1 { await Task.yield() }
+    while worker.statistics().processed < 1 { await Task.yield() }
     worker.shutDown()
     try await result
     #expect(log.all == [7])
@@ -184,7 +184,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
     let counts = try await queue.counts()
     #expect(counts == QueueCounts(waiting: 10))
-    #expect(worker.statistics.failed == 0)
+    #expect(worker.statistics().failed == 0)
     let deliveries = try await queue.receive(max: 10, lease: .seconds(1))
     #expect(deliveries.allSatisfy { $0.attempt == 1 })
     try await queue.close()
@@ -202,7 +202,7 @@ import Testing
     worker.shutDown()
     gate.advance(by: .seconds(1))
     try await result
-    #expect(worker.statistics.processed == 3)
+    #expect(worker.statistics().processed == 3)
     #expect(try await queue.counts() == QueueCounts(waiting: 7))
     await #expect(throws: Never.self) { try await worker.run() }
     #expect(try await queue.counts() == QueueCounts(waiting: 7))
@@ -234,7 +234,7 @@ import Testing
     let clock = ManualClock()
     let log = Log()
     let worker = QueueWorker(
-      [QueueHandler(queue) { log.append($0.value) }], rateLimit: RateLimit(1, per: .seconds(60)), clock: clock)
+      [QueueHandler(queue) { log.append($0.value) }], rateLimit: QueueRateLimit(1, per: .seconds(60)), clock: clock)
     async let result: Void = worker.run()
     for count in 1...5 {
       while log.all.count < count { await Task.yield() }
@@ -252,13 +252,13 @@ import Testing
   @Test func invalidArgumentsAreRefused() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
-    let process: @Sendable (Delivery<Int>) async throws -> Void = { _ in }
+    let process: @Sendable (QueueDelivery<Int>) async throws -> Void = { _ in }
     let workers = [
       QueueWorker([QueueHandler(queue, process: process)], concurrency: 0),
-      QueueWorker([QueueHandler(queue, process: process)], rateLimit: RateLimit(0, per: .seconds(1))),
-      QueueWorker([QueueHandler(queue, process: process)], rateLimit: RateLimit(1, per: .zero)),
+      QueueWorker([QueueHandler(queue, process: process)], rateLimit: QueueRateLimit(0, per: .seconds(1))),
+      QueueWorker([QueueHandler(queue, process: process)], rateLimit: QueueRateLimit(1, per: .zero)),
       QueueWorker([QueueHandler(queue, weight: 0, process: process)]),
-      QueueWorker([QueueHandler(queue, batch: 0) { (_: [Delivery<Int>]) in }]),
+      QueueWorker([QueueHandler(queue, batch: 0) { (_: [QueueDelivery<Int>]) in }]),
       QueueWorker([QueueHandler(queue, lease: .zero, process: process)]),
       QueueWorker([QueueHandler(queue, timeLimit: .zero, process: process)]),
     ]
@@ -274,7 +274,7 @@ import Testing
     try await queue.enqueue(1)
     let worker = QueueWorker([QueueHandler(queue) { _ in }])
     async let result: Void = worker.run()
-    while worker.statistics.processed < 1 { await Task.yield() }
+    while worker.statistics().processed < 1 { await Task.yield() }
     try await queue.close()
     try await result
   }

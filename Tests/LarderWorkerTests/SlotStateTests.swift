@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test func startsAreEvenlySpaced() {
-    var schedule = RateSchedule(RateLimit(4, per: .seconds(1)))
+    var schedule = RateSchedule(QueueRateLimit(4, per: .seconds(1)))
     expectDelay(.zero, at: .seconds(5), &schedule)
     expectDelay(.milliseconds(250), at: .seconds(5), &schedule)
     expectDelay(.milliseconds(400), at: .milliseconds(5100), &schedule)

@@ -62,7 +62,7 @@ import UnixSignals
     let logger = Logger(label: "worker")
     let worker = QueueWorker([QueueHandler(queue) { _ in }])
     let task = Task {
-      while worker.statistics.processed < 1 { await Task.yield() }
+      while worker.statistics().processed < 1 { await Task.yield() }
       worker.shutDown()
     }
     func run() async throws {
@@ -87,7 +87,7 @@ import UnixSignals
   private func queue(_ items: [String]) async throws -> StoreQueue<MemoryStore<[UInt8]>, String> {
     let clock = ManualClock()
     let queue = try await StoreQueue(
-      MemoryStore<[UInt8]>(), prefix: "queue/", codec: .json(String.self), clock: clock, now: { clock.date })
+      MemoryStore<[UInt8]>(), prefix: "queue/", codec: .json(String.self), environment: .manual(clock))
     try await queue.enqueue(items.map { QueueInput($0) })
     return queue
   }

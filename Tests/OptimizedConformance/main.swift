@@ -1,6 +1,5 @@
 // The public suites over stores, decorators and queues in a release build, as a program of a user contains them: with other
-// inlining than a build for tests, which lets tests see internal declarations. `Scripts/prove-isolation` builds and runs it,
-// together with the store of the guide to writing a store.
+// inlining than a build for tests, which lets tests see internal declarations. `Scripts/prove-isolation` builds and runs it.
 
 import Larder
 import LarderBatching
@@ -27,10 +26,6 @@ let inMemory: StoreCapabilities = [.persistence, .encoding]
 let day = TimeToLive.after(.seconds(86_400))
 
 let stores = [
-  ConformanceSuite(named: "the store of the guide", codec: .json(), lacking: .observation, rounds: 4) {
-    location, codec in
-    try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: codec, access: location.access)
-  },
   ConformanceSuite(named: "a stack over JSONFileStore", lacking: .keysWithoutValues, rounds: 4) { location in
     try await JSONFileStore(
       path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
@@ -67,7 +62,7 @@ let queues = [
       configuration: QueueConfiguration(
         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
         duplicateWindow: location.duplicateWindow),
-      durability: .buffered, clock: location.clock, now: { location.clock.date })
+      durability: .buffered, environment: .manual(location.clock))
   },
   QueueConformanceSuite(named: "StoreQueue", lacking: .persistence, rounds: 4) { location in
     try await StoreQueue(
@@ -75,7 +70,7 @@ let queues = [
       configuration: StoreQueueConfiguration(
         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
         duplicateWindow: location.duplicateWindow),
-      clock: location.clock, now: { location.clock.date })
+      environment: .manual(location.clock))
   },
 ]
 

@@ -1,15 +1,15 @@
 package import LarderFiles
 
 /// A file system that does what another one does, except for the methods that it declares itself.
-package protocol ForwardingFileSystem: FileSystem {
-  associatedtype Base: FileSystem
+package protocol ForwardingFileSystem: StoreFileSystem {
+  associatedtype Base: StoreFileSystem
 
   /// The other file system.
   var base: Base { get }
 }
 
 extension ForwardingFileSystem {
-  package func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  package func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     try base.open(path, mode)
   }
   package func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
@@ -25,9 +25,9 @@ extension ForwardingFileSystem {
 }
 
 /// A file that does what another one does, except for the methods that it declares itself.
-package protocol ForwardingFile: OpenFile {
+package protocol ForwardingFile: OpenStoreFile {
   /// The other file.
-  var base: any OpenFile { get }
+  var base: any OpenStoreFile { get }
 }
 
 extension ForwardingFile {

@@ -25,16 +25,16 @@ package struct UnreadablePages: ForwardingFileSystem {
     self.pages = pages
   }
 
-  package func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  package func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     let file = try base.open(path, mode)
     return path == self.path ? File(base: file, pages: pages) : file
   }
 
   private final class File: ForwardingFile {
-    let base: any OpenFile
+    let base: any OpenStoreFile
     let pages: Range<Int>
 
-    init(base: any OpenFile, pages: Range<Int>) {
+    init(base: any OpenStoreFile, pages: Range<Int>) {
       self.base = base
       self.pages = pages
     }

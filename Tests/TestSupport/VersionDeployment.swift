@@ -23,7 +23,7 @@ package struct VersionDeployment: Sendable {
 
   package init() throws {
     let base = JSONCodec<User>()
-    let migration = Migration(from: 1, base) { $0 }
+    let migration = ValueMigration(from: 1, base) { $0 }
     old = try base.versioned(1)
     first = try base.versioned(2, migration, writing: OlderVersion(1, base) { User($0.name) })
     second = try base.versioned(2, migration)

@@ -23,7 +23,7 @@ import Testing
     let orders = try await bytes.queue(of: Int.self, prefix: "orders/", codec: .cbor())
     let totals = bytes.typed(Int.self, prefix: "totals/", codec: .cbor())
     try await orders.enqueue(30)
-    let delivery = try #require(try await orders.receive(lease: .seconds(60)).first)
+    let delivery = try #require(try await orders.receive(lease: .seconds(60)))
     func process() async throws {
       try await bytes.transaction { tx in
         try await tx.acknowledge(delivery.receipt, in: orders)

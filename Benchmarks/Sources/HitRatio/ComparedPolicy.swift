@@ -42,7 +42,7 @@ enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
     // No trimming, so that the result does not depend on the memory of the machine.
     let cache = MemoryCache<UInt64, UInt64>(entryLimit: entries, policy: policy, trimsUnderMemoryPressure: false)
     for key in keys where cache.value(forKey: key) == nil { cache.setValue(key, forKey: key) }
-    return cache.statistics.hitRatio
+    return cache.statistics().hitRatio
   }
 
   private static func hitRatio(

@@ -79,7 +79,7 @@ enum InstructionCounts {
       consume(try await lmdb.entries(in: .all, limit: pageSize))
     }
     try await count("LMDBStore set of an entry in a batch", operationCount / pageSize) { batch in
-      let changes = (0..<pageSize).map { Change.set(key(batch * pageSize + $0), user) }
+      let changes = (0..<pageSize).map { BatchChange.set(key(batch * pageSize + $0), user) }
       try await lmdb.apply(ChangeBatch(changes))
     }
     try await lmdb.close()

@@ -17,7 +17,7 @@ enum MainActorMeasurement {
     let store = try await JSONFileStore<Series>(path: folder.newPath(), durability: .buffered)
     let changes = ChangeBatch(
       (0..<5000).map { number in
-        Change.set(StoreKey(integer: number), Series(values: (0..<200).map { Double($0) * 1.1 + Double(number) }))
+        BatchChange.set(StoreKey(integer: number), Series(values: (0..<200).map { Double($0) * 1.1 + Double(number) }))
       })
     let writing = try await longestStall { try await store.apply(changes) }
     let reading = try await longestStall { _ = try await store.entries(in: .all, limit: .max, order: .ascending) }

@@ -31,7 +31,7 @@ public enum Expiry {
     let folder = try ScratchFolder()
     let store = try await LMDBStore(
       path: folder.newPath(), codec: .cbor(User.self).expiring(), durability: .buffered)
-    let past = Deadline(.distantPast)
+    let past = ExpiryDeadline(.distantPast)
     for start in stride(from: 0, to: count, by: 10_000) {
       let numbers = start..<min(count, start + 10_000)
       try await store.apply(
@@ -83,7 +83,7 @@ public enum Expiry {
 
   private static let basePuts = Workload("put into the MemoryStore below", operationCount: operationCount) { _ in
     let store = MemoryStore<Expiring<Int>>()
-    let deadline = Deadline(.distantFuture)
+    let deadline = ExpiryDeadline(.distantFuture)
     return {
       for index in 0..<operationCount {
         try await store.setValue(Expiring(index, deadline: deadline), forKey: keys[index % keyCount])

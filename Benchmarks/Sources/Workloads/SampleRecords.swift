@@ -48,7 +48,7 @@ public enum SampleRecords {
 
   /// Opens a `JSONFileStore` with records.
   static func openStore(
-    count: Int, durability: FileDurability, in folder: ScratchFolder
+    count: Int, durability: Durability.File, in folder: ScratchFolder
   ) async throws -> JSONFileStore<JSONText> {
     let path = folder.newPath()
     try writeDocument(at: path, count: count)

@@ -27,7 +27,7 @@ enum StoredPuts {
       ]),
   ]
 
-  private static func puts(_ count: Int, entryCount: Int, durability: FileDurability) -> Workload {
+  private static func puts(_ count: Int, entryCount: Int, durability: Durability.File) -> Workload {
     let folding = count > entryCount / 2 ? ", folding included" : ""
     let name = "put into a JSONFileStore of \(entryCount / 1000),000 entries, .\(durability)\(folding)"
     return Workload(name, operationCount: count) { folder in

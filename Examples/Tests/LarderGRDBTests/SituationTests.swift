@@ -285,7 +285,7 @@ import Testing
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
     let base = JSONCodec<User>()
-    let migration = Migration(from: 1, base) { $0 }
+    let migration = ValueMigration(from: 1, base) { $0 }
     func open(_ codec: VersionedCodec<JSONCodec<User>>) async throws -> GRDBStore<User> {
       try await GRDBStore(in: queue, name: "users", codec: codec)
     }

@@ -169,7 +169,7 @@ struct CachingTests {
       let second = Task {
         try await setting.http.execute(setting.request("/"), deadline: isFirst ? .now() + .seconds(50) : short)
       }
-      while setting.cache.statistics.requestCount < 2, NIODeadline.now() < short {
+      while setting.cache.statistics().requestCount < 2, NIODeadline.now() < short {
         try await Task.sleep(for: .milliseconds(1))
       }
       // The limit for waiting is measured by the clock of the cache. It is advanced again and again, because the caller may

@@ -27,7 +27,9 @@ final class GuideTests: Sendable {
     for try await buffer in response.body { consume(buffer) }
     try await http.shutdown()
     // The last bytes of a body may arrive before the store has them.
-    while cache.statistics.storedCount + cache.statistics.hitCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
+    while cache.statistics().storedCount + cache.statistics().hitCount == 0 {
+      try await Task.sleep(for: .milliseconds(1))
+    }
     try await store.close()
   }
 

@@ -27,7 +27,9 @@ final class SessionGuideTests: Sendable {
     let (data, response) = try await session.data(from: url)
     if response.cacheStatus?.isHit == true { hitCount += 1 }
     // The last bytes of a body may arrive before the store has them.
-    while cache.statistics.storedCount + cache.statistics.hitCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
+    while cache.statistics().storedCount + cache.statistics().hitCount == 0 {
+      try await Task.sleep(for: .milliseconds(1))
+    }
     try await store.close()
     return (data, hitCount)
   }

@@ -63,7 +63,7 @@ public struct QueueHandler: Sendable {
   ///   - process: A closure that processes one item. It runs in a task of its own.
   public init<Queue: DurableQueue>(
     _ queue: Queue, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
-    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable (Delivery<Queue.Value>) async throws -> Void
+    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable (QueueDelivery<Queue.Value>) async throws -> Void
   ) {
     self.init(queue, batch: 1, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
       for delivery in $0 { try await process(delivery) }
@@ -84,7 +84,7 @@ public struct QueueHandler: Sendable {
   ///     consumer comes alone.
   public init<Queue: DurableQueue>(
     _ queue: Queue, batch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
-    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable ([Delivery<Queue.Value>]) async throws -> Void
+    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> Void
   ) {
     self.queue = queue
     self.batch = batch
@@ -97,7 +97,7 @@ public struct QueueHandler: Sendable {
       case .failure(let error): return .failure(error)
       case .success(let first):
         guard batch > 1, !first.isSuspect else { return .success([QueueJob([first], process)]) }
-        var others: [Delivery<Queue.Value>] = []
+        var others: [QueueDelivery<Queue.Value>] = []
         do {
           others = try await queue.receive(max: batch - 1, lease: lease)
         } catch {
@@ -121,7 +121,7 @@ struct QueueJob: Sendable {
   let process: @Sendable () async throws -> Void
 
   init<Value>(
-    _ deliveries: [Delivery<Value>], _ process: @escaping @Sendable ([Delivery<Value>]) async throws -> Void
+    _ deliveries: [QueueDelivery<Value>], _ process: @escaping @Sendable ([QueueDelivery<Value>]) async throws -> Void
   ) {
     // An item that was released in the meantime may be older than one that was received before.
     let deliveries = deliveries.sorted { ($1.priority, $0.receipt.sequence) < ($0.priority, $1.receipt.sequence) }
@@ -132,8 +132,8 @@ struct QueueJob: Sendable {
 
   /// Divides deliveries into jobs, with each suspect item in a job of its own.
   static func jobs<Value>(
-    of deliveries: [Delivery<Value>], batch: Int,
-    _ process: @escaping @Sendable ([Delivery<Value>]) async throws -> Void
+    of deliveries: [QueueDelivery<Value>], batch: Int,
+    _ process: @escaping @Sendable ([QueueDelivery<Value>]) async throws -> Void
   ) -> [QueueJob] {
     let suspects = deliveries.filter(\.isSuspect)
     let others = deliveries.filter { !$0.isSuspect }

@@ -8,7 +8,7 @@ import Larder
 ///     QueueHandler(mails, weight: 3) { try await smtp.send($0.value) },
 ///     QueueHandler(reports, timeLimit: .seconds(60)) { try await render($0.value) },
 ///   ],
-///   concurrency: 50, rateLimit: RateLimit(100, per: .seconds(1)))
+///   concurrency: 50, rateLimit: QueueRateLimit(100, per: .seconds(1)))
 ///
 /// try await worker.run()  // until worker.shutDown(), or until the queues are closed
 /// ```
@@ -33,7 +33,7 @@ public final class QueueWorker: Sendable {
   public let concurrency: Int
 
   /// The limit on the number of items that start in a time, or `nil` for none.
-  public let rateLimit: RateLimit?
+  public let rateLimit: QueueRateLimit?
 
   private let handlers: [QueueHandler]
   private let clock: any Clock<Duration>
@@ -65,7 +65,7 @@ public final class QueueWorker: Sendable {
   ///   - onEvent: A closure that receives failures and dead letters, for a log. Defaults to `nil`. It must return
   ///     quickly and must not call a queue.
   public init(
-    _ handlers: [QueueHandler], concurrency: Int = 10, rateLimit: RateLimit? = nil,
+    _ handlers: [QueueHandler], concurrency: Int = 10, rateLimit: QueueRateLimit? = nil,
     clock: any Clock<Duration> = ContinuousClock(), onEvent: (@Sendable (QueueWorkerEvent) -> Void)? = nil
   ) {
     self.handlers = handlers
@@ -78,8 +78,8 @@ public final class QueueWorker: Sendable {
     elapsed = ElapsedTime(by: clock)
   }
 
-  /// The events since the worker was created.
-  public var statistics: QueueWorkerStatistics { counters.withLock { $0 } }
+  /// Returns the events since the worker was created.
+  public func statistics() -> QueueWorkerStatistics { counters.withLock { $0 } }
 
   /// Takes no further items, so that ``run()`` returns when the running closures have ended.
   ///

@@ -88,7 +88,7 @@ public struct CompressedCodec<Base: Codec>: Codec {
     let context = context.forBase { $0.first == CompressedValueHeader.storedMark ? $0.dropFirst() : nil }
     try base.encode(value, into: &bytes, context: context)
     let size = bytes.count - start - 1
-    guard size >= threshold, size <= Deflater.maximumInputSize else { return }
+    guard size >= threshold, size <= ZlibDeflater.maximumInputSize else { return }
     let surplus = try bytes.withUnsafeMutableBytes { bytes in
       try streams.compress(UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
     }
@@ -200,9 +200,9 @@ final class CompressionStreams: Sendable {
   let dictionaries: CompressionDictionaries
 
   private let current: CompressionDictionary?
-  private let smallDeflaters: StreamPool<Deflater>
-  private let largeDeflaters: StreamPool<Deflater>
-  private let inflaters: StreamPool<Inflater>
+  private let smallDeflaters: StreamPool<ZlibDeflater>
+  private let largeDeflaters: StreamPool<ZlibDeflater>
+  private let inflaters: StreamPool<ZlibInflater>
 
   /// Creates pools whose streams are created when they are first needed.
   ///
@@ -216,13 +216,13 @@ final class CompressionStreams: Sendable {
     let dictionary = current?.bytes ?? []
     let smallWindowBits = Self.windowBits(for: dictionary.count + Self.smallSize)
     smallDeflaters = StreamPool { () throws(ZlibError) in
-      try Deflater(
+      try ZlibDeflater(
         level: level, windowBits: smallWindowBits, memoryLevel: smallWindowBits - 8, dictionary: dictionary.span.bytes)
     }
     largeDeflaters = StreamPool { () throws(ZlibError) in
-      try Deflater(level: level, dictionary: dictionary.span.bytes)
+      try ZlibDeflater(level: level, dictionary: dictionary.span.bytes)
     }
-    inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
   }
 
   /// Returns the smallest window, as a power of two from 10 to 15, that reaches all of `size` bytes from its end.
@@ -242,7 +242,7 @@ final class CompressionStreams: Sendable {
     return try withUnsafeTemporaryAllocation(byteCount: value.count, alignment: 1) { content in
       let contentSize = try pool.withStream { (stream) throws(ZlibError) in try stream.deflate(value, into: content) }
       guard let contentSize else { return 0 }
-      let checksum = CRC32.checksum(of: value, continuing: current?.checksum ?? 0)
+      let checksum = ZlibCRC32.checksum(of: value, continuing: current?.checksum ?? 0)
       let header = CompressedValueHeader(dictionaryID: current?.id, size: value.count, checksum: checksum)
         .bytes(contentSize: contentSize)
       guard header.count + contentSize < bytes.count else { return 0 }
@@ -279,7 +279,7 @@ final class CompressionStreams: Sendable {
     } catch {
       throw error == .damaged ? CompressedFormatError("the compressed bytes are damaged") : error
     }
-    let checksum = CRC32.checksum(of: UnsafeRawBufferPointer(value), continuing: dictionary?.checksum ?? 0)
+    let checksum = ZlibCRC32.checksum(of: UnsafeRawBufferPointer(value), continuing: dictionary?.checksum ?? 0)
     guard checksum == header.checksum else { throw ChecksumError(byteCount: value.count) }
   }
 }

@@ -60,7 +60,7 @@ struct CompressedValueHeader: Equatable {
     let content = UnsafeRawBufferPointer(rebasing: bytes[place...])
     let (size, overflows) = saved.addingReportingOverflow(content.count)
     // A division, since the product may overflow.
-    guard !overflows, size / Inflater.maximumExpansion <= content.count else {
+    guard !overflows, size / ZlibInflater.maximumExpansion <= content.count else {
       throw CompressedFormatError("\(content.count) compressed bytes are too few for the length that the value states")
     }
     return (CompressedValueHeader(dictionaryID: dictionaryID, size: size, checksum: checksum), content)

@@ -44,7 +44,7 @@ public struct PasswordFileKeySource: KeySource {
 
 /// Requires the trait `Crypto` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-public struct Password {
+public struct KeyFilePassword {
   /// Requires the trait `Crypto` of the package Larder, which is off.
   public init(_ text: String) throws {}
 
@@ -56,7 +56,7 @@ public struct Password {
 extension KeySource where Self == PasswordFileKeySource {
   /// Requires the trait `Crypto` of the package Larder, which is off.
   public static func passwordFile(
-    _ path: String, password: Password, iterations: Int = 600_000
+    _ path: String, password: KeyFilePassword, iterations: Int = 600_000
   ) -> PasswordFileKeySource {
     PasswordFileKeySource()
   }

@@ -41,7 +41,7 @@ public struct BatchBounds<Value>: Sendable {
   }
 
   /// Returns the size of a change.
-  func size(of change: Change<Value>) -> BatchSize {
+  func size(of change: BatchChange<Value>) -> BatchSize {
     guard let size else { return BatchSize(changes: 1, bytes: 0) }
     return switch change {
     case .set(let key, let value):

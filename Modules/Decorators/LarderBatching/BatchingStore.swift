@@ -226,7 +226,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   }
 
   private func joined(_ group: ArraySlice<Caller>) -> ChangeBatch<Value> {
-    var changes: [Change<Value>] = []
+    var changes: [BatchChange<Value>] = []
     changes.reserveCapacity(group.count)
     for caller in group { changes += caller.batch.changes }
     return ChangeBatch(changes)

@@ -27,7 +27,7 @@ struct BoundedCommit: Sendable {
   var limit: (bytes: Int, entries: Int)?
 
   /// The entries that the limit removes or keeps out.
-  private(set) var evictions: [Eviction] = []
+  private(set) var evictions: [BoundedEviction] = []
 
   /// The entries that the commit puts into the order of use.
   private(set) var used: [StoreKey] = []
@@ -81,12 +81,12 @@ struct BoundedCommit: Sendable {
   /// Adds the eviction of an entry.
   mutating func evict(_ key: StoreKey, _ record: EntryRecord, _ layout: BoundedLayout) {
     remove(key, record, layout)
-    evictions.append(Eviction(key: key, byteCount: record.size, reason: .limit))
+    evictions.append(BoundedEviction(key: key, byteCount: record.size, reason: .limit))
   }
 
   /// Adds the report of an entry that is too large.
   mutating func refuse(_ key: StoreKey, byteCount: Int) {
-    evictions.append(Eviction(key: key, byteCount: byteCount, reason: .share))
+    evictions.append(BoundedEviction(key: key, byteCount: byteCount, reason: .share))
   }
 
   private mutating func removeRecords(of key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {

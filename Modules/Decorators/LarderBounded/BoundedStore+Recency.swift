@@ -2,11 +2,11 @@ import Larder
 
 extension BoundedStore {
   /// The current time in microseconds since 1970.
-  var nowMicroseconds: Int64 { options.now().microsecondsSince1970 }
+  var nowMicroseconds: Int64 { configuration.now().microsecondsSince1970 }
 
   /// Records the read of an entry, and starts to persist uses if that is due.
   func noteUse(of key: StoreKey) {
-    guard information.access == .readWrite, !running.isClosing else { return }
+    guard information.access == .readWrite, !operations.isClosing else { return }
     let now = nowMicroseconds
     if uses.note(key, at: now) { uses.startWriting(at: now) { [self] keys in await persistUses(of: keys) } }
   }

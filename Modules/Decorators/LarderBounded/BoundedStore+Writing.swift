@@ -309,7 +309,7 @@ extension BoundedStore {
         }
       }
     }
-    guard let report = options.onEviction else { return }
+    guard let report = configuration.onEviction else { return }
     for eviction in commit.evictions { report(eviction) }
   }
 
@@ -328,14 +328,14 @@ extension BoundedStore {
   }
 }
 
-extension Change {
+extension BatchChange {
   /// The range that the change removes, or `nil` if it concerns one key.
   fileprivate var removedRange: KeyRange? {
     if case .removeAll(let range) = self { range } else { nil }
   }
 }
 
-extension ArraySlice<Change<[UInt8]>> {
+extension ArraySlice<BatchChange<[UInt8]>> {
   /// Returns the values that changes leave, by key, for the keys that they set or remove and for existing ones.
   ///
   /// - Parameter existing: The existing keys in the removed ranges.

@@ -38,7 +38,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   public let entryLimit: Int?
 
   /// The settings.
-  public let options: BoundedStoreConfiguration
+  public let configuration: BoundedStoreConfiguration
 
   /// The information of the base, with the maximum length of a key.
   public let information: StoreInformation
@@ -52,7 +52,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   let shareLimit: Int
 
   /// The running operations, for which closing waits.
-  let running = RunningOperations()
+  let operations = RunningOperations()
 
   /// The lock of the writers of this object, all of which change the totals.
   let gate = WriteGate()
@@ -69,27 +69,28 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   ///   - base: The store of bytes.
   ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
   ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
-  ///   - options: Further settings.
+  ///   - configuration: Further settings.
   /// - Throws: `StoreError` with `invalidArgument` if an argument is not as described; `unsupported` if the entries of the
   ///   base expire; `versionMismatch` if a newer version wrote the accounting; `corrupted`; the errors of the base.
   public init(
-    _ base: Base, bytes: Int, entries: Int? = nil, options: BoundedStoreConfiguration = BoundedStoreConfiguration()
+    _ base: Base, bytes: Int, entries: Int? = nil,
+    configuration: BoundedStoreConfiguration = BoundedStoreConfiguration()
   ) async throws {
     self.base = base
     byteLimit = bytes
     entryLimit = entries
-    self.options = options
-    values = base.prefixed(by: options.valuePrefix)
-    layout = BoundedLayout(valuePrefix: options.valuePrefix, recordPrefix: options.recordPrefix)
+    self.configuration = configuration
+    values = base.prefixed(by: configuration.valuePrefix)
+    layout = BoundedLayout(valuePrefix: configuration.valuePrefix, recordPrefix: configuration.recordPrefix)
     var information = base.information
     information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
     information.entryLifetime = .untilEvicted
     // The keys are others than those of the base.
     information.identity = StoreIdentity()
     self.information = information
-    let share = options.maximumShare
+    let share = configuration.maximumShare
     shareLimit = share > 0 && share < 1 ? Int((Double(bytes) * share).rounded(.down)) : bytes
-    uses = OrderOfUse(interval: options.useInterval)
+    uses = OrderOfUse(interval: configuration.useInterval)
     try checkArguments()
     let totals = try await totals(for: .open)
     guard information.access == .readWrite else { return }
@@ -103,10 +104,10 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     }
     try check(byteLimit >= 1, "bytes must be at least 1, not \(byteLimit)")
     try check(entryLimit ?? 1 >= 1, "entries must be at least 1, not \(entryLimit ?? 1)")
-    let share = options.maximumShare
+    let share = configuration.maximumShare
     try check(share > 0 && share <= 1, "maximumShare must be greater than 0 and at most 1, not \(share)")
-    try check(options.useInterval >= .zero, "useInterval must be at least zero, not \(options.useInterval)")
-    let (value, record) = (options.valuePrefix, options.recordPrefix)
+    try check(configuration.useInterval >= .zero, "useInterval must be at least zero, not \(configuration.useInterval)")
+    let (value, record) = (configuration.valuePrefix, configuration.recordPrefix)
     try check(
       !value.hasPrefix(record) && !record.hasPrefix(value),
       "the prefixes of values and records must not begin with each other")
@@ -138,8 +139,8 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     }
   }
 
-  /// The events since the store was opened, in this process.
-  public var statistics: BoundedStatistics { counters.withLock { $0 } }
+  /// Returns the events since the store was opened, in this process.
+  public func statistics() -> BoundedStatistics { counters.withLock { $0 } }
 
   // MARK: Reading
 
@@ -180,7 +181,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
 
   /// Persists recorded uses, and ensures that every earlier write is durable; see `DataStore`.
   ///
-  /// A use that cannot be persisted is not an error of this method. It appears in ``statistics``.
+  /// A use that cannot be persisted is not an error of this method. It appears in ``statistics()``.
   public func synchronize() async throws {
     await settleUses()
     try await values.synchronize()
@@ -188,14 +189,14 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
 
   /// Waits for running operations, persists recorded uses as far as possible, and closes the base; see `DataStore`.
   public func close() async throws {
-    await running.close()
+    await operations.close()
     await settleUses()
     try await values.close()
   }
 
   /// Runs an operation that calls the base several times, for which closing waits.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await running.run(operation, of: information, body)
+    try await operations.run(operation, of: information, body)
   }
 
   /// Calls the base, and translates its errors.
@@ -257,11 +258,11 @@ extension DataStore where Value == [UInt8] {
   /// - Parameters:
   ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
   ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
-  ///   - options: Further settings.
-  /// - Throws: The errors of ``BoundedStore/init(_:bytes:entries:options:)``.
+  ///   - configuration: Further settings.
+  /// - Throws: The errors of ``BoundedStore/init(_:bytes:entries:configuration:)``.
   public func bounded(
-    bytes: Int, entries: Int? = nil, options: BoundedStoreConfiguration = BoundedStoreConfiguration()
+    bytes: Int, entries: Int? = nil, configuration: BoundedStoreConfiguration = BoundedStoreConfiguration()
   ) async throws -> BoundedStore<Self> {
-    try await BoundedStore(self, bytes: bytes, entries: entries, options: options)
+    try await BoundedStore(self, bytes: bytes, entries: entries, configuration: configuration)
   }
 }

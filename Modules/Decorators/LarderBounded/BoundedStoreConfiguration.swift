@@ -9,10 +9,10 @@ public import Foundation
 /// The settings of a ``BoundedStore`` beside its limit.
 ///
 /// ```swift
-/// var options = BoundedStoreConfiguration()
-/// options.maximumShare = 0.1
-/// options.onEviction = { eviction in print("evicted", eviction.byteCount, "bytes") }
-/// let images = try await bytes.bounded(bytes: 100_000_000, options: options)
+/// var configuration = BoundedStoreConfiguration()
+/// configuration.maximumShare = 0.1
+/// configuration.onEviction = { eviction in print("evicted", eviction.byteCount, "bytes") }
+/// let images = try await bytes.bounded(bytes: 100_000_000, configuration: configuration)
 /// ```
 public struct BoundedStoreConfiguration: Sendable {
   /// The share of the byte limit that one entry may have, greater than 0 and at most 1.
@@ -39,7 +39,7 @@ public struct BoundedStoreConfiguration: Sendable {
   ///
   /// Defaults to `nil`. The store calls it after the commit, on the task of the writer, without holding a lock. It does
   /// not receive the evictions of other processes, nor those of a commit whose outcome is unknown.
-  public var onEviction: (@Sendable (Eviction) -> Void)?
+  public var onEviction: (@Sendable (BoundedEviction) -> Void)?
 
   /// A closure that returns the current time.
   ///
@@ -52,7 +52,7 @@ public struct BoundedStoreConfiguration: Sendable {
 }
 
 /// An entry that a ``BoundedStore`` removed or did not store because of its limit.
-public struct Eviction: Sendable, Hashable {
+public struct BoundedEviction: Sendable, Hashable {
   /// The reason for which an entry is not in the store.
   public enum Reason: Sendable, Hashable {
     /// The entry was removed to make room for others.

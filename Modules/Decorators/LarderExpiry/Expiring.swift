@@ -9,20 +9,20 @@ public struct Expiring<Value> {
   public var value: Value
 
   /// The deadline, or `nil` if the value does not expire.
-  public var deadline: Deadline?
+  public var deadline: ExpiryDeadline?
 
   /// Creates a value with a deadline.
   ///
   /// - Parameters:
   ///   - value: The value.
   ///   - deadline: The deadline. Defaults to `nil`, which means that the value does not expire.
-  public init(_ value: Value, deadline: Deadline? = nil) {
+  public init(_ value: Value, deadline: ExpiryDeadline? = nil) {
     self.value = value
     self.deadline = deadline
   }
 
   /// Returns the deadline that counts: the stored one, or that of a pending renewal of the key.
-  func deadline(with renewal: Renewal?) -> Deadline? {
+  func deadline(with renewal: Renewal?) -> ExpiryDeadline? {
     deadline.map { renewal?.deadline(inPlaceOf: $0) ?? $0 }
   }
 
@@ -60,7 +60,7 @@ extension Expiring: Decodable where Value: Decodable {
   ///   zero; the errors of the decoder.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: ExpiringCodingKeys.self)
-    let deadline = try Deadline(
+    let deadline = try ExpiryDeadline(
       expires: container.decodeIfPresent(Int64.self, forKey: .expires),
       window: container.decodeIfPresent(Int64.self, forKey: .window))
     self.init(try container.decode(Value.self, forKey: .value), deadline: deadline)
@@ -173,7 +173,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
       guard index < numberCount else { return nil }
       return Int64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 1 + index * size, as: Int64.self))
     }
-    let deadline = try Deadline(expires: number(0), window: number(1))
+    let deadline = try ExpiryDeadline(expires: number(0), window: number(1))
     let value = try base.decode(bytes.extracting(droppingFirst: 1 + numberCount * size), context: context)
     return Expiring(value, deadline: deadline)
   }
@@ -185,7 +185,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   }
 
   /// Returns the deadline and the bytes of the base in a value in JSON.
-  private func members(of json: ArraySlice<UInt8>) throws -> (deadline: Deadline?, value: ArraySlice<UInt8>) {
+  private func members(of json: ArraySlice<UInt8>) throws -> (deadline: ExpiryDeadline?, value: ArraySlice<UInt8>) {
     var expires: Int64?
     var window: Int64?
     var value: ArraySlice<UInt8>?
@@ -206,7 +206,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     }
     try scanner.expectEnd()
     guard let value else { throw ExpiringFormatError("an expiring value must have a member value") }
-    return (try Deadline(expires: expires, window: window), value)
+    return (try ExpiryDeadline(expires: expires, window: window), value)
   }
 
   private func microseconds(_ text: ArraySlice<UInt8>) throws -> Int64 {

@@ -49,8 +49,8 @@ extension ExpiringStore {
   ///   is none.
   private func purge(_ range: KeyRange, size: Int, limit: Int) async throws -> (removed: Int, remaining: KeyRange?) {
     try Task.checkCancellation()
-    guard running.begin() else { throw base.information.closedError(for: .purgeExpired) }
-    defer { running.end() }
+    guard operations.begin() else { throw base.information.closedError(for: .purgeExpired) }
+    defer { operations.end() }
     return try await reporting(.purgeExpired) {
       let slice = try await decodableEntries(in: range, limit: size)
       let (seen, renewals) = (now(), allRenewals())
@@ -94,7 +94,7 @@ extension ExpiringStore {
 
   /// Runs a write after the purge that is due with it.
   ///
-  /// A purge that fails does not fail the write. ``statistics`` counts it, and a later write tries again.
+  /// A purge that fails does not fail the write. ``statistics()`` counts it, and a later write tries again.
   ///
   /// - Parameters:
   ///   - count: The number of entries that may be written.
@@ -103,8 +103,8 @@ extension ExpiringStore {
   func writing<Result>(
     _ count: Int, for operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
-    guard running.begin() else { throw base.information.closedError(for: operation) }
-    defer { running.end() }
+    guard operations.begin() else { throw base.information.closedError(for: operation) }
+    defer { operations.end() }
     if purgesOnWrite, let slice = writePurge.withLock({ $0.begin(writing: count) }) {
       var remaining: KeyRange? = slice.range
       do {

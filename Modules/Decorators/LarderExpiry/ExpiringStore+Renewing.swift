@@ -3,8 +3,8 @@ import Synchronization
 
 /// Renewal of sliding deadlines in the background.
 extension ExpiringStore {
-  /// The statistics of the background work, including pending renewals.
-  public var statistics: ExpiryStatistics {
+  /// Returns the statistics of the background work, including pending renewals.
+  public func statistics() -> ExpiryStatistics {
     renewals.withLock { state in
       var statistics = state.statistics
       statistics.pendingRenewalCount = state.renewals.count
@@ -55,7 +55,7 @@ extension ExpiringStore {
   ///   - found: The deadline of the entry in the base.
   ///   - renewal: The renewal of the key that was pending before the base was read.
   ///   - now: The time of the read.
-  func isRenewalDue(for found: Deadline, _ renewal: Renewal?, at now: WallTime) -> Bool? {
+  func isRenewalDue(for found: ExpiryDeadline, _ renewal: Renewal?, at now: WallTime) -> Bool? {
     let deadline = renewal?.deadline(inPlaceOf: found) ?? found
     guard !deadline.isPast(at: now) else { return nil }
     return deadline.moved(byReadAt: now) != nil || renewal != nil && renewals.withLock { $0.isStalled(at: now) }
@@ -65,7 +65,7 @@ extension ExpiringStore {
   ///
   /// - Parameter key: The key of the entry. For the others, see ``isRenewalDue(for:_:at:)``.
   @usableFromInline
-  func readSliding(_ key: StoreKey, _ found: Deadline, _ renewal: Renewal?, at now: WallTime) -> Bool {
+  func readSliding(_ key: StoreKey, _ found: ExpiryDeadline, _ renewal: Renewal?, at now: WallTime) -> Bool {
     guard let isDue = isRenewalDue(for: found, renewal, at: now) else { return false }
     if isDue { renew([(key, found)]) }
     return true
@@ -76,8 +76,8 @@ extension ExpiringStore {
   /// Renews the deadlines of entries that were read, if they are due, and restarts failed renewals.
   ///
   /// - Parameter found: The keys, with the deadlines of their entries in the base.
-  func renew(_ found: [(key: StoreKey, deadline: Deadline)]) {
-    guard !found.isEmpty, !Task.isCancelled, !running.isClosing else { return }
+  func renew(_ found: [(key: StoreKey, deadline: ExpiryDeadline)]) {
+    guard !found.isEmpty, !Task.isCancelled, !operations.isClosing else { return }
     guard base.information.access == .readWrite else { return }
     let caller = CallerContexts.current
     let isDue = withRenewals { state in

@@ -38,7 +38,7 @@ public import Foundation
 /// no longer than its window and a tenth.
 ///
 /// A read renews a sliding deadline without waiting. The new deadline counts immediately in this process, and a
-/// background update that many reads share writes it. No read fails because a renewal cannot be written. ``statistics``
+/// background update that many reads share writes it. No read fails because a renewal cannot be written. ``statistics()``
 /// counts such failures.
 ///
 /// ## Cost
@@ -64,7 +64,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   private let date: @Sendable () -> Date
 
   /// The operations that call the base more than once, for which closing waits.
-  let running = RunningOperations()
+  let operations = RunningOperations()
 
   /// The state of the purging by writes.
   let writePurge = Locked(WritePurge())
@@ -136,7 +136,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     let now = now()
     let pending = pendingRenewals(of: keys)
     let found = try await base.values(forKeys: keys)
-    var due: [(key: StoreKey, deadline: Deadline)] = []
+    var due: [(key: StoreKey, deadline: ExpiryDeadline)] = []
     let values = found.indices.map { index -> Value? in
       guard let entry = found[index], let stored = entry.deadline else { return found[index]?.value }
       let renewal = pending.isEmpty ? nil : pending[index]
@@ -181,8 +181,8 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   private func liveEntries(
     in range: KeyRange, limit: Int, order: ScanOrder, for operation: StoreOperation
   ) async throws -> [StoreEntry<Expiring<Value>>] {
-    guard running.begin() else { throw base.information.closedError(for: operation) }
-    defer { running.end() }
+    guard operations.begin() else { throw base.information.closedError(for: operation) }
+    defer { operations.end() }
     let now = now()
     let renewals = allRenewals()
     func isLive(_ entry: StoreEntry<Expiring<Value>>) -> Bool { entry.value.isLive(at: now, with: renewals[entry.key]) }
@@ -268,7 +268,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   /// Writes pending renewals and ensures that every earlier write is durable; see `DataStore`.
   ///
-  /// A renewal that cannot be written is not an error of this method. It appears in ``statistics``.
+  /// A renewal that cannot be written is not an error of this method. It appears in ``statistics()``.
   public func synchronize() async throws {
     await settleRenewals()
     try await base.synchronize()
@@ -276,7 +276,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   /// Waits for running operations, writes pending renewals as far as possible, and closes the base; see `DataStore`.
   public func close() async throws {
-    await running.close()
+    await operations.close()
     await settleRenewals()
     try await base.close()
   }

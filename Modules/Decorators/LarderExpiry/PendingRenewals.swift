@@ -8,25 +8,25 @@ struct Renewal: Sendable {
   /// The deadline in the base, as far as known.
   ///
   /// An entry with any other deadline was written again, and this renewal is void.
-  fileprivate(set) var stored: Deadline
+  fileprivate(set) var stored: ExpiryDeadline
 
   /// The deadline that an update of the base is writing, or `nil` if none is.
-  fileprivate(set) var written: Deadline?
+  fileprivate(set) var written: ExpiryDeadline?
 
   /// The deadline that counts in this process.
-  fileprivate(set) var renewed: Deadline
+  fileprivate(set) var renewed: ExpiryDeadline
 
   /// The context of the reader.
   let caller: (any CallerContext)?
 
   fileprivate var isQueued = true
 
-  fileprivate func concerns(_ found: Deadline) -> Bool {
+  fileprivate func concerns(_ found: ExpiryDeadline) -> Bool {
     found == stored || found == written
   }
 
   /// Returns the deadline that counts for an entry that was found with another one.
-  func deadline(inPlaceOf found: Deadline) -> Deadline {
+  func deadline(inPlaceOf found: ExpiryDeadline) -> ExpiryDeadline {
     concerns(found) ? renewed : found
   }
 }
@@ -78,7 +78,9 @@ struct PendingRenewals: Sendable {
   ///   - now: The current time.
   ///   - caller: The context of the reader.
   /// - Returns: Whether the caller must ensure that the next batch is taken.
-  mutating func note(_ key: StoreKey, _ found: Deadline, at now: WallTime, for caller: (any CallerContext)?) -> Bool {
+  mutating func note(_ key: StoreKey, _ found: ExpiryDeadline, at now: WallTime, for caller: (any CallerContext)?)
+    -> Bool
+  {
     let previous = renewals[key]
     let current = previous?.deadline(inPlaceOf: found) ?? found
     if !current.isPast(at: now), let renewed = current.moved(byReadAt: now) {

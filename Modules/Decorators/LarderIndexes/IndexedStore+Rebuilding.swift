@@ -59,7 +59,7 @@ extension IndexedStore {
         let keys = try await callingBase(.rebuildIndexes) {
           try await base.keys(in: layout.entryRange(id), limit: 1000, order: .ascending)
         }
-        let changes = (keys + [layout.progressKey(id)]).map { Change<[UInt8]>.remove($0) }
+        let changes = (keys + [layout.progressKey(id)]).map { BatchChange<[UInt8]>.remove($0) }
         try await callingBase(.rebuildIndexes) { try await base.apply(ChangeBatch(changes)) }
         if keys.count < 1000 { break }
       }

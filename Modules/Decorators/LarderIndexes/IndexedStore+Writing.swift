@@ -100,7 +100,7 @@ extension IndexedStore {
   }
 
   /// Returns the keys that a batch sets or removes, including the existing keys in its ranges.
-  private func keysToChange(by changes: [Change<Encoded>], in ranges: [KeyRange]) async throws -> [StoreKey] {
+  private func keysToChange(by changes: [BatchChange<Encoded>], in ranges: [KeyRange]) async throws -> [StoreKey] {
     var keys = Set(changes.compactMap(\.key))
     for range in ranges {
       let found = try await callingBase(.apply) {
@@ -369,7 +369,7 @@ extension IndexedStore {
   }
 }
 
-extension Change {
+extension BatchChange {
   /// The range that the change removes, or `nil` if it concerns one key.
   fileprivate var removedRange: KeyRange? {
     if case .removeAll(let range) = self { range } else { nil }

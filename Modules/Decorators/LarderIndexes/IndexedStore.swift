@@ -48,7 +48,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   let layout: IndexLayout
 
   /// The running operations, for which closing waits.
-  let running = RunningOperations()
+  let operations = RunningOperations()
 
   /// The lock of the writers of this object.
   let gate = WriteGate()
@@ -141,7 +141,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
 
   /// Waits for running operations and closes the base; see `DataStore`.
   public func close() async throws {
-    await running.close()
+    await operations.close()
     try await values.close()
   }
 
@@ -149,7 +149,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///
   /// Errors of the base then name the operation, and keys without the prefix.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await running.run(operation, of: information, body)
+    try await operations.run(operation, of: information, body)
   }
 
   /// Calls the base, and translates its errors.

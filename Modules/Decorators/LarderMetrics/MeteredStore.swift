@@ -212,20 +212,20 @@ extension MeteredStore: ObservableStore where Base: ObservableStore {
 /// The time of a delivery is that since the item was enqueued, delays included. The wait for an item is no operation.
 extension MeteredStore: DurableQueue where Base: DurableQueue {
   /// Leases items of the base, and counts the deliveries; see `DurableQueue`.
-  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Value>] {
+  public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Value>] {
     let deliveries = try await meter.measure(capability: .receive) { try await base.receive(max: max, lease: lease) }
     for delivery in deliveries { record(delivery) }
     return deliveries
   }
 
   /// Waits for an item of the base and leases it, and counts the delivery; see `DurableQueue`.
-  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Value>, StoreError> {
+  public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError> {
     let result = try await base.nextDelivery(lease: lease)
     if case .success(let delivery) = result { record(delivery) }
     return result
   }
 
-  private func record(_ delivery: Delivery<Value>) {
+  private func record(_ delivery: QueueDelivery<Value>) {
     meter.record(
       delivery.attempt == 1 ? "delivery" : "redelivery",
       .seconds(max(0, Date.now.timeIntervalSince(delivery.enqueueDate))))

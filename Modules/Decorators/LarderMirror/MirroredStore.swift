@@ -145,7 +145,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     try information.checkWritable(for: .update)
     try information.check(updateOf: keys)
     // The values of every run are kept until the end, so that none is released inside the store.
-    let runs = Locked<[(isCommit: Bool, changes: [Change<Value>])]>([])
+    let runs = Locked<[(isCommit: Bool, changes: [BatchChange<Value>])]>([])
     return try await writing(.update, LockedKeys(keys)) { current in
       let result = try await current.update(deciding: keys) { slots in
         let decision = body(&slots)

@@ -4,7 +4,7 @@
 /// the format of a record, and therefore where the valid records end. The log promises that a failed append leaves
 /// nothing that could be mistaken for a record, and that nothing more is written once the state of the file is unknown.
 public struct AppendLog: Sendable {
-  private let file: any OpenFile
+  private let file: any OpenStoreFile
 
   /// The offset of the next record: the end of the valid records.
   public private(set) var size: Int64
@@ -24,7 +24,7 @@ public struct AppendLog: Sendable {
   ///   - file: The file, open for writing.
   ///   - size: The end of the valid records, in bytes. The initializer makes them durable if they are not yet.
   /// - Throws: ``FileError``, with EINVAL if the file is shorter than `size`.
-  public init(continuing file: any OpenFile, at size: Int64) throws(FileError) {
+  public init(continuing file: any OpenStoreFile, at size: Int64) throws(FileError) {
     let actualSize = try file.attributes().size
     guard size <= actualSize else { throw .tooShort }
     if size < actualSize { try file.truncate(to: size) }

@@ -12,7 +12,7 @@ public struct FileLock: Sendable {
     case exclusive
   }
 
-  private let file: any OpenFile
+  private let file: any OpenStoreFile
 
   /// Acquires a lock without waiting.
   ///
@@ -25,7 +25,8 @@ public struct FileLock: Sendable {
   /// - Returns: The lock, or `nil` if another owner holds a conflicting lock.
   /// - Throws: ``FileError``.
   public static func acquire(
-    _ path: String, _ kind: Kind = .exclusive, guarding guarded: FileAttributes? = nil, in fileSystem: some FileSystem
+    _ path: String, _ kind: Kind = .exclusive, guarding guarded: FileAttributes? = nil,
+    in fileSystem: some StoreFileSystem
   ) throws(FileError) -> FileLock? {
     while true {
       let file = try open(path, kind, guarding: guarded, in: fileSystem)
@@ -37,11 +38,11 @@ public struct FileLock: Sendable {
   }
 
   private static func open(
-    _ path: String, _ kind: Kind, guarding guarded: FileAttributes?, in fileSystem: some FileSystem
-  ) throws(FileError) -> any OpenFile {
+    _ path: String, _ kind: Kind, guarding guarded: FileAttributes?, in fileSystem: some StoreFileSystem
+  ) throws(FileError) -> any OpenStoreFile {
     guard kind == .exclusive else { return try fileSystem.open(path, .read) }
     let isNew = try fileSystem.attributes(at: path) == nil
-    let file: any OpenFile
+    let file: any OpenStoreFile
     do throws(FileError) {
       file = try fileSystem.open(path, .createIfMissing)
     } catch {

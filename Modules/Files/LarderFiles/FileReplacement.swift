@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-extension OpenFile {
+extension OpenStoreFile {
   /// Gives the file the permissions of another file and, if the process is allowed to, its owner.
   ///
   /// If root writes to a user's store, the files therefore still belong to that user.
@@ -31,7 +31,7 @@ extension OpenFile {
 /// Atomic replacement of a whole file: after any failure, either the old file or the new one is in place.
 ///
 /// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
-extension FileSystem {
+extension StoreFileSystem {
   /// The text between the name of a file and the random part of the names of its temporary files.
   public static var temporaryMark: String { ".larder-tmp-" }
 
@@ -103,15 +103,15 @@ extension FileSystem {
 
 /// A new file that is written beside another file and takes its name once it is durable.
 ///
-/// ``FileSystem/replaceFile(at:like:_:)`` does all of this in one call. Use this type if you have to do other work in
+/// ``StoreFileSystem/replaceFile(at:like:_:)`` does all of this in one call. Use this type if you have to do other work in
 /// between, or if you keep using the new file.
 public struct FileReplacement: Sendable {
   private let path: String
   private let temporaryPath: String
   /// The new file.
-  public let file: any OpenFile
+  public let file: any OpenStoreFile
 
-  private let fileSystem: any FileSystem
+  private let fileSystem: any StoreFileSystem
 
   /// The writer of the content.
   public var writer: BufferedFileWriter
@@ -125,7 +125,7 @@ public struct FileReplacement: Sendable {
   ///     allowed to change it; `nil` for 0600 and the owner of the process.
   ///   - fileSystem: The file system.
   /// - Throws: ``FileError``.
-  public init(of path: String, like existing: FileAttributes?, in fileSystem: some FileSystem) throws(FileError) {
+  public init(of path: String, like existing: FileAttributes?, in fileSystem: some StoreFileSystem) throws(FileError) {
     self.path = path
     temporaryPath = path + type(of: fileSystem).temporaryMark + Hexadecimal.text(of: UInt64.random(in: .min ... .max))
     self.fileSystem = fileSystem
@@ -172,8 +172,8 @@ public struct FileReplacement: Sendable {
   ///   Otherwise, the old file is unchanged.
   @discardableResult
   public mutating func commit(
-    closing close: (any OpenFile) throws(FileError) -> Void = { _ in }
-  ) throws(FileError) -> any OpenFile {
+    closing close: (any OpenStoreFile) throws(FileError) -> Void = { _ in }
+  ) throws(FileError) -> any OpenStoreFile {
     do throws(FileError) {
       try synchronize()
       try close(file)
@@ -197,13 +197,13 @@ public struct FileReplacement: Sendable {
 public struct BufferedFileWriter: Sendable {
   private static let capacity = 64 * 1024
 
-  private let file: any OpenFile
+  private let file: any OpenStoreFile
   private var buffer: [UInt8] = []
 
   /// The number of bytes written so far, including those in the buffer.
   public private(set) var count: Int64 = 0
 
-  init(file: any OpenFile) {
+  init(file: any OpenStoreFile) {
     self.file = file
     buffer.reserveCapacity(BufferedFileWriter.capacity)
   }

@@ -58,7 +58,7 @@ public struct OpenedFiles: Sendable {
   ///
   /// - Parameter fileSystem: The file system.
   /// - Throws: ``FileError``.
-  public func firstMismatch(in fileSystem: some FileSystem) throws(FileError) -> Mismatch? {
+  public func firstMismatch(in fileSystem: some StoreFileSystem) throws(FileError) -> Mismatch? {
     for file in files {
       let identity = try fileSystem.identity(at: file.path)
       if identity != file.identity {

@@ -17,7 +17,7 @@ public final class ReplacedFileWatch: Sendable {
 
   private let identity: FileAttributes.Identity
   private let path: String
-  private let fileSystem: any FileSystem
+  private let fileSystem: any StoreFileSystem
   private let now: @Sendable () -> UInt64
 
   private let nextLook = Atomic<UInt64>(0)
@@ -32,7 +32,7 @@ public final class ReplacedFileWatch: Sendable {
   ///   - now: A closure that returns a time in nanoseconds that never goes backward. Defaults to a monotonic clock of the
   ///     system, which is some milliseconds late.
   public init(
-    _ identity: FileAttributes.Identity, at path: String, in fileSystem: some FileSystem = POSIXFileSystem(),
+    _ identity: FileAttributes.Identity, at path: String, in fileSystem: some StoreFileSystem = POSIXFileSystem(),
     now: @escaping @Sendable () -> UInt64 = { ReplacedFileWatch.coarseTime }
   ) {
     self.identity = identity

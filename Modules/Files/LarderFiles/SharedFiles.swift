@@ -9,7 +9,7 @@ public protocol SharedFile: AnyObject, Sendable {
   var access: StoreAccess { get }
 
   /// The durability of a write when it returns.
-  var durability: FileDurability { get }
+  var durability: Durability.File { get }
 }
 
 /// The files of one kind of store that the process has open, by their identities, with the number of their users.
@@ -35,7 +35,7 @@ public final class SharedFiles<File: SharedFile>: Sendable {
   /// - Returns: The file, or `nil` if it is not open.
   /// - Throws: `StoreError` with `locked` if the file is open with another access or durability.
   public func take(
-    _ identity: FileAttributes.Identity, access: StoreAccess, durability: FileDurability, store: String
+    _ identity: FileAttributes.Identity, access: StoreAccess, durability: Durability.File, store: String
   ) throws(StoreError) -> File? {
     try entries.withLock { entries throws(StoreError) in
       guard let file = entries[identity]?.file else { return nil }

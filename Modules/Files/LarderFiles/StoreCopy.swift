@@ -29,7 +29,7 @@ public struct StoreCopy: Sendable {
   private let source: StoreFileSet?
   private let operation: StoreOperation
   private let store: String
-  private let fileSystem: any FileSystem
+  private let fileSystem: any StoreFileSystem
   private let folder: TemporaryFolder
 
   /// A temporary folder, and the lock in it; `nil` on a file system without locks.
@@ -51,7 +51,7 @@ public struct StoreCopy: Sendable {
   ///   `locked` if a program has the store open that was at the path; an error of the file system.
   public init(
     _ files: StoreFileSet, of source: StoreFileSet? = nil, during operation: StoreOperation = .backup,
-    store: String, in fileSystem: some FileSystem = POSIXFileSystem()
+    store: String, in fileSystem: some StoreFileSystem = POSIXFileSystem()
   ) throws {
     guard !files.path.utf8.contains(0) else {
       throw StoreError(.invalidArgument, during: operation, store: store, message: "the path contains a NUL")
@@ -77,7 +77,7 @@ public struct StoreCopy: Sendable {
   /// Throws an error if the copy cannot be written.
   private static func check(
     _ files: StoreFileSet, of source: StoreFileSet?, during operation: StoreOperation, store: String,
-    in fileSystem: some FileSystem
+    in fileSystem: some StoreFileSystem
   ) throws {
     let path = try fileSystem.canonicalPath(of: files.path)
     if let source, source.contains(path), !path.utf8.elementsEqual(source.path.utf8) {
@@ -191,7 +191,8 @@ public struct StoreCopy: Sendable {
   private static var temporaryMark: String { POSIXFileSystem.temporaryMark }
 
   /// Creates a temporary folder, and acquires its lock.
-  private static func makeFolder(for path: String, in fileSystem: some FileSystem) throws(FileError) -> TemporaryFolder
+  private static func makeFolder(for path: String, in fileSystem: some StoreFileSystem) throws(FileError)
+    -> TemporaryFolder
   {
     while true {
       let folder = path + temporaryMark + Hexadecimal.text(of: UInt64.random(in: .min ... .max))
@@ -214,7 +215,8 @@ public struct StoreCopy: Sendable {
   /// Acquires the lock of a temporary folder.
   ///
   /// - Returns: The lock, or `nil` if another process holds it or has removed the folder.
-  private static func acquireLock(of folder: String, in fileSystem: some FileSystem) throws(FileError) -> FileLock? {
+  private static func acquireLock(of folder: String, in fileSystem: some StoreFileSystem) throws(FileError) -> FileLock?
+  {
     do throws(FileError) {
       return try FileLock.acquire(FilePaths.join(folder, lockName), in: fileSystem)
     } catch {
@@ -226,7 +228,7 @@ public struct StoreCopy: Sendable {
   /// Marks a temporary folder on a file system without locks, so that no process that finds no lock in it removes it.
   ///
   /// - Returns: Whether there was a lock file to turn into the mark.
-  private static func disclaimLock(of folder: String, in fileSystem: some FileSystem) throws(FileError) -> Bool {
+  private static func disclaimLock(of folder: String, in fileSystem: some StoreFileSystem) throws(FileError) -> Bool {
     do throws(FileError) {
       try fileSystem.rename(FilePaths.join(folder, lockName), to: FilePaths.join(folder, unlockedName))
       return true
@@ -237,7 +239,7 @@ public struct StoreCopy: Sendable {
   }
 
   /// Removes the temporary folders whose processes were killed.
-  private static func removeLeftovers(in directory: String, of fileSystem: some FileSystem) throws(FileError) {
+  private static func removeLeftovers(in directory: String, of fileSystem: some StoreFileSystem) throws(FileError) {
     let names: [String]
     do throws(FileError) {
       names = try fileSystem.contentsOfDirectory(at: directory)
@@ -258,7 +260,7 @@ public struct StoreCopy: Sendable {
   ///
   /// In a folder that several users share, another user could put a folder or a symbolic link there, to have files of this
   /// user removed. Therefore it must be a folder that belongs to the user of this process.
-  private static func removeLeftover(_ folder: String, in fileSystem: some FileSystem) throws(FileError) {
+  private static func removeLeftover(_ folder: String, in fileSystem: some StoreFileSystem) throws(FileError) {
     guard let attributes = try fileSystem.attributesWithoutFollowing(at: folder), attributes.kind == .directory,
       attributes.owner.user == geteuid()
     else { return }
@@ -291,7 +293,7 @@ public struct StoreCopy: Sendable {
   /// Removes a temporary folder as far as possible.
   ///
   /// The result of the copy matters more than a failure. The next copy removes the remains.
-  private static func discard(_ folder: String, in fileSystem: some FileSystem) {
+  private static func discard(_ folder: String, in fileSystem: some StoreFileSystem) {
     do throws(FileError) {
       try remove(folder, in: fileSystem)
     } catch {}
@@ -300,7 +302,7 @@ public struct StoreCopy: Sendable {
   /// Removes a temporary folder: its files, and those of one folder in it.
   ///
   /// Symbolic links are removed and not followed. The lock goes last.
-  private static func remove(_ folder: String, in fileSystem: some FileSystem) throws(FileError) {
+  private static func remove(_ folder: String, in fileSystem: some StoreFileSystem) throws(FileError) {
     for name in try fileSystem.contentsOfDirectory(at: folder) where name != lockName {
       let path = FilePaths.join(folder, name)
       if try fileSystem.attributesWithoutFollowing(at: path)?.kind == .directory {

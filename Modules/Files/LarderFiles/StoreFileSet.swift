@@ -109,7 +109,7 @@ public struct StoreFileSet: Sendable, Hashable {
   /// - Returns: The companion, or `nil` if there is none. Lock files do not count.
   /// - Throws: ``FileError``.
   public func firstContent(
-    in fileSystem: some FileSystem
+    in fileSystem: some StoreFileSystem
   ) throws(FileError) -> (companion: Companion, path: String)? {
     for companion in companions where companion.role == .content {
       let path = path + companion.suffix
@@ -126,7 +126,7 @@ public struct StoreFileSet: Sendable, Hashable {
   ///   - fileSystem: The file system.
   /// - Throws: `StoreError`: `invalidArgument` if the data or a companion exists; `locked` if a program holds the lock
   ///   of a store that was at the path. ``FileError``.
-  public func checkFree(during operation: StoreOperation, store: String, in fileSystem: some FileSystem) throws {
+  public func checkFree(during operation: StoreOperation, store: String, in fileSystem: some StoreFileSystem) throws {
     guard try fileSystem.attributes(at: path) == nil else { throw existsError(during: operation, store: store) }
     if let (companion, path) = try firstContent(in: fileSystem) {
       throw StoreError(
@@ -161,7 +161,7 @@ public struct StoreFileSet: Sendable, Hashable {
   ///
   /// - Throws: `StoreError` with `unsupported` if the file is larger than any file of dictionaries; ``FileError``.
   func dictionaries(
-    during operation: StoreOperation, store: String, in fileSystem: some FileSystem
+    during operation: StoreOperation, store: String, in fileSystem: some StoreFileSystem
   ) throws -> [UInt8]? {
     guard let attributes = try fileSystem.attributes(at: dictionariesPath) else { return nil }
     guard attributes.kind == .file, attributes.size <= StoreFileSet.maximumDictionariesSize else {

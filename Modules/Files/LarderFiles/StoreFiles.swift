@@ -6,7 +6,7 @@ public protocol StoreFiles {
   var name: String { get }
 
   /// The file system that has the files.
-  var fileSystem: any FileSystem { get }
+  var fileSystem: any StoreFileSystem { get }
 }
 
 extension StoreFiles {
@@ -144,7 +144,7 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   public var path: String
 
   /// The durability of a write when it returns.
-  public var durability: FileDurability
+  public var durability: Durability.File
 
   /// Whether the store can be written.
   public var access: StoreAccess
@@ -156,7 +156,7 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   public var createsFolder: Bool
 
   /// The file system that has the file.
-  public var fileSystem: any FileSystem
+  public var fileSystem: any StoreFileSystem
 
   /// Creates a configuration.
   ///
@@ -169,8 +169,8 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   - createsFolder: Whether to create the folder of the file if it is missing. Defaults to `false`.
   ///   - fileSystem: The file system.
   public init(
-    name: String? = nil, path: String, durability: FileDurability, access: StoreAccess = .readWrite,
-    createsIfMissing: Bool, createsFolder: Bool = false, fileSystem: any FileSystem
+    name: String? = nil, path: String, durability: Durability.File, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool, createsFolder: Bool = false, fileSystem: any StoreFileSystem
   ) {
     self.name = name ?? FilePaths.split(path).name
     self.path = path
@@ -233,6 +233,44 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
     if let lock { opened.note(try lock.identity(), at: lockPath, as: .lock) }
     if access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
     return (path, lock, opened)
+  }
+}
+
+extension StoreFileConfiguration {
+  /// Replaces the file of the store, and keeps the new one open and listed.
+  ///
+  /// The new file has permissions 0600.
+  ///
+  /// - Parameters:
+  ///   - opened: The list of open files, which is compared with the files at their paths first.
+  ///   - operation: The operation, for errors.
+  ///   - write: A closure that writes the content.
+  /// - Returns: The new file. Keep it open as long as it is listed.
+  /// - Throws: `StoreError` with `locked` or `conflict` if another file is at a path; the code of the ``FileError``
+  ///   otherwise. If its outcome is `unknown`, either of the two files may be at the path, also after a power failure,
+  ///   and neither is listed. The errors of `write`.
+  public func replaceFile(
+    _ opened: inout OpenedFiles, during operation: StoreOperation, _ write: (inout BufferedFileWriter) throws -> Void
+  ) throws -> any OpenStoreFile {
+    try check(opened, during: operation)
+    do {
+      var replacement = try FileReplacement(of: path, like: nil, in: fileSystem)
+      do {
+        try write(&replacement.writer)
+      } catch {
+        replacement.abandon()
+        throw error
+      }
+      let identity = try replacement.file.attributes().identity
+      let file = try replacement.commit()
+      opened.note(identity, at: path, as: .data)
+      return file
+    } catch let error as FileError {
+      if error.leavesReplacementInDoubt { opened.forget(path) }
+      throw StoreError(
+        error, during: operation, store: name, message: "\(path) could not be written",
+        outcome: error.leavesReplacementInDoubt ? .unknown : .nothingChanged)
+    }
   }
 }
 

@@ -63,7 +63,7 @@ public protocol DurableQueue<Value>: DataStore {
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `corrupted`, `undecodable` or another code of the codec
   ///   if no item can be decoded; `full` or `ioFailed` if the leases could not be written. `CancellationError` if the
   ///   task was cancelled before the call began.
-  func receive(max: Int, lease: Duration) async throws -> [Delivery<Value>]
+  func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Value>]
 
   /// Waits until an item is due, and leases it.
   ///
@@ -73,7 +73,7 @@ public protocol DurableQueue<Value>: DataStore {
   /// - Returns: The item, or the error of an item that cannot be read or decoded. Such an item is not leased any more.
   /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if the program cannot decode items. `CancellationError`
   ///   if the task is cancelled while it waits.
-  func nextDelivery(lease: Duration) async throws -> Result<Delivery<Value>, StoreError>
+  func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError>
 
   /// Acknowledges deliveries and permanently removes their items, in one commit.
   ///
@@ -244,14 +244,14 @@ extension StoreDecorator where Base: DurableQueue, Base.Value == Value {
   }
 
   /// Leases items of the base; see ``DurableQueue/receive(max:lease:)``.
-  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Value>] {
+  public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Value>] {
     try await forward(.receive, of: nil) { try await base.receive(max: max, lease: lease) }
   }
 
   /// Waits for an item of the base and leases it; see ``DurableQueue/nextDelivery(lease:)``.
   ///
   /// The wait is no part of an operation, so it is not passed to ``forward(_:of:_:)``.
-  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Value>, StoreError> {
+  public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError> {
     try await base.nextDelivery(lease: lease)
   }
 

@@ -1,7 +1,7 @@
 /// A codec that stores a version with each value, and reads the values of older versions with migrations.
 ///
 /// ```swift
-/// let codec = try JSONCodec<User>().versioned(2, Migration(from: 1, .json(UserV1.self)) { User($0) })
+/// let codec = try JSONCodec<User>().versioned(2, ValueMigration(from: 1, .json(UserV1.self)) { User($0) })
 /// ```
 ///
 /// A value of an older version is decoded as its own type and converted when it is read. The next write of the value
@@ -23,7 +23,7 @@
 ///
 /// ```swift
 /// let codec = try JSONCodec<User>().versioned(
-///   2, Migration(from: 1, .json(UserV1.self)) { User($0) }, writing: OlderVersion(1, .json()) { UserV1($0) })
+///   2, ValueMigration(from: 1, .json(UserV1.self)) { User($0) }, writing: OlderVersion(1, .json()) { UserV1($0) })
 /// ```
 ///
 /// When it has replaced all older programs, deploy the next one without `writing`. Its first write to a store raises
@@ -41,7 +41,7 @@
 ///
 /// ## Other codecs around it
 ///
-/// Call ``Codec/versioned(_:_:writing:)-(Int,Migration<Self.Value>...,OlderVersion<Self.Value>?)`` first, before expiry,
+/// Call ``Codec/versioned(_:_:writing:)-(Int,ValueMigration<Self.Value>...,OlderVersion<Self.Value>?)`` first, before expiry,
 /// compression and encryption: `.versioned(…).expiring().compressed()`. Then the migrations need no knowledge of them, and
 /// `json+v1+expiring` adopts `json+expiring`.
 public struct VersionedCodec<Base: Codec>: Codec {
@@ -85,7 +85,8 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///   `version` has no migration, or two; if a migration is from `version` or a newer one; if the codec of a migration has another name than the base; or if a migration is from version 0 and
   ///   the base writes neither JSON nor CBOR, because a value without a version is not recognizable then.
   public init(
-    _ base: Base, version: Int, migrations: [Migration<Base.Value>] = [], writing older: OlderVersion<Base.Value>? = nil
+    _ base: Base, version: Int, migrations: [ValueMigration<Base.Value>] = [],
+    writing older: OlderVersion<Base.Value>? = nil
   ) throws {
     let readers = migrations.flatMap(\.readers).sorted { $0.version < $1.version }
     let problem =
@@ -108,7 +109,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   }
 
   private static func problem(
-    of older: OlderVersion<Base.Value>, _ readers: [Migration<Base.Value>.Reader], base: Base
+    of older: OlderVersion<Base.Value>, _ readers: [ValueMigration<Base.Value>.Reader], base: Base
   ) -> String? {
     if older.codecName != base.name {
       return
@@ -119,7 +120,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
     return "version \(older.version) is to be written, but there is no migration from it"
   }
 
-  private static func problem(of readers: [Migration<Base.Value>.Reader], version: Int, base: Base) -> String? {
+  private static func problem(of readers: [ValueMigration<Base.Value>.Reader], version: Int, base: Base) -> String? {
     guard version >= 1 else { return "the version must be at least 1, not \(version)" }
     guard !base.name.contains(/\+v[0-9]/) else { return "the codec \(base.name) has versions already" }
     if let other = readers.first(where: { $0.codecName != base.name }) {
@@ -214,7 +215,7 @@ extension Codec {
   ///     `version`.
   /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:writing:)``.
   public func versioned(
-    _ version: Int, _ migrations: Migration<Value>..., writing older: OlderVersion<Value>? = nil
+    _ version: Int, _ migrations: ValueMigration<Value>..., writing older: OlderVersion<Value>? = nil
   ) throws -> VersionedCodec<Self> {
     try VersionedCodec(self, version: version, migrations: migrations, writing: older)
   }
@@ -233,7 +234,7 @@ extension AuthenticatedCodec {
     message: "a version around an authenticated codec can be forged; call versioned(…) before encrypted(…)"
   )
   public func versioned(
-    _ version: Int, _ migrations: Migration<Value>..., writing older: OlderVersion<Value>? = nil
+    _ version: Int, _ migrations: ValueMigration<Value>..., writing older: OlderVersion<Value>? = nil
   ) throws -> VersionedCodec<Self> {
     try VersionedCodec(self, version: version, migrations: migrations, writing: older)
   }

@@ -12,12 +12,12 @@
 /// replaces everything in the range in one step.
 public struct ChangeBatch<Value> {
   /// The changes, in the order in which they take effect.
-  public private(set) var changes: [Change<Value>]
+  public private(set) var changes: [BatchChange<Value>]
 
   /// Creates a batch.
   ///
   /// - Parameter changes: The changes, in the order in which they take effect. Defaults to none.
-  public init(_ changes: [Change<Value>] = []) {
+  public init(_ changes: [BatchChange<Value>] = []) {
     self.changes = changes
   }
 
@@ -32,7 +32,7 @@ public struct ChangeBatch<Value> {
   /// Appends a change.
   ///
   /// - Parameter change: The change.
-  public mutating func append(_ change: Change<Value>) {
+  public mutating func append(_ change: BatchChange<Value>) {
     changes.append(change)
   }
 
@@ -74,13 +74,13 @@ extension ChangeBatch: ExpressibleByArrayLiteral {
   /// Creates a batch from an array literal.
   ///
   /// - Parameter elements: The changes, in the order in which they take effect.
-  public init(arrayLiteral elements: Change<Value>...) {
+  public init(arrayLiteral elements: BatchChange<Value>...) {
     self.init(elements)
   }
 }
 
 /// A single change to a store, as part of a ``ChangeBatch``.
-public enum Change<Value> {
+public enum BatchChange<Value> {
   /// Stores a value under a key, replacing any other.
   case set(StoreKey, Value)
   /// Removes a key, if it exists.
@@ -103,7 +103,7 @@ public enum Change<Value> {
   /// - Throws: The error that `transform` throws.
   public func mapValue<NewValue, Failure: Error>(
     _ transform: (_ key: StoreKey, _ value: Value) throws(Failure) -> NewValue
-  ) throws(Failure) -> Change<NewValue> {
+  ) throws(Failure) -> BatchChange<NewValue> {
     switch self {
     case .set(let key, let value): .set(key, try transform(key, value))
     case .remove(let key): .remove(key)
@@ -112,5 +112,5 @@ public enum Change<Value> {
   }
 }
 
-extension Change: Sendable where Value: Sendable {}
-extension Change: Equatable where Value: Equatable {}
+extension BatchChange: Sendable where Value: Sendable {}
+extension BatchChange: Equatable where Value: Equatable {}

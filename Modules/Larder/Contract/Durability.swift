@@ -16,7 +16,7 @@ public enum Durability: Sendable, Hashable, CaseIterable {
   /// Creates the durability of a store that owns a file.
   ///
   /// - Parameter durability: What the store does before a write returns.
-  public init(_ durability: FileDurability) {
+  public init(_ durability: Durability.File) {
     switch durability {
     case .synced: self = .synced
     case .buffered: self = .buffered
@@ -24,14 +24,16 @@ public enum Durability: Sendable, Hashable, CaseIterable {
   }
 }
 
-/// The durabilities that you can choose for a store that owns a file.
-public enum FileDurability: Sendable, Hashable, CaseIterable {
-  /// A write returns after it has reached the disk, so it survives a power failure. The default.
-  case synced
+extension Durability {
+  /// The durabilities that you can choose for a store that owns a file.
+  public enum File: Sendable, Hashable, CaseIterable {
+    /// A write returns after it has reached the disk, so it survives a power failure. The default.
+    case synced
 
-  /// A write returns after it has reached the operating system, so it survives the death of the process.
-  ///
-  /// A power failure can take the latest writes, back to the last ``DataStore/synchronize()``, but never corrupts the
-  /// store.
-  case buffered
+    /// A write returns after it has reached the operating system, so it survives the death of the process.
+    ///
+    /// A power failure can take the latest writes, back to the last ``DataStore/synchronize()``, but never corrupts the
+    /// store.
+    case buffered
+  }
 }

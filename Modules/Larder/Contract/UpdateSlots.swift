@@ -60,7 +60,7 @@ public struct UpdateSlots<Value: Sendable>: Sendable {
   /// - Parameter keys: The keys of the update.
   /// - Returns: A set for each assigned value, and a removal for each assigned `nil`.
   @inlinable
-  public func changes(of keys: [StoreKey]) -> [Change<Value>] {
+  public func changes(of keys: [StoreKey]) -> [BatchChange<Value>] {
     assignedIndices.map { index in slots[index].value.map { .set(keys[index], $0) } ?? .remove(keys[index]) }
   }
 }

@@ -11,6 +11,21 @@ extension DataStore {
     }
   }
 
+  /// The value of the key with a text, or `nil` if the key is missing.
+  ///
+  /// ```swift
+  /// let id = "user:1"
+  /// let user = try await store[id]
+  /// ```
+  ///
+  /// A literal is a ``StoreKey``. For other calls, write `StoreKey(id)`.
+  @_disfavoredOverload
+  public subscript(key: some StringProtocol) -> Value? {
+    get async throws {
+      try await value(forKey: StoreKey(String(key)))
+    }
+  }
+
   /// Stores a value under a key, replacing any other.
   ///
   /// - Parameters:

@@ -93,36 +93,4 @@ extension DataStore {
   ) async throws -> Result {
     try await update(deciding: [key]) { slots in UpdateDecision(catching: { try body(&slots[0]) }) }.get()
   }
-
-  /// Reads the value of a key, passes it to a closure that can change it, and writes it back, as one step.
-  ///
-  /// - Parameters:
-  ///   - key: The text of the key.
-  ///   - body: A closure that receives the value, or `nil` if the key is missing. It assigns a new value to its argument,
-  ///     or `nil` to remove the key. It must not call the store.
-  /// - Returns: The result of `body`.
-  /// - Throws: As ``update(_:_:)-([StoreKey],_)`` of several keys.
-  @_disfavoredOverload @discardableResult
-  public func update<Result: Sendable>(
-    _ key: some StringProtocol,
-    _ body: @escaping @Sendable (inout Value?) throws -> Result
-  ) async throws -> Result {
-    try await update(StoreKey(String(key)), body)
-  }
-
-  /// Updates a key as one step, with a closure that throws or decides whether to commit.
-  ///
-  /// - Parameters:
-  ///   - key: The text of the key.
-  ///   - body: A closure that receives the value, or `nil` if the key is missing, and returns whether what it assigned to
-  ///     its argument is written. It must not call the store.
-  /// - Returns: The result of the decision.
-  /// - Throws: As ``update(_:_:)-([StoreKey],_)`` of several keys.
-  @_disfavoredOverload @discardableResult
-  public func update<Result: Sendable>(
-    deciding key: some StringProtocol,
-    _ body: @escaping @Sendable (inout Value?) throws -> UpdateDecision<Result>
-  ) async throws -> Result {
-    try await update(deciding: StoreKey(String(key)), body)
-  }
 }

@@ -73,6 +73,13 @@ public struct StoreKey: Sendable {
     self = string.withUTF8 { StoreKey(copying: UnsafeRawBufferPointer($0)) }
   }
 
+  /// Creates a key from the UTF-8 of a part of a string.
+  ///
+  /// - Parameter string: The text, which is not normalized.
+  public init(_ string: Substring) {
+    self.init(String(string))
+  }
+
   /// Creates a key of 8 bytes from an integer, so that keys have the order of the integers.
   ///
   /// The bytes are big-endian, with the sign bit flipped.

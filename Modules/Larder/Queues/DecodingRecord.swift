@@ -38,7 +38,7 @@ public final class DecodingRecord: Sendable {
   /// again.
   ///
   /// - Parameter reading: The item, or its failure.
-  public func note<Element>(_ reading: Result<Delivery<Element>, FailedDelivery>) {
+  public func note<Element>(_ reading: Result<QueueDelivery<Element>, FailedDelivery>) {
     state.withLock { state in
       switch reading {
       case .success(let delivery):

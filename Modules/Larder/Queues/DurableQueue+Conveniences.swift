@@ -21,9 +21,9 @@ extension DurableQueue {
   /// - Throws: The same errors as ``enqueue(_:)``.
   @discardableResult
   public func enqueue(
-    _ value: Value, id: StoreKey? = nil, delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
+    _ value: Value, id: StoreKey? = nil, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) async throws -> EnqueuedItem {
-    try await enqueue([QueueInput(value, id: id, delay: delay, priority: priority, group: group)])[0]
+    try await enqueue([QueueInput(value, id: id, after: delay, priority: priority, group: group)])[0]
   }
 
   /// Appends an item to the queue that can be received from a date on.
@@ -42,16 +42,16 @@ extension DurableQueue {
     _ value: Value, at date: Date, id: StoreKey? = nil, priority: Int = 0, group: StoreKey? = nil, now: Date = Date.now
   ) async throws -> EnqueuedItem {
     let delay = Duration.microseconds(max(0, date.microsecondsSince1970.addingSaturating(-now.microsecondsSince1970)))
-    return try await enqueue(value, id: id, delay: delay, priority: priority, group: group)
+    return try await enqueue(value, id: id, after: delay, priority: priority, group: group)
   }
 
   /// Leases and returns the first item that is due, without waiting for it; see ``receive(max:lease:)``.
   ///
   /// - Parameter lease: The duration of the lease, which must be greater than zero.
-  /// - Returns: The item, or none if no item is due.
+  /// - Returns: The item, or `nil` if no item is due.
   /// - Throws: The same errors as ``receive(max:lease:)``.
-  public func receive(lease: Duration) async throws -> [Delivery<Value>] {
-    try await receive(max: 1, lease: lease)
+  public func receive(lease: Duration) async throws -> QueueDelivery<Value>? {
+    try await receive(max: 1, lease: lease).first
   }
 
   /// Acknowledges a delivery and permanently removes its item.
@@ -109,10 +109,10 @@ extension DurableQueue {
 
   /// Returns the item that would be received first, without leasing it; see ``peek(max:)``.
   ///
-  /// - Returns: The item with its key, or none if no item is due.
+  /// - Returns: The item with its key, or `nil` if no item is due.
   /// - Throws: The same errors as ``peek(max:)``.
-  public func peek() async throws -> [StoreEntry<Value>] {
-    try await peek(max: 1)
+  public func peek() async throws -> StoreEntry<Value>? {
+    try await peek(max: 1).first
   }
 
   /// Returns the number of items in each state; see ``queueStatistics()``.
@@ -169,7 +169,7 @@ extension DurableQueue {
   ///   ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled while it waited for an
   ///   item.
   public func withNext<Result>(
-    lease: Duration, renewsLease: Bool = false, _ body: (Delivery<Value>) async throws -> Result
+    lease: Duration, renewsLease: Bool = false, _ body: (QueueDelivery<Value>) async throws -> Result
   ) async throws -> Result {
     let delivery = try await nextReadable(lease: lease)
     let result: Result
@@ -191,14 +191,14 @@ extension DurableQueue {
     return result
   }
 
-  private func nextReadable(lease: Duration) async throws -> Delivery<Value> {
+  private func nextReadable(lease: Duration) async throws -> QueueDelivery<Value> {
     while true {
       if case .success(let delivery) = try await nextOutlastingErrors(lease: lease) { return delivery }
     }
   }
 
   /// Waits for an item, and tries again after an error of the queue that a retry can mend.
-  private func nextOutlastingErrors(lease: Duration) async throws -> Result<Delivery<Value>, StoreError> {
+  private func nextOutlastingErrors(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError> {
     var failures = 0
     while true {
       do {
@@ -266,15 +266,15 @@ extension DurableQueue {
   /// error and never gives up.
   ///
   /// - Parameter lease: The duration of each lease, which must be greater than zero.
-  public func deliveries(lease: Duration) -> Deliveries<Value> {
-    Deliveries { try await nextOutlastingErrors(lease: lease) }
+  public func deliveries(lease: Duration) -> QueueDeliveries<Value> {
+    QueueDeliveries { try await nextOutlastingErrors(lease: lease) }
   }
 }
 
 /// An asynchronous sequence of a queue's items as they become due; see ``DurableQueue/deliveries(lease:)``.
-public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
+public struct QueueDeliveries<Item: Sendable>: AsyncSequence, Sendable {
   /// A delivery, or an error if an item cannot be read or decoded.
-  public typealias Element = Result<Delivery<Item>, StoreError>
+  public typealias Element = Result<QueueDelivery<Item>, StoreError>
 
   private let receive: @Sendable () async throws -> Element
 

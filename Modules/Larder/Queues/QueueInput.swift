@@ -28,7 +28,7 @@ public struct QueueInput<Element: Sendable>: Sendable {
   ///   - priority: The priority of the item; defaults to 0.
   ///   - group: The group of the item; defaults to `nil`, for none.
   public init(
-    _ value: Element, id: StoreKey? = nil, delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
+    _ value: Element, id: StoreKey? = nil, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) {
     self.value = value
     self.id = id

@@ -27,8 +27,10 @@ public struct FailedDelivery: Error {
   /// The error that a caller gets if no item of its call can be delivered.
   public let error: StoreError
 
-  /// The delay until the item can be received again, in microseconds, unless it becomes a dead letter.
-  public var delay: Int64 = 0
+  /// The delay until the item can be received again, unless it becomes a dead letter.
+  ///
+  /// The loop sets it.
+  public var delay = Duration.zero
 
   /// Creates the failure of an item.
   ///
@@ -46,7 +48,7 @@ public struct FailedDelivery: Error {
 /// The items of one lease, decoded.
 public struct LeasedDeliveries<Element: Sendable>: Sendable {
   /// The items in the order of delivery.
-  public var readings: [Result<Delivery<Element>, FailedDelivery>]
+  public var readings: [Result<QueueDelivery<Element>, FailedDelivery>]
 
   /// Whether another lease may find more items.
   public var hasMore: Bool
@@ -56,7 +58,7 @@ public struct LeasedDeliveries<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - readings: The items in the order of delivery. Defaults to none.
   ///   - hasMore: Whether another lease may find more items. Defaults to `false`.
-  public init(readings: [Result<Delivery<Element>, FailedDelivery>] = [], hasMore: Bool = false) {
+  public init(readings: [Result<QueueDelivery<Element>, FailedDelivery>] = [], hasMore: Bool = false) {
     self.readings = readings
     self.hasMore = hasMore
   }
@@ -65,44 +67,42 @@ public struct LeasedDeliveries<Element: Sendable>: Sendable {
 /// The loop that receives the items of a queue, for authors of a ``DurableQueue``.
 ///
 /// Leases are written before their items are decoded, so an item that crashes the process counts as delivered. A queue
-/// leases, releases and ends leases in a type of its own that conforms to this protocol. ``receiveDue(_:_:)`` and
-/// ``result(of:_:)`` then have the rules that all queues of Larder share: a bad item becomes a dead letter after its last
-/// delivery, a program that cannot decode any item makes no dead letters, and an item for which the program lacks a key
-/// comes after all others.
+/// gives the loop the three steps that are its own. The loop has the rules that all queues of Larder share: a bad item
+/// becomes a dead letter after its last delivery, a program that cannot decode any item makes no dead letters, and an item
+/// for which the program lacks a key comes after all others.
 ///
 /// ```swift
-/// public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+/// public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
 ///   try information.checkWritable(for: .receive)
 ///   try information.check(lease: lease, for: .receive)
 ///   try information.check(maximumDeliveries: max)
-///   return try await operations.run(.receive, of: information) { try await Leases(queue: self).receiveDue(max, lease) }
+///   return try await operations.run(.receive, of: information) { try await loop.receiveDue(max, lease) }
+/// }
+///
+/// private var loop: ReceiveLoop<Element> {
+///   ReceiveLoop(
+///     decodingRecord: decodingRecord, retrying: retrying, lease: leaseFirst, release: releaseLeases, endLeases: endLeases)
 /// }
 /// ```
-public protocol ReceiveLoop: Sendable {
-  /// The type of the items.
-  associatedtype Value: Sendable
-
-  /// The record of whether this process has decoded items, one for each open queue.
-  var decodingRecord: DecodingRecord { get }
-
-  /// The delays of items that cannot be decoded, by the retry policy of the queue.
-  var retrying: RetryDelays { get }
-
+public struct ReceiveLoop<Element: Sendable>: Sendable {
   /// Leases the first items that are due, and reads and decodes them.
   ///
   /// - Parameters:
   ///   - wanted: The maximum number of items. The queue may lease fewer at a time.
-  ///   - lease: The duration of the leases.
+  ///   - duration: The duration of the leases.
   ///   - mayBeSuspect: Whether an item may be returned that must be received alone. If not, it also ends the lease.
   ///   - isFirst: Whether the call has leased nothing yet. If not, the lease may ignore cancellation, and takes no items
   ///     that the program lacks something to decode.
   /// - Returns: The items in the order of delivery.
   /// - Throws: ``StoreError`` if the leases could not be written, or no item could be read for a reason that concerns none
   ///   of them; `CancellationError`.
-  func leaseFirst(_ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool) async throws
-    -> LeasedDeliveries<Value>
+  public typealias Lease =
+    @Sendable (_ wanted: Int, _ duration: Duration, _ mayBeSuspect: Bool, _ isFirst: Bool) async throws
+    -> LeasedDeliveries<Element>
 
   /// Releases items; see ``DurableQueue/release(_:after:countsAsAttempt:)-([DeliveryReceipt],_,_)``.
+  ///
+  /// The step runs also if the queue is closing, because the call has begun before.
   ///
   /// - Parameters:
   ///   - receipts: The receipts.
@@ -110,9 +110,9 @@ public protocol ReceiveLoop: Sendable {
   ///   - countsAsAttempt: Whether the delivery counts.
   /// - Returns: The receipts that were stale.
   /// - Throws: ``StoreError``.
-  func release(
-    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
-  ) async throws -> [DeliveryReceipt]
+  public typealias Release =
+    @Sendable (_ receipts: [DeliveryReceipt], _ delay: Duration?, _ countsAsAttempt: Bool) async throws
+    -> [DeliveryReceipt]
 
   /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
   ///
@@ -120,10 +120,33 @@ public protocol ReceiveLoop: Sendable {
   ///
   /// - Parameter failures: The items, with the delays until they can be received again.
   /// - Throws: ``StoreError``.
-  func endLeases(_ failures: [FailedDelivery]) async throws
-}
+  public typealias EndLeases = @Sendable (_ failures: [FailedDelivery]) async throws -> Void
 
-extension ReceiveLoop {
+  private let decodingRecord: DecodingRecord
+  private let retrying: RetryDelays
+  private let lease: Lease
+  private let release: Release
+  private let endLeases: EndLeases
+
+  /// Creates a loop from the steps of a queue.
+  ///
+  /// - Parameters:
+  ///   - decodingRecord: The record of whether this process has decoded items, one for each open queue.
+  ///   - retrying: The delays of items that cannot be decoded, by the retry policy of the queue.
+  ///   - lease: The step that leases, reads and decodes items.
+  ///   - release: The step that releases items.
+  ///   - endLeases: The step that ends the leases of items that cannot be delivered.
+  public init(
+    decodingRecord: DecodingRecord, retrying: RetryDelays, lease: @escaping Lease, release: @escaping Release,
+    endLeases: @escaping EndLeases
+  ) {
+    self.decodingRecord = decodingRecord
+    self.retrying = retrying
+    self.lease = lease
+    self.release = release
+    self.endLeases = endLeases
+  }
+
   /// The most items that cannot be delivered in one call.
   private var failureLimit: Int { 1000 }
 
@@ -133,17 +156,16 @@ extension ReceiveLoop {
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases, which must be greater than zero.
   /// - Returns: The items in the order of delivery, or none if no item is due.
-  /// - Throws: The errors of the requirements; the error of the first item that cannot be decoded, if no item can be
+  /// - Throws: The errors of the steps; the error of the first item that cannot be decoded, if no item can be
   ///   delivered and the failure may concern the program.
-  public func receiveDue(_ max: Int, _ lease: Duration) async throws -> [Delivery<Value>] {
-    var deliveries: [Delivery<Value>] = []
+  public func receiveDue(_ max: Int, _ lease: Duration) async throws -> [QueueDelivery<Element>] {
+    var deliveries: [QueueDelivery<Element>] = []
     var failures: [FailedDelivery] = []
     while deliveries.count < max, failures.count < failureLimit {
-      let leased: LeasedDeliveries<Value>
+      let leased: LeasedDeliveries<Element>
       do {
-        leased = try await leaseFirst(
-          max - deliveries.count, lease, mayBeSuspect: deliveries.isEmpty,
-          isFirst: deliveries.isEmpty && failures.isEmpty)
+        let isFirst = deliveries.isEmpty && failures.isEmpty
+        leased = try await self.lease(max - deliveries.count, lease, deliveries.isEmpty, isFirst)
       } catch  where !deliveries.isEmpty {
         // The next call reports the error.
         break
@@ -159,8 +181,7 @@ extension ReceiveLoop {
         }
       }
       if let failure = failures.first(where: { $0.reason == .deferred }) {
-        _ = try await release(
-          deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
+        _ = try await release(deliveries.map(\.receipt) + failures.map(\.receipt), .zero, false)
         throw failure.error
       }
       let undecodableCount = failures.count { $0.reason == .undecodable }
@@ -187,16 +208,16 @@ extension ReceiveLoop {
   ///   - reading: The item, or its failure.
   ///   - lease: The duration of the lease.
   /// - Returns: The item, or the error of an item that cannot be delivered.
-  /// - Throws: The errors of the requirements; the error of the item if the program lacks something to decode it, or has
+  /// - Throws: The errors of the steps; the error of the item if the program lacks something to decode it, or has
   ///   failed to decode several and has never decoded one.
   public func result(
-    of reading: Result<Delivery<Value>, FailedDelivery>, _ lease: Duration
-  ) async throws -> Result<Delivery<Value>, StoreError> {
+    of reading: Result<QueueDelivery<Element>, FailedDelivery>, _ lease: Duration
+  ) async throws -> Result<QueueDelivery<Element>, StoreError> {
     decodingRecord.note(reading)
     switch reading {
     case .success(let delivery): return .success(delivery)
     case .failure(let failure) where failure.reason == .deferred:
-      _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
+      _ = try await release([failure.receipt], .zero, false)
       throw failure.error
     case .failure(let failure):
       let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
@@ -215,13 +236,13 @@ extension ReceiveLoop {
     let hasDecoded = decodingRecord.hasDecoded
     let failures = failures.map { failure in
       var failure = failure
-      failure.delay = lease.wholeMicroseconds
+      failure.delay = lease
       if failure.reason == .undecodable {
         failure.delay = retrying.delay(afterAttempt: failure.receipt.attempt)
         if !hasDecoded {
           failure.reason = .refused
           // Even if the retry policy has no delay, or the item would block other items.
-          failure.delay = max(failure.delay, min(lease.wholeMicroseconds, 1_000_000))
+          failure.delay = max(failure.delay, min(lease, .seconds(1)))
         }
       }
       return failure

@@ -79,15 +79,15 @@ public final class RetryDelays: Sendable {
     self.generator = Locked(generator)
   }
 
-  /// Returns how long an item is held back, in microseconds.
+  /// Returns how long an item is held back.
   ///
   /// - Parameter attempt: The number of times the item was delivered.
-  public func delay(afterAttempt attempt: UInt32) -> Int64 {
+  public func delay(afterAttempt attempt: UInt32) -> Duration {
     generator.withLock { generator in
       func delay(_ generator: inout some RandomNumberGenerator) -> Duration {
         policy.delay(afterAttempt: Int(attempt), using: &generator)
       }
-      return delay(&generator).wholeMicroseconds
+      return delay(&generator)
     }
   }
 }

@@ -91,7 +91,7 @@ public struct StoreOptions: Sendable, Hashable {
   public var createsIfMissing: Bool
 
   /// The durability of writes.
-  public var durability: FileDurability
+  public var durability: Durability.File
 
   /// Whether the store may write.
   ///
@@ -102,9 +102,9 @@ public struct StoreOptions: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - createsIfMissing: Whether a missing store is created. Defaults to `true`.
-  ///   - durability: The durability of writes. Defaults to ``FileDurability/synced``.
+  ///   - durability: The durability of writes. Defaults to ``Durability/File/synced``.
   ///   - access: Whether the store may write. Defaults to ``StoreAccess/readWrite``.
-  public init(createsIfMissing: Bool = true, durability: FileDurability = .synced, access: StoreAccess = .readWrite) {
+  public init(createsIfMissing: Bool = true, durability: Durability.File = .synced, access: StoreAccess = .readWrite) {
     self.createsIfMissing = createsIfMissing
     self.durability = durability
     self.access = access

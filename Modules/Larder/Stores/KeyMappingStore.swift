@@ -89,7 +89,7 @@ public struct KeyMappingStore<Base: DataStore>: DataStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let stored = ChangeBatch(
-      changes.changes.map { change -> Change<Value> in
+      changes.changes.map { change -> BatchChange<Value> in
         switch change {
         case .set(let key, let value): .set(prefix.storedKey(key), value)
         case .remove(let key): .remove(prefix.storedKey(key))

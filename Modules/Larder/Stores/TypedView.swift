@@ -202,7 +202,8 @@ extension TypedView {
   func storedRange(_ range: KeyRange) -> KeyRange { mapping.storedRange(range) }
 
   /// Returns a change of the view, whose key was checked before, as a change of the base.
-  func storedChange(_ change: Change<Value>, _ allowance: inout BulkWork.Allowance) throws -> Change<[UInt8]> {
+  func storedChange(_ change: BatchChange<Value>, _ allowance: inout BulkWork.Allowance) throws -> BatchChange<[UInt8]>
+  {
     switch change {
     case .set(let key, let value):
       try set(value, storedAs: storedKey(key), &allowance)
@@ -213,7 +214,7 @@ extension TypedView {
 
   private func set(
     _ value: Value, storedAs key: StoreKey, _ allowance: inout BulkWork.Allowance
-  ) throws -> Change<[UInt8]> {
+  ) throws -> BatchChange<[UInt8]> {
     .set(key, try allowance.encode { try encode(value, storedAs: key, during: .apply) })
   }
 

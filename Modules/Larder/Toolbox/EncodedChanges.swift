@@ -148,7 +148,7 @@ public struct EncodedChanges: Sendable {
 
   @inlinable
   static func part<Value>(
-    _ number: Int, of changes: ArraySlice<Change<Value>>, check: (_ key: StoreKey) throws -> Void,
+    _ number: Int, of changes: ArraySlice<BatchChange<Value>>, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) throws -> Part {
     var part = Part()

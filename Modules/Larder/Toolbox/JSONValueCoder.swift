@@ -55,7 +55,7 @@ public struct JSONValueCoder<Value: Sendable>: Sendable {
   /// Returns the changes of a batch with the JSON texts of the values, which are encoded through ``BulkWork``.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
-  public func texts(of batch: ChangeBatch<Value>) async throws -> [Change<ArraySlice<UInt8>>] {
+  public func texts(of batch: ChangeBatch<Value>) async throws -> [BatchChange<ArraySlice<UInt8>>] {
     try await BulkWork.run(atMost: batch.count) { allowance in
       try batch.changes.map { change in
         try change.mapValue { key, value in
@@ -76,7 +76,7 @@ public struct JSONValueCoder<Value: Sendable>: Sendable {
   public func update<Result>(
     _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?],
     deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
-  ) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result) {
+  ) throws -> (changes: [BatchChange<ArraySlice<UInt8>>], result: Result) {
     let stored = try zip(keys, texts).map { key, text in
       try text.map { try bytes(of: $0, forKey: key, during: .update) }
     }
@@ -85,7 +85,7 @@ public struct JSONValueCoder<Value: Sendable>: Sendable {
         try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
       })
     let decision = body(&slots)
-    var changes: [Change<ArraySlice<UInt8>>] = []
+    var changes: [BatchChange<ArraySlice<UInt8>>] = []
     for index in decision.isCommit ? slots.assignedIndices : [] {
       let newText = try slots[index].map {
         try text(of: $0, forKey: keys[index], replacing: stored[index], during: .update)

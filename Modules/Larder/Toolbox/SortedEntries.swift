@@ -266,7 +266,7 @@ extension SortedEntries {
   ///   - change: The change.
   ///   - displaced: The array to which the displaced values are appended, so that the caller can release them outside a
   ///     lock.
-  public mutating func apply(_ change: Change<Value>, displacing displaced: inout [Value]) {
+  public mutating func apply(_ change: BatchChange<Value>, displacing displaced: inout [Value]) {
     switch change {
     case .set(let key, let value):
       if let old = setValue(value, forKey: key) { displaced.append(old) }

@@ -55,7 +55,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///   - path: The path of the file. Its folder must exist. A new file has permissions 0600, and an existing one keeps
   ///     its own.
   ///   - codec: The codec of the values. If its format is not JSON, values are stored as base64.
-  ///   - durability: What a write guarantees when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can write. Defaults to `StoreAccess.readWrite`. Any other access changes nothing
   ///     on disk, and works on a read-only mount and on another user's file.
   ///   - createsIfMissing: Whether to create a missing file. Defaults to `true`. A store that only reads never creates
@@ -68,8 +68,9 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///   damaged beyond recovery; `notFound`; `unsupported` if it has several hard links or is a mount point;
   ///   `notPermitted`; `full`; `ioFailed`. If an error is thrown, the file is left unchanged.
   public convenience init(
-    path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
-    createsIfMissing: Bool = true, cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
+    path: String, codec: some Codec<Value>, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, cacheSize: Int = defaultCacheSize,
+    fileSystem: some StoreFileSystem = POSIXFileSystem()
   ) async throws {
     let configuration = StoreFileConfiguration(
       path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem)
@@ -95,12 +96,12 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - path: The path of the file; see ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
-  ///   - durability: What a write guarantees when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can write. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create a missing file. Defaults to `true`.
   /// - Throws: The errors of ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
   public convenience init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws where Value: Codable {
     try await self.init(
       path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
@@ -121,14 +122,6 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     } then: { finding, reader in
       try values([(key, finding)], reader, during: .value, isKept: true)[0]
     }
-  }
-
-  /// Returns the value of a key; see `DataStore.value(forKey:)`.
-  ///
-  /// - Parameter key: The text of the key.
-  @_disfavoredOverload
-  public func value(forKey key: some StringProtocol) throws -> Value? {
-    try value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the values of several keys, read from one snapshot.

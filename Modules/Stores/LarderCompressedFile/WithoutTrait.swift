@@ -8,12 +8,12 @@ public import Larder
 public struct CompressedFileStore<Value: Sendable> {
   /// Requires the trait `Compression` of the package Larder, which is off.
   public init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {}
 
   /// Requires the trait `Compression` of the package Larder, which is off.
   public init(
-    path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    path: String, codec: some Codec<Value>, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, cacheSize: Int = 0
   ) async throws {}
 }

@@ -57,7 +57,7 @@ extension GRDBStore: MaintainableStore {
   ///
   /// - Throws: `StoreError`: `unsupported` if the database holds anything but stores; `timedOut`; `full`; `closed`.
   public func compact() async throws {
-    try await run(.compact) {
+    try await running(.compact) {
       try information.checkWritable(for: .compact)
       let name = information.name
       do {
@@ -86,7 +86,7 @@ extension GRDBStore: MaintainableStore {
   /// It holds all tables, also those of the program. The configuration of the database is used for the copy too, so an
   /// encrypted database stays encrypted. With `compacting`, writes wait until the copy is made.
   public func backup(to path: String, compacting: Bool) async throws {
-    try await run(.backup) {
+    try await running(.backup) {
       let (writer, name) = (writer, information.name)
       let source = settings.isInMemory ? nil : DatabaseFiles.all(at: settings.file)
       try await DispatchQueueExecutor(label: "Larder.GRDBStore.backup").run {

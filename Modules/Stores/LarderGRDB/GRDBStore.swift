@@ -157,7 +157,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   func read<Result: Sendable>(
     _ operation: StoreOperation, _ body: @escaping @Sendable (Database) throws -> Result
   ) async throws -> Result {
-    try await run(operation) { [self] in
+    try await running(operation) { [self] in
       do {
         return try await writer.read { [self] db in
           try checkFiles(for: operation)
@@ -180,7 +180,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// change, or if a trigger ignores it; `conflict` if the table was removed or changed, or the file moved or replaced; and
   /// `versionMismatch` if a newer program has recorded another codec since the store was opened.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try await run(.apply) {
+    try await running(.apply) {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
@@ -207,14 +207,14 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await run(.update) {
+    try await running(.update) {
       try information.checkWritable(for: .update)
       try information.check(updateOf: keys)
       return try await write(.update) { [self] db in try updateInTransaction(keys, in: db, deciding: body) }
     }
   }
 
-  func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     try await operations.run(operation, of: information, body)
   }
 
@@ -252,7 +252,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// - Throws: `StoreError`: `unsupported` if the database was opened with `synchronous = OFF` or with a journal in
   ///   memory; `conflict` if the file was moved or replaced; `closed`; `ioFailed`.
   public func synchronize() async throws {
-    try await run(.synchronize) { try await synchronizeFiles(during: .synchronize) }
+    try await running(.synchronize) { try await synchronizeFiles(during: .synchronize) }
   }
 
   private func synchronizeFiles(during operation: StoreOperation) async throws {

@@ -59,7 +59,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///     keeps its permissions.
   ///   - codec: The codec that encodes and decodes values. Values are stored as base64 strings if its output is not
   ///     JSON.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create the document if it is missing. Defaults to `true`. A read-only store never
   ///     creates it.
@@ -70,8 +70,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   `unsupported` if it has several hard links, is a mount point, or is larger than 4 GiB; `notPermitted`; `full`;
   ///   `ioFailed`. The files are left unchanged.
   public convenience init(
-    path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
-    createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem()
+    path: String, codec: some Codec<Value>, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, fileSystem: some StoreFileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
       StoreFileConfiguration(
@@ -103,13 +103,13 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - path: The path of the document; see ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create the document if it is missing. Defaults to `true`. A read-only store never
   ///     creates it.
   /// - Throws: The same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws where Value: Codable {
     try await self.init(
       path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
@@ -123,12 +123,12 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is empty, begins with a dot, or contains a slash or a NUL;
   ///   otherwise the same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
-    name: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite
+    name: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite
   ) async throws where Value: Codable {
     guard !name.isEmpty, !name.hasPrefix("."), !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 }) else {
       throw StoreError(
@@ -159,14 +159,6 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
         try text.map { try coder.value(of: $0, forKey: key, during: .value) }
       }
     }
-  }
-
-  /// Returns the value of a key; see `DataStore.value(forKey:)`.
-  ///
-  /// - Parameter key: The text of the key.
-  @_disfavoredOverload
-  public func value(forKey key: some StringProtocol) throws -> Value? {
-    try value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the values of several keys from one consistent snapshot.

@@ -56,8 +56,8 @@ public final class LMDBEnvironment: Sendable {
   /// - Parameters:
   ///   - path: The path of a folder or a data file. If nothing exists at the path, a folder is created. The parent
   ///     folder must exist.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`. With
-  ///     `FileDurability.buffered`, power loss may discard the latest transaction but never corrupts the file
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`. With
+  ///     `Durability.File.buffered`, power loss may discard the latest transaction but never corrupts the file
   ///     (`MDB_NOMETASYNC`).
   ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With `StoreAccess.readOnly`,
   ///     nothing is created, and nothing is changed except a reader slot in the lock file. The lock file must exist and
@@ -74,7 +74,7 @@ public final class LMDBEnvironment: Sendable {
   ///   is left unchanged; `unsupported` if the data file has several hard links; `conflict` if the files were replaced
   ///   while they were being opened; `notPermitted`; `full`; `ioFailed`.
   public convenience init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, busyTimeout: Duration? = nil
   ) async throws {
     try await self.init(
@@ -184,8 +184,8 @@ public final class LMDBEnvironment: Sendable {
 
   /// Flushes all previous writes to disk, so that they survive power loss.
   ///
-  /// The call ignores cancellation. With `FileDurability.synced`, it has work to do only if another process or an
-  /// earlier session wrote with `FileDurability.buffered`.
+  /// The call ignores cancellation. With `Durability.File.synced`, it has work to do only if another process or an
+  /// earlier session wrote with `Durability.File.buffered`.
   ///
   /// - Throws: `StoreError`: `closed`; `conflict` if the files were moved, removed or replaced; `ioFailed`.
   public func synchronize() async throws {

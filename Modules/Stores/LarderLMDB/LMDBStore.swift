@@ -82,14 +82,14 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values.
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access,
   ///     nothing is created.
   ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
   /// - Throws: The errors of opening the environment and of opening a store in it.
   public convenience init(
     path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, contents: String? = nil,
-    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     let environment = try await LMDBEnvironment(
       path: path, durability: durability, access: access, createsIfMissing: createsIfMissing)
@@ -138,14 +138,6 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   public func value(forKey key: StoreKey) throws -> Value? {
     try check(key, for: .value)
     return try handle.read(for: .value) { try value(forKey: key, in: $0, during: .value) }
-  }
-
-  /// Returns the value of a key; see `DataStore.value(forKey:)`.
-  ///
-  /// - Parameter key: The text of the key.
-  @_disfavoredOverload
-  public func value(forKey key: some StringProtocol) throws -> Value? {
-    try value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the values of several keys from one consistent snapshot.
@@ -271,7 +263,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       })
     let decision = body(&slots)
     // All values are encoded before any is written.
-    let changes = (decision.isCommit ? slots.assignedIndices : []).map { number -> Change<Replacement> in
+    let changes = (decision.isCommit ? slots.assignedIndices : []).map { number -> BatchChange<Replacement> in
       guard let value = slots[number] else { return .remove(keys[number]) }
       return .set(keys[number], Replacement(value: value, stored: stored[number].map { ArraySlice($0) }))
     }
@@ -367,12 +359,12 @@ extension LMDBStore where Value: Codable {
   ///   - name: The name of the store. Defaults to `default`.
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
   /// - Throws: The same errors as ``init(path:name:codec:contents:durability:access:createsIfMissing:)``.
   public convenience init(
-    path: String, name: String = LMDBStore.defaultName, contents: String? = nil, durability: FileDurability = .synced,
+    path: String, name: String = LMDBStore.defaultName, contents: String? = nil, durability: Durability.File = .synced,
     access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(

@@ -20,14 +20,14 @@ public struct LMDBStore<Value: Sendable> {
 
   /// A placeholder: needs the trait `LMDB`.
   public init(
-    path: String, name: String = "", contents: String? = nil, durability: FileDurability = .synced,
+    path: String, name: String = "", contents: String? = nil, durability: Durability.File = .synced,
     access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {}
 
   /// A placeholder: needs the trait `LMDB`.
   public init(
     path: String, name: String = "", codec: some Codec<Value>, contents: String? = nil,
-    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {}
 }
 
@@ -36,7 +36,7 @@ public struct LMDBStore<Value: Sendable> {
 public struct LMDBEnvironment {
   /// A placeholder: needs the trait `LMDB`.
   public init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, busyTimeout: Duration? = nil
   ) async throws {}
 }

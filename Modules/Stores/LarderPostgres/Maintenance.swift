@@ -12,7 +12,7 @@ extension PostgresHandle {
   func verify(
     with coder: ValueCoder<some Sendable>, page: @escaping @Sendable (_ range: KeyRange, _ limit: Int) -> Statement
   ) async throws -> VerificationReport {
-    try await run(.verify) {
+    try await running(.verify) {
       try await transaction(for: .verify, isReading: true) { [name] session, _ in
         var report = VerificationReport(entryCount: 0)
         try await report.addEntries(of: name) { range, limit in
@@ -39,7 +39,7 @@ extension PostgresHandle {
   ///
   /// - Throws: ``StoreError``.
   func synchronize() async throws {
-    try await run(.synchronize) {
+    try await running(.synchronize) {
       // Each write was durable when it returned.
       guard pool.configuration.durability != .synced, information.access == .readWrite else { return }
       try await write(
@@ -68,7 +68,7 @@ extension PostgresStore: MaintainableStore {
   ///
   /// - Throws: `StoreError`: `conflict`; `closed`; `timedOut`; `ioFailed`.
   public func storeStatistics() async throws -> StoreStatistics {
-    try await handle.run(.statistics) {
+    try await handle.running(.statistics) {
       let count = try await handle.read(table.count(in: .all), for: .statistics)
       return StoreStatistics(
         entryCount: Int(count.integer(0, 0) ?? 0), bytesOnDisk: try await handle.size(ofTable: table.quotedName))

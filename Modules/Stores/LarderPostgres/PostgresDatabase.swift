@@ -45,9 +45,9 @@ public final class PostgresDatabase: Sendable {
   ///     `postgresql://db.example/shop`. Defaults to an empty string, for the `PG…` variables and libpq's defaults.
   ///   - schema: The schema with the tables of the stores and queues, which must exist. Defaults to `public`. It is also
   ///     the search path of your own SQL.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`, which waits for the
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`, which waits for the
   ///     disk of the server, and for other servers if it replicates synchronously (`synchronous_commit = on`). With
-  ///     `FileDurability.buffered` (`off`), a crash of the server may discard the latest transactions.
+  ///     `Durability.File.buffered` (`off`), a crash of the server may discard the latest transactions.
   ///   - isolation: The isolation of transactions. Defaults to ``PostgresIsolation/readCommitted``.
   ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
   ///     created, and the server refuses every write.
@@ -62,7 +62,7 @@ public final class PostgresDatabase: Sendable {
   ///   `notFound` if the database or the schema does not exist; `notPermitted` if the server refuses the user or the
   ///   password; `timedOut`; `ioFailed` if no server can be reached. `CancellationError`.
   public init(
-    _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
+    _ connection: String = "", schema: String = "public", durability: Durability.File = .synced,
     isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 8,
     timeout: Duration = .seconds(30),
     onConnectionEvent: @escaping @Sendable (PostgresConnectionEvent) -> Void = { _ in }
@@ -135,8 +135,8 @@ public final class PostgresDatabase: Sendable {
     }
   }
 
-  /// The state of the connections at present, for a health page or for metrics.
-  public var connectionStatistics: PostgresConnectionStatistics { handle.pool.statistics }
+  /// Returns the state of the connections at present, for a health page or for metrics.
+  public func statistics() -> PostgresConnectionStatistics { handle.pool.statistics }
 
   // MARK: Transactions
 
@@ -151,7 +151,7 @@ public final class PostgresDatabase: Sendable {
   public func read<Result: Sendable>(
     _ body: (PostgresTransaction) async throws -> Result
   ) async throws -> Result {
-    try await handle.run(.read) {
+    try await handle.running(.read) {
       try await handle.transaction(for: .read, isReading: true) { session, _ in
         TransactionEnd(result: try await body(PostgresTransaction(session, of: handle)), commits: false)
       }
@@ -174,7 +174,7 @@ public final class PostgresDatabase: Sendable {
   public func write<Result: Sendable>(
     _ body: (PostgresTransaction) async throws -> Result
   ) async throws -> Result {
-    try await handle.run(.write) {
+    try await handle.running(.write) {
       try handle.information.checkWritable(for: .write)
       return try await handle.transaction(for: .write) { session, _ in
         TransactionEnd(result: try await body(PostgresTransaction(session, of: handle)))
@@ -188,7 +188,7 @@ public final class PostgresDatabase: Sendable {
   ///
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
   public func storeNames() async throws -> [String] {
-    try await handle.run(.storeNames) { try await StoreCatalog(handle, store: name).names(for: .storeNames) }
+    try await handle.running(.storeNames) { try await StoreCatalog(handle, store: name).names(for: .storeNames) }
   }
 
   /// Returns the name of the codec that is recorded for a store.
@@ -197,7 +197,7 @@ public final class PostgresDatabase: Sendable {
   /// - Returns: The name, or `nil` if there is no such store or if no codec is recorded for it.
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
   public func codecName(ofStore name: String) async throws -> String? {
-    try await handle.run(.open) { try await StoreCatalog(handle, store: self.name).record(of: name)?.codecName }
+    try await handle.running(.open) { try await StoreCatalog(handle, store: self.name).record(of: name)?.codecName }
   }
 
   /// Returns the name of the codec that is recorded for a queue.
@@ -206,7 +206,7 @@ public final class PostgresDatabase: Sendable {
   /// - Returns: The name, or `nil` if there is no such queue.
   /// - Throws: `StoreError`: `unsupported` if the schema has something else of that name; `closed`; `timedOut`; `ioFailed`.
   public func codecName(ofQueue name: String) async throws -> String? {
-    try await handle.run(.open) { try await QueueCatalog(handle, queue: name).codecName() }
+    try await handle.running(.open) { try await QueueCatalog(handle, queue: name).codecName() }
   }
 
   /// Waits for running operations, then closes the database, the stores and the queues that were opened in it.

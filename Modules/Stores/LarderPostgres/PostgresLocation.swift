@@ -68,10 +68,10 @@ public struct PostgresLocation: Sendable, Hashable {
   /// Connects to the database.
   ///
   /// - Parameters:
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether stores can be written.
   /// - Throws: The errors of opening a ``PostgresDatabase``.
-  public func open(durability: FileDurability = .synced, access: StoreAccess) async throws -> PostgresDatabase {
+  public func open(durability: Durability.File = .synced, access: StoreAccess) async throws -> PostgresDatabase {
     try await PostgresDatabase(connection, schema: schema, durability: durability, access: access)
   }
 

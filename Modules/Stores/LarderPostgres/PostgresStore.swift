@@ -86,7 +86,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///   the table is gone; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
   public func value(forKey key: StoreKey) async throws -> Value? {
     try information.check(key, for: .value)
-    return try await handle.run(.value) {
+    return try await handle.running(.value) {
       let rows = try await handle.read(table.value(forKey: key), for: .value)
       return try value(of: rows, forKey: key, during: .value)
     }
@@ -100,7 +100,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///   `closed`; `timedOut`; `ioFailed`. `CancellationError`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try await handle.run(.values) {
+    return try await handle.running(.values) {
       guard !keys.isEmpty else { return [] }
       let rows = try await handle.read(table.values(forKeys: keys), for: .values)
       return try await values(of: rows, forKeys: keys, during: .values)
@@ -115,7 +115,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///   be decoded; `conflict`; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try await handle.run(.entries) {
+    return try await handle.running(.entries) {
       let rows = try await handle.read(table.entries(in: range, limit: limit, order: order), for: .entries)
       return try await entries(of: rows, during: .entries)
     }
@@ -127,7 +127,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///   `CancellationError`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    let rows = try await handle.run(.keys) {
+    let rows = try await handle.running(.keys) {
       try await handle.read(table.keys(in: range, limit: limit, order: order), for: .keys)
     }
     return (0..<rows.rowCount).map { rows.key($0, 0) }
@@ -139,7 +139,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///
   /// - Throws: `StoreError`: `conflict`; `closed`; `timedOut`; `ioFailed`. `CancellationError`.
   public func count(in range: KeyRange) async throws -> Int {
-    let rows = try await handle.run(.count) { try await handle.read(table.count(in: range), for: .count) }
+    let rows = try await handle.running(.count) { try await handle.read(table.count(in: range), for: .count) }
     return Int(rows.integer(0, 0) ?? 0)
   }
 
@@ -154,7 +154,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   /// The method also throws `notPermitted` if the role or a trigger refuses a change, `conflict` if the table is gone or
   /// after 20 attempts, and `timedOut` if another transaction holds a lock for longer than the time limit.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try await handle.run(.apply) {
+    try await handle.running(.apply) {
       try information.check(changes)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
@@ -176,7 +176,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await handle.run(.update) {
+    try await handle.running(.update) {
       try information.check(updateOf: keys)
       let format = coder.codecRecord.format
       let first =
@@ -196,7 +196,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
 
   /// Waits until all previous writes are durable.
   ///
-  /// With `FileDurability.synced` every write was durable when it returned. Otherwise a small transaction waits for the
+  /// With `Durability.File.synced` every write was durable when it returned. Otherwise a small transaction waits for the
   /// disk of the server.
   ///
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.

@@ -44,7 +44,7 @@ struct UntypedTable: UntypedStore {
       if let problem = StoreCatalog.problem(withName: name) {
         throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
       }
-      found = try await handle.run(.open) {
+      found = try await handle.running(.open) {
         let catalog = StoreCatalog(handle, store: handle.name)
         return (try await catalog.findTable(name), try await catalog.record(of: name))
       }
@@ -78,7 +78,7 @@ struct UntypedTable: UntypedStore {
   func table(
     for codec: some Codec, _ codecRecord: CodecRecord
   ) async throws -> (table: StoreTable, recordedCodec: RecordedCodec) {
-    try await handle.run(.open) {
+    try await handle.running(.open) {
       let catalog = StoreCatalog(handle, store: handle.name)
       var (table, record) = found
       if let table { try check(table, suits: codec) }

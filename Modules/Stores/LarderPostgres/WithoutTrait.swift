@@ -9,7 +9,7 @@ public import Larder
 public final class PostgresDatabase {
   /// A placeholder: needs the trait `Postgres`.
   public init(
-    _ connection: String = "", schema: String = "public", durability: FileDurability = .synced,
+    _ connection: String = "", schema: String = "public", durability: Durability.File = .synced,
     isolation: PostgresIsolation = .readCommitted, access: StoreAccess = .readWrite, connections: Int = 8,
     timeout: Duration = .seconds(30),
     onConnectionEvent: @escaping @Sendable (PostgresConnectionEvent) -> Void = { _ in }
@@ -53,7 +53,7 @@ public struct PostgresQueue<Element: Sendable> {
   public init(
     in database: PostgresDatabase, name: String, codec: some Codec<Element>,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
-    clock: any Clock<Duration> = ContinuousClock()
+    environment: QueueEnvironment = QueueEnvironment()
   ) async throws {}
 }
 

@@ -75,12 +75,12 @@ struct QueueCoder<Element: Sendable>: Sendable {
   ///   - payload: The payload, `nil` if it is damaged; or the error of reading it.
   func reading(
     of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, StoreError>
-  ) -> Result<Delivery<Element>, FailedDelivery> {
+  ) -> Result<QueueDelivery<Element>, FailedDelivery> {
     let receipt = leased.receipt
     switch result(of: payload, leased.item, during: .receive) {
     case .success(let value):
       return .success(
-        Delivery(
+        QueueDelivery(
           key: leased.item.key, value: value, receipt: receipt,
           enqueueDate: .init(microsecondsSince1970: leased.item.arrival),
           isSuspect: leased.isSuspect))

@@ -19,7 +19,7 @@ extension QueueStore {
     _ element: Element, id: StoreKey? = nil, delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) async throws -> EnqueuedItem {
     guard priority == 0, group == nil else {
-      return try await enqueue([QueueInput(element, id: id, delay: delay, priority: priority, group: group)])[0]
+      return try await enqueue([QueueInput(element, id: id, after: delay, priority: priority, group: group)])[0]
     }
     try information.checkWritable(for: .enqueue)
     if let id { try information.check(id, for: .enqueue) }

@@ -42,12 +42,11 @@ extension QueueStore {
   func releaseLeases(
     _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
   ) async throws -> [DeliveryReceipt] {
-    let length = delay?.wholeMicroseconds
     let retrying = retrying
     return try await engine.perform(.release, .writes, ignoresCancellation: true) { core in
       core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
-        let wait = length ?? retrying.delay(afterAttempt: receipt.attempt)
-        try core.ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &core.frames)
+        let wait = delay ?? retrying.delay(afterAttempt: receipt.attempt)
+        try core.ledger.release(receipt, delay: wait.wholeMicroseconds, counts: countsAsAttempt, into: &core.frames)
       }
     }
   }

@@ -29,14 +29,14 @@ extension QueueStore {
   ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
   ///   `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the task was
   ///   cancelled before the call began.
-  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+  public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await running(.receive) { try await Leases(queue: self).receiveDue(max, lease) }
+    return try await running(.receive) { try await loop.receiveDue(max, lease) }
   }
 
   /// Leases and reads some items; see `ReceiveLoop`.
-  fileprivate func leaseFirst(
+  private func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
   ) async throws -> LeasedDeliveries<Element> {
     let length = lease.wholeMicroseconds
@@ -56,7 +56,7 @@ extension QueueStore {
   ///
   /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
   @concurrent
-  private func read(_ leased: [LeasedItem]) async throws -> [Result<Delivery<Element>, FailedDelivery>] {
+  private func read(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     do {
       return try await engine.payloads(
         .receive, of: leased, \.item,
@@ -78,11 +78,11 @@ extension QueueStore {
   }
 
   /// Ends the leases of items that cannot be delivered; see `ReceiveLoop`.
-  fileprivate func endLeases(_ failures: [FailedDelivery]) async throws {
+  private func endLeases(_ failures: [FailedDelivery]) async throws {
     try await engine.perform(.receive, .writes, ignoresCancellation: true) { core in
       for failure in failures {
         _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
-          try core.ledger.reject(receipt, failure.reason, delay: failure.delay, into: &core.frames)
+          try core.ledger.reject(receipt, failure.reason, delay: failure.delay.wholeMicroseconds, into: &core.frames)
         }
       }
     }
@@ -98,7 +98,7 @@ extension QueueStore {
   ///   none has been decoded since the queue was opened; `keyUnavailable`, or another code of the codec, if the program
   ///   lacks something to decode an item; `full` or `ioFailed` if the lease could not be written; `closed`.
   ///   `CancellationError` if the task is cancelled while it waits.
-  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
+  public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Element>, StoreError> {
     try information.check(lease: lease, for: .receive)
     let length = lease.wholeMicroseconds
     return try await running(.receive) {
@@ -109,33 +109,15 @@ extension QueueStore {
           return part.items
         }
         if let reading = try await read(leased).first {
-          return try await Leases(queue: self).result(of: reading, lease)
+          return try await loop.result(of: reading, lease)
         }
       }
     }
   }
-}
 
-/// The leases of a queue, for its loop.
-private struct Leases<Value: Sendable>: ReceiveLoop {
-  let queue: QueueStore<Value>
-
-  var decodingRecord: DecodingRecord { queue.decodingRecord }
-  var retrying: RetryDelays { queue.retrying }
-
-  func leaseFirst(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
-  ) async throws -> LeasedDeliveries<Value> {
-    try await queue.leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst)
-  }
-
-  func release(
-    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
-  ) async throws -> [DeliveryReceipt] {
-    try await queue.releaseLeases(receipts, after: delay, countsAsAttempt: countsAsAttempt)
-  }
-
-  func endLeases(_ failures: [FailedDelivery]) async throws {
-    try await queue.endLeases(failures)
+  private var loop: ReceiveLoop<Element> {
+    ReceiveLoop(
+      decodingRecord: decodingRecord, retrying: retrying, lease: leaseFirst, release: releaseLeases,
+      endLeases: endLeases)
   }
 }

@@ -2,12 +2,6 @@ import LarderCBOR
 public import Larder
 public import LarderFiles
 
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
-
 /// A durable first-in, first-out queue that leases items to consumers until they acknowledge them.
 ///
 /// It is also a `DataStore`.
@@ -47,7 +41,7 @@ public import Foundation
 ///
 /// ## Durability
 ///
-/// With `FileDurability.synced` every change is on disk when its call returns. Concurrent calls share one
+/// With `Durability.File.synced` every change is on disk when its call returns. Concurrent calls share one
 /// synchronization by group commit. Receiving is a change too: no item is delivered before its lease is durable.
 ///
 /// ## Sharing
@@ -77,16 +71,13 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///   - path: The path of the folder, whose parent must exist. A new folder has permissions 0700, and its files 0600.
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue, which may differ each time that it is opened.
-  ///   - durability: The durability of a change when its call returns; defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a change when its call returns; defaults to `Durability.File.synced`.
   ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
   ///   - fileSystem: The file system that holds the files; defaults to the real one.
-  ///   - clock: The monotonic clock that measures leases and delays in this process and sleeps until their deadlines;
-  ///     defaults to a `ContinuousClock`.
-  ///   - now: A closure that returns the wall-clock time, which is stored in the files; defaults to the system's time.
-  ///   - randomness: The generator of the random part of ``QueueConfiguration/retryPolicy``; defaults to the system's
-  ///     generator.
+  ///   - environment: The clock that measures leases and delays in this process, the wall-clock time that is stored in the
+  ///     files, and the random numbers of ``QueueConfiguration/retryPolicy``; defaults to those of the system.
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
   ///     It runs on a thread of the queue or of a caller and must not block. Defaults to `nil`.
   /// - Throws: `StoreError` with `locked` if the queue is already open; `corrupted` if the header of one of its files
@@ -96,17 +87,14 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///   the file system refuses. No data is lost in any of these cases.
   public convenience init(
     path: String, codec: some Codec<Element>, configuration: QueueConfiguration = QueueConfiguration(),
-    durability: FileDurability = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
-    createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem(),
-    clock: any Clock<Duration> = ContinuousClock(),
-    now: @escaping @Sendable () -> Date = { Date.now },
-    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
-    onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil
+    durability: Durability.File = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
+    createsIfMissing: Bool = true, fileSystem: some StoreFileSystem = POSIXFileSystem(),
+    environment: QueueEnvironment = QueueEnvironment(), onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil
   ) async throws {
     let queue = try await UntypedQueue(
       path: path, configuration: configuration, durability: durability, access: access, leases: leases,
-      createsIfMissing: createsIfMissing, fileSystem: fileSystem, clock: clock, now: now, randomness: randomness,
-      onDeadLetter: onDeadLetter, newCodecName: codec.name)
+      createsIfMissing: createsIfMissing, fileSystem: fileSystem, environment: environment, onDeadLetter: onDeadLetter,
+      newCodecName: codec.name)
     try self.init(queue, codec: codec)
   }
 
@@ -130,17 +118,17 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///
   /// - Parameters:
   ///   - path: The path of the folder; see
-  ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeadLetter:)``.
+  ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.
   ///   - configuration: The rules of the queue, which may differ each time that it is opened.
-  ///   - durability: The durability of a change when its call returns; defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a change when its call returns; defaults to `Durability.File.synced`.
   ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
   /// - Throws: The same errors as
-  ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeadLetter:)``.
+  ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.
   public convenience init(
-    path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: FileDurability = .synced,
+    path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: Durability.File = .synced,
     access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true,
     onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil
   ) async throws where Element: Codable {
@@ -151,7 +139,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
 
   /// Runs a closure that ``close()`` waits for.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await engine.running.run(operation, of: information, body)
+    try await engine.operations.run(operation, of: information, body)
   }
 
   /// Runs a closure on the queue's state, and returns when its changes are committed.
@@ -176,14 +164,6 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   public func value(forKey key: StoreKey) async throws -> Element? {
     try information.check(key, for: .value)
     return try await read(.value) { ledger in ledger.item(forKey: key).map { [$0] } ?? [] }.first?.value
-  }
-
-  /// Returns the value of a key; see `DataStore.value(forKey:)`.
-  ///
-  /// - Parameter key: The text of the key.
-  @_disfavoredOverload
-  public func value(forKey key: some StringProtocol) async throws -> Element? {
-    try await value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the items of several keys from one snapshot.
@@ -321,7 +301,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   }
 }
 
-extension Change {
+extension BatchChange {
   /// Whether the change may need more room in a store.
   fileprivate var needsRoom: Bool {
     if case .set = self { true } else { false }

@@ -54,10 +54,9 @@ public struct UntypedQueue: UntypedStore {
 
   /// Opens the files; see ``QueueStore``.
   init(
-    path: String, configuration: QueueConfiguration, durability: FileDurability, access: StoreAccess,
-    leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
-    clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
-    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+    path: String, configuration: QueueConfiguration, durability: Durability.File, access: StoreAccess,
+    leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some StoreFileSystem = POSIXFileSystem(),
+    environment: QueueEnvironment = QueueEnvironment(),
     onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil, newCodecName: String
   ) async throws {
     let name = FilePaths.split(path).name
@@ -66,7 +65,8 @@ public struct UntypedQueue: UntypedStore {
       name: name, path: path, durability: durability, access: access,
       createsIfMissing: createsIfMissing && access == .readWrite, segmentSize: Int64(configuration.segmentSize),
       fileSystem: fileSystem)
-    let time = QueueTime(clock: clock) { now().microsecondsSince1970 }
+    let (clock, now) = (environment.clock, environment.now)
+    let time = QueueTime(clock: clock) { (now?() ?? Date.now).microsecondsSince1970 }
     let executor = DispatchQueueExecutor(label: "Larder.QueueStore.opening")
     let opened = try await executor.run {
       try QueueRecovery.open(
@@ -80,7 +80,7 @@ public struct UntypedQueue: UntypedStore {
     engine = QueueEngine(
       opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
       onDeadLetter: onDeadLetter)
-    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: environment.randomness)
     codecName = opened.log.codecName
     recovery = opened.report
   }

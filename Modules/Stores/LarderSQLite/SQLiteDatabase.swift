@@ -43,8 +43,8 @@ public final class SQLiteDatabase: Sendable {
   ///   - path: The path of the file. The folder must exist. An existing file is set to the mode of the write-ahead log
   ///     before the first write, and left as it is until then. `:memory:` is a file of this name; for a store in memory, use
   ///     `MemoryStore`.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`
-  ///     (`synchronous = FULL`). With `FileDurability.buffered` (`NORMAL`), power loss may discard the latest
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`
+  ///     (`synchronous = FULL`). With `Durability.File.buffered` (`NORMAL`), power loss may discard the latest
   ///     transactions but never corrupts the file.
   ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With `StoreAccess.readOnly`,
   ///     nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and what a killed process left in
@@ -66,7 +66,8 @@ public final class SQLiteDatabase: Sendable {
   ///   it was being opened; `timedOut`; `notPermitted`; `full`; `ioFailed`. `CancellationError` if the task is cancelled while it waits.
   ///   The error that `prepare` throws.
   public init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true,
     busyTimeout: Duration = .seconds(5), logSizeLimit: Int = 16 << 20,
     prepare: (@Sendable (borrowing SQLiteConnectionSetup) throws -> Void)? = nil
   ) async throws {
@@ -108,7 +109,7 @@ public final class SQLiteDatabase: Sendable {
     _ body: @escaping @Sendable (inout SQLiteTransaction) throws -> Result
   ) async throws -> Result {
     let handle = handle
-    return try await handle.run(.write) {
+    return try await handle.running(.write) {
       try await handle.database.writer.write(
         for: handle, during: .write, until: handle.deadline, isRepeatable: false
       ) { writing in
@@ -127,7 +128,7 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func storeNames() async throws -> [String] {
-    try await handle.run(.storeNames) {
+    try await handle.running(.storeNames) {
       try await handle.database.writer.storeNames(for: handle, until: handle.deadline)
     }
   }
@@ -138,7 +139,7 @@ public final class SQLiteDatabase: Sendable {
   /// - Returns: The name, or `nil` if there is no such store or if no codec is recorded for it.
   /// - Throws: `StoreError`: `closed`; `unsupported` if the database has something else of that name; `ioFailed`.
   public func codecName(ofStore name: String) async throws -> String? {
-    try await handle.run(.open) {
+    try await handle.running(.open) {
       try await handle.database.writer.findTable(for: handle, named: name, until: handle.deadline)?.codecName
     }
   }
@@ -154,7 +155,7 @@ public final class SQLiteDatabase: Sendable {
   ///   the files were moved, removed or replaced; `timedOut`; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is
   ///   removed if an error is thrown, except with the outcome `unknown`.
   public func removeStore(_ name: String) async throws {
-    try await handle.run(.removeStore) {
+    try await handle.running(.removeStore) {
       try await handle.database.writer.removeTable(for: handle, named: name, until: handle.deadline)
     }
   }
@@ -191,15 +192,15 @@ public final class SQLiteDatabase: Sendable {
   ///   the database is read-only; `conflict` if the files were moved, removed or replaced; `closed`; `full`; `ioFailed`.
   ///   `CancellationError`. The entries are the same even if an error is thrown.
   public func checkpoint() async throws {
-    try await handle.run(.checkpoint) {
+    try await handle.running(.checkpoint) {
       try await handle.database.writer.checkpoint(handle, until: handle.deadline)
     }
   }
 
   /// Flushes all previous writes to disk, so that they survive power loss.
   ///
-  /// The call ignores cancellation. With `FileDurability.synced`, it has work to do only if another process or an
-  /// earlier session wrote with `FileDurability.buffered`.
+  /// The call ignores cancellation. With `Durability.File.synced`, it has work to do only if another process or an
+  /// earlier session wrote with `Durability.File.buffered`.
   ///
   /// - Throws: `StoreError`: `closed`; `conflict` if the files were moved, removed or replaced; `timedOut` if another
   ///   connection has the file in the mode of the rollback journal, and its lock; `ioFailed`. `CancellationError` if the

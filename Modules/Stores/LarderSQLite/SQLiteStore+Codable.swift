@@ -25,7 +25,7 @@ extension SQLiteStore where Value: Codable {
   ///   - path: The path of the database file.
   ///   - name: The name of the store. Defaults to `default`.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
   ///   - busyTimeout: The time that a call waits for another process. Defaults to 5 seconds.
@@ -33,7 +33,7 @@ extension SQLiteStore where Value: Codable {
   ///   ``init(path:name:codec:layout:durability:access:createsIfMissing:busyTimeout:)``.
   public convenience init(
     path: String, name: String = SQLiteStore.defaultName, layout: SQLiteTableLayout = .ordinary,
-    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
     busyTimeout: Duration = .seconds(5)
   ) async throws {
     try await self.init(

@@ -103,7 +103,7 @@ extension SQLiteStore: MaintainableStore {
   ///
   /// - Throws: `StoreError`: `unsupported` if the database holds anything but stores; `timedOut`; `full`; `closed`.
   public func compact() async throws {
-    try await handle.run(.compact) { try await handle.database.writer.compact(handle, until: handle.deadline) }
+    try await handle.running(.compact) { try await handle.database.writer.compact(handle, until: handle.deadline) }
   }
 
   /// Writes a complete copy of the database; see `MaintainableStore/backup(to:compacting:)`.

@@ -74,7 +74,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///   - name: The name of the store. Defaults to `default`.
   ///   - codec: The codec that encodes and decodes values.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
-  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
   ///     created.
   ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
@@ -82,7 +82,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   /// - Throws: The errors of opening the database and of opening a store in it.
   public convenience init(
     path: String, name: String = SQLiteStore.defaultName, codec: some Codec<Value>,
-    layout: SQLiteTableLayout = .ordinary, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    layout: SQLiteTableLayout = .ordinary, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
   ) async throws {
     // Before a database is created for it.
@@ -129,14 +129,6 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   public func value(forKey key: StoreKey) throws -> Value? {
     try check(key, for: .value)
     return try handle.read(for: .value) { try value(forKey: key, on: $0, during: .value) }
-  }
-
-  /// Returns the value of a key; see `DataStore.value(forKey:)`.
-  ///
-  /// - Parameter key: The text of the key.
-  @_disfavoredOverload
-  public func value(forKey key: some StringProtocol) throws -> Value? {
-    try value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the values of several keys from one consistent snapshot.
@@ -206,7 +198,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   /// `notPermitted` if a trigger or an index in the database refuses a change, `conflict` if another program has removed
   /// or changed the table, and `versionMismatch` if a newer program has recorded another codec since the store was opened.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try await handle.run(.apply) {
+    try await handle.running(.apply) {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
@@ -238,7 +230,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await handle.run(.update) {
+    try await handle.running(.update) {
       try information.check(updateOf: keys)
       return try await handle.database.writer.write(
         for: handle, during: .update, until: handle.deadline

@@ -46,7 +46,7 @@ struct UntypedTable: UntypedStore {
     ownDatabase = isOwned ? database : nil
     do {
       try UntypedTable.check(name, in: root.name)
-      found = try await handle.run(.open) {
+      found = try await handle.running(.open) {
         try await root.database.writer.findTable(for: handle, named: name, until: handle.deadline)
       }
       codecName =
@@ -100,7 +100,7 @@ struct UntypedTable: UntypedStore {
       let new = found?.table ?? StoreTable(name: name, codec: codec, isClustered: layout == .clustered)
       // A table that the codec cannot use gets no record.
       try catalog.check(new, suits: codec)
-      opened.found = try await handle.run(.open) {
+      opened.found = try await handle.running(.open) {
         try await handle.database.writer.createTable(
           for: handle, new, codecName: codecName, until: handle.deadline)
       }

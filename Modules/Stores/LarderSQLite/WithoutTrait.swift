@@ -21,14 +21,14 @@ public struct SQLiteStore<Value: Sendable> {
 
   /// A placeholder: needs the trait `SQLite`.
   public init(
-    path: String, name: String = "", layout: SQLiteTableLayout = .ordinary, durability: FileDurability = .synced,
+    path: String, name: String = "", layout: SQLiteTableLayout = .ordinary, durability: Durability.File = .synced,
     access: StoreAccess = .readWrite, createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
   ) async throws {}
 
   /// A placeholder: needs the trait `SQLite`.
   public init(
     path: String, name: String = "", codec: some Codec<Value>, layout: SQLiteTableLayout = .ordinary,
-    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
     busyTimeout: Duration = .seconds(5)
   ) async throws {}
 }
@@ -38,13 +38,13 @@ public struct SQLiteStore<Value: Sendable> {
 public struct SQLiteDatabase {
   /// A placeholder: needs the trait `SQLite`.
   public init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5), logSizeLimit: Int = 16 << 20
   ) async throws {}
 
   /// A placeholder: needs the trait `SQLite`.
   public init(
-    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5), logSizeLimit: Int = 16 << 20,
     prepare: @Sendable (borrowing SQLiteConnectionSetup) throws -> Void
   ) async throws {}

@@ -60,7 +60,7 @@ extension StoreQueue {
   public func changes(
     enqueuing element: Element, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) throws -> ChangeBatch<[UInt8]> {
-    let input = QueueInput(element, delay: delay, priority: priority, group: group)
+    let input = QueueInput(element, after: delay, priority: priority, group: group)
     try information.check([input])
     var allowance = BulkWork.Allowance.unlimited
     return batch([try newItem(input, &allowance)])

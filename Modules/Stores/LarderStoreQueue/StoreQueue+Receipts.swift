@@ -31,7 +31,7 @@ extension StoreQueue {
     _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
   ) async throws -> [DeliveryReceipt] {
     let delays = Dictionary(
-      receipts.map { ($0, delay?.wholeMicroseconds ?? retrying.delay(afterAttempt: $0.attempt)) },
+      receipts.map { ($0, (delay ?? retrying.delay(afterAttempt: $0.attempt)).wholeMicroseconds) },
       uniquingKeysWith: { first, _ in first })
     return try await changeLeases(receipts, .release) { [self] receipt, item, plan in
       if countsAsAttempt, rules.isExhausted(item) {

@@ -27,21 +27,21 @@ extension StoreQueue {
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; the errors of the base if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
-  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+  public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await running(.receive) { try await Leases(queue: self).receiveDue(max, lease) }
+    return try await running(.receive) { try await loop.receiveDue(max, lease) }
   }
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
-  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
+  public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Element>, StoreError> {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     return try await running(.receive) {
       while true {
         let number = waits.enter()
-        let reading: Result<Delivery<Element>, FailedDelivery>?
+        let reading: Result<QueueDelivery<Element>, FailedDelivery>?
         do {
           try Task.checkCancellation()
           reading = try await leaseFirst(1, lease, mayBeSuspect: true, isFirst: true).readings.first
@@ -49,7 +49,7 @@ extension StoreQueue {
           waits.leave(number)
           throw error
         }
-        if running.isClosing, reading == nil {
+        if operations.isClosing, reading == nil {
           waits.leave(number)
           throw information.closedError(for: .receive)
         }
@@ -68,7 +68,7 @@ extension StoreQueue {
         waits.leave(number)
         // There may be more items than signals.
         waits.signal()
-        return try await Leases(queue: self).result(of: reading, lease)
+        return try await loop.result(of: reading, lease)
       }
     }
   }
@@ -85,7 +85,7 @@ extension StoreQueue {
   }
 
   /// Leases and reads some items; see `ReceiveLoop`.
-  fileprivate func leaseFirst(
+  private func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
   ) async throws -> LeasedDeliveries<Element> {
     try await settleTimers(.receive)
@@ -106,7 +106,7 @@ extension StoreQueue {
   /// Reads and decodes leased items.
   ///
   /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
-  private func readLeased(_ leased: [LeasedItem]) async throws -> [Result<Delivery<Element>, FailedDelivery>] {
+  private func readLeased(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     guard !leased.isEmpty else { return [] }
     let stored: [Result<[StoreKey: [UInt8]?], StoreError>]
     do {
@@ -149,9 +149,10 @@ extension StoreQueue {
   /// Returns the delivery of a leased item, or `nil` if the item was replaced or removed in the meantime.
   private func reading(
     of leased: LeasedItem, _ stored: Result<[StoreKey: [UInt8]?], StoreError>
-  ) -> Result<Delivery<Element>, FailedDelivery>? {
+  ) -> Result<QueueDelivery<Element>, FailedDelivery>? {
     let (item, receipt) = (leased.item, leased.receipt)
-    func failure(_ reason: FailedDelivery.Reason, _ error: StoreError) -> Result<Delivery<Element>, FailedDelivery> {
+    func failure(_ reason: FailedDelivery.Reason, _ error: StoreError) -> Result<QueueDelivery<Element>, FailedDelivery>
+    {
       .failure(FailedDelivery(receipt: receipt, reason: reason, error: error))
     }
     switch stored {
@@ -168,7 +169,7 @@ extension StoreQueue {
       do throws(StoreError) {
         let value = try decode(found.payload, item.key, during: .receive)
         return .success(
-          Delivery(
+          QueueDelivery(
             key: item.key, value: value, receipt: receipt, enqueueDate: Date(microsecondsSince1970: item.arrival),
             priority: Int(item.priority), group: item.group, isSuspect: item.mustBeReceivedAlone))
       } catch {
@@ -178,40 +179,23 @@ extension StoreQueue {
   }
 
   /// Ends the leases of items that cannot be delivered; see `ReceiveLoop`.
-  fileprivate func endLeases(_ failures: [FailedDelivery]) async throws {
+  private func endLeases(_ failures: [FailedDelivery]) async throws {
     let failure = Dictionary(failures.map { ($0.receipt, $0) }, uniquingKeysWith: { first, _ in first })
     _ = try await changeLeases(failures.map(\.receipt), .receive) { [self] receipt, item, plan in
       guard let failure = failure[receipt] else { return }
       if failure.reason == .damaged || failure.reason == .undecodable && rules.isUndecodable(item) {
         try await bury(receipt.sequence, item, .undecodable, &plan, .receive)
       } else {
-        let new = item.released(after: failure.delay, counts: failure.reason != .refused, at: plan.now)
+        let new = item.released(
+          after: failure.delay.wholeMicroseconds, counts: failure.reason != .refused, at: plan.now)
         plan.change(receipt.sequence, from: item, to: new)
       }
     }
   }
-}
 
-/// The leases of a queue, for its loop.
-private struct Leases<Base: DataStore, Value: Sendable>: ReceiveLoop where Base.Value == [UInt8] {
-  let queue: StoreQueue<Base, Value>
-
-  var decodingRecord: DecodingRecord { queue.decodingRecord }
-  var retrying: RetryDelays { queue.retrying }
-
-  func leaseFirst(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
-  ) async throws -> LeasedDeliveries<Value> {
-    try await queue.leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst)
-  }
-
-  func release(
-    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
-  ) async throws -> [DeliveryReceipt] {
-    try await queue.releaseLeases(receipts, after: delay, countsAsAttempt: countsAsAttempt)
-  }
-
-  func endLeases(_ failures: [FailedDelivery]) async throws {
-    try await queue.endLeases(failures)
+  private var loop: ReceiveLoop<Element> {
+    ReceiveLoop(
+      decodingRecord: decodingRecord, retrying: retrying, lease: leaseFirst, release: releaseLeases,
+      endLeases: endLeases)
   }
 }

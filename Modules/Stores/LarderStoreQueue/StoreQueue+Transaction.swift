@@ -82,7 +82,7 @@ extension StoreTransaction {
     _ value: Element, id: StoreKey? = nil, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil,
     in queue: StoreQueue<Base, Element>
   ) async throws -> EnqueuedItem {
-    try await queue.enqueue(QueueInput(value, id: id, delay: delay, priority: priority, group: group), in: self)
+    try await queue.enqueue(QueueInput(value, id: id, after: delay, priority: priority, group: group), in: self)
   }
 
   /// Acknowledges a delivery and removes its item, with the commit of the transaction.
@@ -119,7 +119,7 @@ extension StoreTransaction {
       if countsAsAttempt, queue.rules.isExhausted(item) {
         try await queue.bury(receipt.sequence, item, .tooManyDeliveries, &plan, .release, in: self)
       } else {
-        let wait = delay?.wholeMicroseconds ?? queue.retrying.delay(afterAttempt: receipt.attempt)
+        let wait = (delay ?? queue.retrying.delay(afterAttempt: receipt.attempt)).wholeMicroseconds
         plan.change(
           receipt.sequence, from: item, to: item.released(after: wait, counts: countsAsAttempt, at: plan.now))
       }

@@ -1,9 +1,9 @@
 public import Larder
 
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+import FoundationEssentials
 #else
-public import Foundation
+import Foundation
 #endif
 
 /// A durable queue in any store of bytes.
@@ -69,7 +69,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   /// The stored items, by their keys.
   let items: TypedView<Base, [UInt8]>
 
-  let running = RunningOperations()
+  let operations = RunningOperations()
   let waits = ConsumerWaits()
   private let now: @Sendable () -> Date
   private let generator = Locked(SequenceGenerator())
@@ -91,23 +91,20 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///     key that begins with it.
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue.
-  ///   - clock: The clock that measures the time for which a consumer waits; defaults to a `ContinuousClock`.
-  ///   - now: A closure that returns the wall-clock time, by which leases and delays end; defaults to the system's time.
-  ///   - randomness: The generator of the random part of ``StoreQueueConfiguration/retryPolicy``; defaults to the system's
-  ///     generator.
+  ///   - environment: The clock that measures the time for which a consumer waits, the wall-clock time by which leases and
+  ///     delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``; defaults to those of the system.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
   ///   `unsupported` if the entries of the base expire; `versionMismatch` if a newer version or another codec wrote the queue;
   ///   the errors of the base.
   public init(
     _ base: Base, prefix: StoreKey, codec: some Codec<Element>,
     configuration: StoreQueueConfiguration = StoreQueueConfiguration(),
-    clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
-    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    environment: QueueEnvironment = QueueEnvironment()
   ) async throws {
     self.base = base
     self.prefix = prefix
     self.configuration = configuration
-    self.now = now
+    now = environment.now ?? { Date.now }
     layout = QueueLayout(prefix: prefix)
     rules = configuration.rules
     var information = base.information
@@ -119,7 +116,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     information.noteEncryption(by: codec)
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
-    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    retrying = RetryDelays(
+      policy: configuration.retryPolicy, clock: environment.clock, generator: environment.randomness)
     items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
     let waits = waits
     let changes = KeyRange(from: layout.ready.lowerBound, upTo: layout.timers.upperBound)
@@ -190,7 +188,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
 
   /// Runs an operation that ``close()`` waits for.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await running.run(operation, of: information, body)
+    try await operations.run(operation, of: information, body)
   }
 
   /// Calls the base, and translates its errors.
@@ -288,7 +286,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   /// Calls that wait for an item fail with `closed`. Leases keep running.
   public func close() async throws {
     waits.close()
-    await running.close()
+    await operations.close()
     try await items.close()
   }
 }
@@ -339,7 +337,7 @@ extension DataStore where Value == [UInt8] {
   ///   - prefix: The prefix of the queue's keys in this store, at least one byte.
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue.
-  /// - Throws: The errors of ``StoreQueue/init(_:prefix:codec:configuration:clock:now:randomness:)``.
+  /// - Throws: The errors of ``StoreQueue/init(_:prefix:codec:configuration:environment:)``.
   public func queue<Element: Sendable>(
     of type: Element.Type, prefix: StoreKey, codec: some Codec<Element>,
     configuration: StoreQueueConfiguration = StoreQueueConfiguration()

@@ -3,7 +3,7 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
-import Larder
+public import Larder
 
 /// A clock whose time moves only when you advance it, so that tests of delays need not wait.
 ///
@@ -106,5 +106,14 @@ extension ManualClock {
   public var date: Date {
     let (seconds, attoseconds) = now.offset.components
     return Date(timeIntervalSince1970: 1_767_225_600 + Double(seconds) + Double(attoseconds) / 1e18)
+  }
+}
+
+extension QueueEnvironment {
+  /// Returns an environment in which all time is that of a clock that the test moves.
+  ///
+  /// - Parameter clock: The clock, which also gives the date.
+  public static func manual(_ clock: ManualClock) -> QueueEnvironment {
+    QueueEnvironment(clock: clock, now: { clock.date })
   }
 }

@@ -5,6 +5,7 @@ import LarderJSON
 import LarderTesting
 import TestSupport
 import Testing
+import WholeFile
 
 /// Every fault below a store makes a trial or a case fail.
 ///
@@ -13,7 +14,7 @@ import Testing
   /// A fault below a store with a durability.
   struct Combination: Sendable, CustomTestStringConvertible {
     let fault: FileFault
-    let durability: FileDurability
+    let durability: Durability.File
 
     var testDescription: String { "\(fault), \(durability)" }
   }
@@ -21,7 +22,7 @@ import Testing
   /// The combinations of faults and durabilities that run: in a short run a sixth, which depends on the seed.
   private static func combinations(without excluded: FileFault...) -> [Combination] {
     let all = FileFault.allCases.filter { !excluded.contains($0) }.flatMap { fault in
-      FileDurability.allCases.map { Combination(fault: fault, durability: $0) }
+      Durability.File.allCases.map { Combination(fault: fault, durability: $0) }
     }
     // A store that synchronizes after each write has no late write.
     .filter { $0.fault != .writesLate || $0.durability != .synced }
@@ -30,7 +31,7 @@ import Testing
 
   /// Looks for a broken promise as the stores' tests do, but alternates failures and power loss.
   private static func failure<Store: DataStore<Int>>(
-    over fault: FileFault, open: @escaping @Sendable (any FileSystem) async throws -> Store
+    over fault: FileFault, open: @escaping @Sendable (any StoreFileSystem) async throws -> Store
   ) async throws -> TrialFailure? {
     let trial = DiskTrial(fault.rawValue) { disk in try await open(MutantFileSystem(base: disk, fault: fault)) }
     do {

@@ -6,11 +6,11 @@ import LarderJSON
 final class MisreportingStore: DataStore {
   let information: StoreInformation
   private let base: JSONFileStore<Int>
-  private let fileSystem: any FileSystem
+  private let fileSystem: any StoreFileSystem
   private let fault: ReportFault?
   private let lock: FileLock?
 
-  init(fileSystem: some FileSystem, fault: ReportFault?) async throws {
+  init(fileSystem: some StoreFileSystem, fault: ReportFault?) async throws {
     if fault == .neverRecovers, try fileSystem.attributes(at: "/failed") != nil {
       throw StoreError(.ioFailed, during: .open, message: "an earlier operation failed")
     }

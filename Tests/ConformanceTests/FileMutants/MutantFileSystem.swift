@@ -3,11 +3,11 @@ import Larder
 import LarderFiles
 
 /// A file system that adds one fault to another file system.
-struct MutantFileSystem: FileSystem {
-  let base: any FileSystem
+struct MutantFileSystem: StoreFileSystem {
+  let base: any StoreFileSystem
   let fault: FileFault
 
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     let file = try base.open(path, mode)
     if fault == .emptiesOnOpening, mode != .read { try file.truncate(to: 0) }
     return MutantFile(base: file, fault: fault)
@@ -65,7 +65,7 @@ struct MutantFileSystem: FileSystem {
   }
 }
 
-extension OpenFile {
+extension OpenStoreFile {
   /// Writes all of some bytes.
   func writeAll(_ bytes: [UInt8], at offset: Int64 = 0) throws(FileError) {
     var failure: FileError?
@@ -86,8 +86,8 @@ func passingOver(_ body: () throws(FileError) -> Void) throws(FileError) {
 }
 
 /// A file that a ``MutantFileSystem`` has opened.
-final class MutantFile: OpenFile {
-  private let base: any OpenFile
+final class MutantFile: OpenStoreFile {
+  private let base: any OpenStoreFile
   private let fault: FileFault
 
   private struct State {
@@ -99,7 +99,7 @@ final class MutantFile: OpenFile {
 
   private let state = Locked(State())
 
-  init(base: any OpenFile, fault: FileFault) {
+  init(base: any OpenStoreFile, fault: FileFault) {
     self.base = base
     self.fault = fault
   }

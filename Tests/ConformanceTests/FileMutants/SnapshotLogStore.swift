@@ -6,7 +6,7 @@ import LarderFiles
 /// Tests of faulty recovery use it.
 final class SnapshotLogStore: DataStore {
   private struct State {
-    var file: any OpenFile
+    var file: any OpenStoreFile
     var end: Int64
     var entries: [StoreKey: Int] = [:]
     var isClosed = false
@@ -15,7 +15,7 @@ final class SnapshotLogStore: DataStore {
   let information = StoreInformation(name: "SnapshotLogStore", durability: .synced, sharing: .exclusive)
   private let state: Locked<State>
 
-  init(path: String, fileSystem: some FileSystem, fault: RecoveryFault?) throws {
+  init(path: String, fileSystem: some StoreFileSystem, fault: RecoveryFault?) throws {
     if try fileSystem.attributes(at: path) == nil { try fileSystem.replaceFile(at: path) { _ in } }
     try fileSystem.removeStaleTemporaryFiles(of: path)
     let text = try fileSystem.open(path, .read).readAll()

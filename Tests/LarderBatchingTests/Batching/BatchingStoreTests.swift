@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test func aBatchLargerThanTheBoundsIsCommittedAlone() async throws {
-    let large = ChangeBatch((0..<20).map { Change.set(StoreKey(integer: $0), $0) })
+    let large = ChangeBatch((0..<20).map { BatchChange.set(StoreKey(integer: $0), $0) })
     _ = try await duringACommit([{ try await $0.apply(large) }] + puts(1...3)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 20, 3])
   }

@@ -25,7 +25,7 @@ import Testing
     // The abandoned writes are invisible. The store keeps and reports them until a caller takes them.
     #expect(try await store.value(forKey: "b") == 7)
     #expect(try await store.value(forKey: "c") == nil)
-    #expect(store.statistics.failedChanges == 3)
+    #expect(store.statistics().failedChanges == 3)
     #expect(told.withLock { $0 } == [[.set("b", -1)], [.set("c", 1), .set("d", -1)]])
     await expectStoreError(.encodingFailed) { try await store.synchronize() }
     let failures = store.takeFailures()
@@ -33,7 +33,7 @@ import Testing
     #expect(failures.map(\.error.key) == ["b", "d"])
     try await store.flush()
     #expect(store.takeFailures().isEmpty)
-    #expect(store.statistics.failedChanges == 0)
+    #expect(store.statistics().failedChanges == 0)
   }
 
   @Test func batchesThatShareAKeyAreAbandonedSeparately() async throws {

@@ -49,9 +49,9 @@ import Testing
       }
       try await pass(seconds: 1)
     }
-    #expect(store.statistics.pendingChanges == 40)
-    #expect(store.statistics.oldestAge == .seconds(600))
-    #expect(store.statistics.failedAttempts > 500)
+    #expect(store.statistics().pendingChanges == 40)
+    #expect(store.statistics().oldestAge == .seconds(600))
+    #expect(store.statistics().failedAttempts > 500)
     #expect(store.retriedError?.code == code)
     #expect(try await store.value(forKey: "k0") == 20)
     // A few attempts a second, even of a full disk, whose errors are tried in parts.
@@ -61,7 +61,7 @@ import Testing
     try await store.flush()
     let expected = (0..<20).map { (StoreKey("k\($0)"), $0 + 20) }
     #expect(try contents() == Dictionary(uniqueKeysWithValues: expected))
-    #expect(store.statistics.failedAttempts == 0 && store.retriedError == nil)
+    #expect(store.statistics().failedAttempts == 0 && store.retriedError == nil)
     #expect(told.withLock { $0 } == 0)
     #expect(store.takeFailures().isEmpty)
     try await store.close()
@@ -74,13 +74,13 @@ import Testing
     try await store.setValue(1, forKey: "a")
     let flushing = Task { try await store.flush() }
     for (attempt, delay) in [10, 15, 15, 15].enumerated() {
-      await waitUntil { store.statistics.failedAttempts == attempt + 1 }
+      await waitUntil { store.statistics().failedAttempts == attempt + 1 }
       try await clock.waitForSleepers(1)
       clock.advance(by: .milliseconds(delay - 1))
       #expect(picky.attempts == attempt + 1)
       clock.advance(by: .milliseconds(1))
     }
-    await waitUntil { store.statistics.failedAttempts == 5 }
+    await waitUntil { store.statistics().failedAttempts == 5 }
     picky.refuse(nil)
     try await clock.waitForSleepers(1)
     clock.advance(by: .milliseconds(15))
@@ -94,13 +94,13 @@ import Testing
     for key in ["a", "b", "c"] { try await store.setValue(1, forKey: StoreKey(key)) }
     let waiting = Task { try await store.setValue(1, forKey: "d") }
     let cancelled = Task { try await store.setValue(1, forKey: "e") }
-    await waitUntil { store.statistics.waitingCallers == 2 }
+    await waitUntil { store.statistics().waitingCallers == 2 }
     try await pass(seconds: 60)
-    #expect(store.statistics.waitingCallers == 2)
+    #expect(store.statistics().waitingCallers == 2)
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     picky.refuse(nil)
-    try await pass { store.statistics.waitingCallers == 0 }
+    try await pass { store.statistics().waitingCallers == 0 }
     try await waiting.value
     try await store.flush()
     #expect(try contents() == ["a": 1, "b": 1, "c": 1, "d": 1])
@@ -123,16 +123,16 @@ import Testing
     try await store.apply([.set("locked", 1), .set("with", 1)])
     try await store.setValue(-1, forKey: "refused")
     for number in 40..<80 { try await store.setValue(number, forKey: StoreKey("k\(number)")) }
-    await waitUntil { store.statistics.pendingChanges == 83 }
-    try await pass { store.statistics.pendingChanges == 2 }
+    await waitUntil { store.statistics().pendingChanges == 83 }
+    try await pass { store.statistics().pendingChanges == 2 }
     #expect(try contents().count == 80)
     // The waiting one is readable, and new changes pass it.
-    #expect(store.statistics.pendingChanges == 2)
+    #expect(store.statistics().pendingChanges == 2)
     #expect(try await store.values(forKeys: ["locked", "with"]) == [1, 1])
     try await store.setValue(7, forKey: "new")
-    try await pass { store.statistics.pendingChanges == 2 }
+    try await pass { store.statistics().pendingChanges == 2 }
     #expect(try contents()["new"] == 7)
-    try await pass { store.statistics.failedAttempts > 4 }
+    try await pass { store.statistics().failedAttempts > 4 }
     // Scans elsewhere do not wait. In its range they throw the error, and so does an update.
     #expect(try await store.count(in: .prefix("k")) == 80)
     await expectStoreError(.timedOut) { try await store.count(in: .all) }
@@ -140,7 +140,7 @@ import Testing
     await expectStoreError(.timedOut) { try await store.update("other") { $0 = 1 } }
     // A later change to one of its keys is written first and not overwritten.
     try await store.setValue(9, forKey: "with")
-    try await pass { store.statistics.pendingChanges == 1 }
+    try await pass { store.statistics().pendingChanges == 1 }
     #expect(try contents()["with"] == 9)
     isLocked.withLock { $0 = false }
     try await pass { store.isIdle }
@@ -157,8 +157,8 @@ import Testing
     try await store.setValue(1, forKey: "a")
     let scan = Task { try await store.count(in: .all) }
     let update = Task { try await store.update("b") { $0 = 1 } }
-    await waitUntil { store.statistics.failedAttempts == 1 && store.statistics.waitingCallers == 1 }
-    try await pass { store.statistics.failedAttempts == 4 }
+    await waitUntil { store.statistics().failedAttempts == 1 && store.statistics().waitingCallers == 1 }
+    try await pass { store.statistics().failedAttempts == 4 }
     let error = await expectStoreError(.ioFailed) { try await scan.value }
     #expect(error?.isRetryable == true)
     await expectStoreError(.ioFailed) { try await update.value }
@@ -182,11 +182,11 @@ import Testing
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
     let writing = Task { try await store.setValue(2, forKey: "b") }
-    await waitUntil { store.statistics.waitingCallers == 1 }
+    await waitUntil { store.statistics().waitingCallers == 1 }
     let update = Task { try await store.update("c") { $0 = 3 } }
-    await waitUntil { store.statistics.waitingCallers == 2 }
-    try await pass { store.statistics.failedAttempts == 4 }
-    #expect(store.statistics.waitingCallers == 1)
+    await waitUntil { store.statistics().waitingCallers == 2 }
+    try await pass { store.statistics().failedAttempts == 4 }
+    #expect(store.statistics().waitingCallers == 1)
     await expectStoreError(.ioFailed) { try await store.removeAll() }
     picky.refuse(nil)
     try await pass { store.isIdle }
@@ -204,7 +204,7 @@ import Testing
     try await pass(seconds: 20)
     try await store.setValue(2, forKey: "b")
     #expect(store.takeFailures().isEmpty)
-    try await pass { store.statistics.failedChanges == 1 }
+    try await pass { store.statistics().failedChanges == 1 }
     let failures = store.takeFailures()
     #expect(failures.map(\.changes) == [[.set("a", 1)]])
     #expect(failures.map(\.error.code) == [.ioFailed])
@@ -242,7 +242,7 @@ import Testing
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
     let waiting = Task { try await store.setValue(2, forKey: "b") }
-    await waitUntil { store.statistics.waitingCallers == 1 }
+    await waitUntil { store.statistics().waitingCallers == 1 }
     let closing = Task { try await store.close() }
     await waitUntil { store.isClosed }
     // One sleeps until the limit, the other until the next attempt.

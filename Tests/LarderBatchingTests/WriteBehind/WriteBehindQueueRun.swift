@@ -90,7 +90,7 @@ struct WriteBehindQueueRun: HistoryRun {
     switch step {
     case .write(let keys):
       let write = Write(caller: numbers.count, keys: keys)
-      let batch = ChangeBatch(keys.map { Change.set(StoreKey("\($0)"), write.caller) })
+      let batch = ChangeBatch(keys.map { BatchChange.set(StoreKey("\($0)"), write.caller) })
       try arrive(.write(write), .write(SizedBatch(batch, bounds: BatchBounds())))
     case .turn: try arrive(.turn(numbers.count), .turn)
     case .drain(let isPatient):
@@ -187,7 +187,7 @@ struct WriteBehindQueueRun: HistoryRun {
   private var isPatienceOver: Bool { failedAttempts > WriteBehindQueueRun.readRetries }
 
   private func batch(of write: Write) -> ChangeBatch<Int> {
-    ChangeBatch(write.keys.map { Change.set(StoreKey("\($0)"), write.caller) })
+    ChangeBatch(write.keys.map { BatchChange.set(StoreKey("\($0)"), write.caller) })
   }
 
   /// Returns the outcome of a drain, or `nil` if it waits.

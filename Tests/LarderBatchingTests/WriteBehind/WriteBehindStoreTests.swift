@@ -12,7 +12,7 @@ import Testing
   @Test func onlyTheLastWriteToAKeyIsMade() async throws {
     let store = store()
     for value in 0..<100 { try await store.setValue(value, forKey: "a") }
-    #expect(store.statistics.pendingChanges == 100)
+    #expect(store.statistics().pendingChanges == 100)
     try await store.flush()
     #expect(picky.applied == [[.set("a", 99)]])
   }
@@ -40,12 +40,12 @@ import Testing
     try await clock.waitForSleepers(1)
     clock.advance(by: .milliseconds(600))
     try await store.setValue(2, forKey: "b")
-    #expect(store.statistics.oldestAge == .milliseconds(600))
+    #expect(store.statistics().oldestAge == .milliseconds(600))
     #expect(picky.attempts == 0)
     clock.advance(by: .milliseconds(400))
     await waitUntil { store.isIdle }
     #expect(picky.appliedSizes == [2])
-    #expect(store.statistics.oldestAge == nil)
+    #expect(store.statistics().oldestAge == nil)
   }
 
   @Test func changesAreWrittenWhenTheyFillHalfTheCapacity() async throws {
@@ -65,12 +65,12 @@ import Testing
       Task { try await store.apply([.set(StoreKey("\(number % 10)"), number)]) }
     }
     try await base.waitForSuspended()
-    await waitUntil { store.statistics.waitingCallers == 40 }
-    #expect(store.statistics.pendingBytes == 100)
-    #expect(store.statistics.pendingChanges == 10)
+    await waitUntil { store.statistics().waitingCallers == 40 }
+    #expect(store.statistics().pendingBytes == 100)
+    #expect(store.statistics().pendingChanges == 10)
     // A caller that waits for room can be cancelled, and its write is not made.
     let cancelled = Task { try await store.setValue(-1, forKey: "x") }
-    await waitUntil { store.statistics.waitingCallers == 41 }
+    await waitUntil { store.statistics().waitingCallers == 41 }
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     base.resume()
@@ -88,7 +88,7 @@ import Testing
     let tasks = (0..<10_000).map { number in
       Task { try await store.apply([.set(StoreKey("a\(number)"), 1), .set(StoreKey("b\(number)"), 1)]) }
     }
-    await waitUntil { store.statistics.waitingCallers == 10_000 }
+    await waitUntil { store.statistics().waitingCallers == 10_000 }
     for (number, task) in tasks.enumerated() where number != 5000 { task.cancel() }
     base.resume()
     var accepted = 0
@@ -103,7 +103,7 @@ import Testing
     let keys = try picky.keys(in: .all, limit: .max, order: .ascending)
     #expect(keys.count == 4 + 2 * accepted)
     #expect(accepted >= 1)
-    #expect(store.statistics.pendingChanges == 0)
+    #expect(store.statistics().pendingChanges == 0)
   }
 
   @Test func updatesRangesAndLargeBatchesFollowAcceptedWrites() async throws {
@@ -126,7 +126,7 @@ import Testing
     try await store.apply([.set("a", 1), .set("b", 1)])
     try await base.waitForSuspended()
     let waiting = Task { try await store.setValue(2, forKey: "c") }
-    await waitUntil { store.statistics.waitingCallers == 1 }
+    await waitUntil { store.statistics().waitingCallers == 1 }
     let closing = Task { try await store.close() }
     await waitUntil { store.isClosed }
     base.resume()

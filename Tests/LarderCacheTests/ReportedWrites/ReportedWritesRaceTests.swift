@@ -93,9 +93,9 @@ import Testing
 
   @Test func aRefreshOvertakenByAWriteBesideIsNotCached() async throws {
     let clock = ManualClock()
-    var options = CachedStoreConfiguration<Int>()
-    options.refreshAfter = .seconds(10)
-    let store = base.cached(options, clock: clock)
+    var configuration = CachedStoreConfiguration<Int>()
+    configuration.refreshAfter = .seconds(10)
+    let store = base.cached(configuration, clock: clock)
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(10))
     base.schedule(.suspension(.after), on: .value)

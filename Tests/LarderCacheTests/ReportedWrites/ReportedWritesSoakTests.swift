@@ -83,9 +83,9 @@ import Testing
   }
 
   private static var refreshing: CachedStoreConfiguration<Int> {
-    var options = CachedStoreConfiguration<Int>()
-    options.refreshAfter = .zero
-    return options
+    var configuration = CachedStoreConfiguration<Int>()
+    configuration.refreshAfter = .zero
+    return configuration
   }
 
   @Test(arguments: [1, 2]) func noReadIsOlderThanAWriteBesideTheCache(_ cacheCount: Int) async throws {

@@ -39,9 +39,9 @@ import Testing
   }
 
   @Test func aMissingKeyThatIsWrittenBesideTheCacheIsFound() async throws {
-    var options = CachedStoreConfiguration<Int>()
-    options.negativeTimeToLive = .seconds(3600)
-    let store = base.cached(options)
+    var configuration = CachedStoreConfiguration<Int>()
+    configuration.negativeTimeToLive = .seconds(3600)
+    let store = base.cached(configuration)
     #expect(try await store.value(forKey: "a") == nil)
     try await store.removeValue(forKey: "b")
     #expect(store.cache.entry(of: "a") != nil && store.cache.entry(of: "b") != nil)
@@ -126,7 +126,7 @@ import Testing
     try await faulty.waitForSuspended()
     let own = Task { try await store.setValue(1, forKey: "a") }
     while batched.waitingCount < 1 { await Task.yield() }
-    let change: Change<Int> = isRange ? .removeAll(.all) : .set("a", 2)
+    let change: BatchChange<Int> = isRange ? .removeAll(.all) : .set("a", 2)
     let beside = Task { try await batched.apply([change]) }
     while batched.waitingCount < 2 { await Task.yield() }
     faulty.resume()

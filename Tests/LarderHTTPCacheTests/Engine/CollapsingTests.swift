@@ -44,7 +44,7 @@ import Testing
     gate.open()
     for caller in callers { #expect(try await caller.value == "body") }
     #expect(origin.count == 1)
-    #expect(test.cache.statistics.collapsedCount == Self.callers - 1)
+    #expect(test.cache.statistics().collapsedCount == Self.callers - 1)
   }
 
   @Test func oneValidationServesAll() async throws {
@@ -93,7 +93,7 @@ import Testing
     others.open()
     for (index, caller) in callers.enumerated() { #expect(try await caller.value == "\(index)") }
     #expect(origin.count == Self.callers)
-    #expect(test.cache.statistics.collapsedCount == 0)
+    #expect(test.cache.statistics().collapsedCount == 0)
   }
 
   @Test func nobodyWaitsForAURLWhoseResponseCouldNotBeShared() async throws {
@@ -226,7 +226,7 @@ import Testing
       return HTTPForwardedResponse(head: head(.ok, fields), body: body)
     }
     let callers = (0..<10).map { _ in Task { try await test.get(from: origin).body.utf8.count } }
-    try await waitUntil { test.cache.statistics.collapsedCount == 9 }
+    try await waitUntil { test.cache.statistics().collapsedCount == 9 }
     gate.open()
     for caller in callers {
       switch cut {

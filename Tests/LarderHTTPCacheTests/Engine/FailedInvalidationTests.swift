@@ -14,7 +14,7 @@ import Testing
   private func test(_ count: Int) async throws -> CacheUnderTest {
     let test = try await CacheUnderTest()
     for index in 0..<count { _ = try await test.get("/page/\(index)", from: origin) }
-    try await waitUntil { test.cache.statistics.storedCount == count }
+    try await waitUntil { test.cache.statistics().storedCount == count }
     try await waitUntil { test.cache.state.withLock { $0.settling.isEmpty } }
     for operation in [StoreOperation.update, .apply] {
       test.store.schedule(.error(.full), on: operation, probability: 1)
@@ -68,14 +68,14 @@ import Testing
     let test = try await test(1)
     _ = try await test.get("/form", method: .post, from: origin)
     _ = try await test.get("/page/0", from: origin)
-    try await waitUntil { test.cache.statistics.storeFailureCount >= 2 }
+    try await waitUntil { test.cache.statistics().storeFailureCount >= 2 }
     try await waitUntil { test.cache.state.withLock { $0.pending.entries.allSatisfy(\.hasFailed) } }
-    let count = test.cache.statistics.storeFailureCount
+    let count = test.cache.statistics().storeFailureCount
     for _ in 0..<100 { _ = try await test.get("/page/0", from: origin) }
-    #expect(test.cache.statistics.storeFailureCount == count)
+    #expect(test.cache.statistics().storeFailureCount == count)
     test.clock.advance(by: .seconds(1))
     _ = try await test.get("/page/0", from: origin)
-    try await waitUntil { test.cache.statistics.storeFailureCount == count + 1 }
+    try await waitUntil { test.cache.statistics().storeFailureCount == count + 1 }
   }
 
   @Test func aCancelledRequestLeavesNothingPending() async throws {
@@ -90,7 +90,7 @@ import Testing
     test.store.resume()
     try await waitUntil { pendingCount(test) == 0 }
     #expect(try await loggedCount(test) == 1)
-    #expect(test.cache.statistics.storeFailureCount == 0)
+    #expect(test.cache.statistics().storeFailureCount == 0)
     #expect(try await !test.get("/page/0", from: origin).status.isHit)
   }
 

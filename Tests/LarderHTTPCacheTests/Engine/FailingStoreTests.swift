@@ -66,7 +66,7 @@ import Testing
     }
     // A fault must not affect the storing of this response.
     let expected = [.miss, .largeMiss].contains(scenario) ? 0 : 1
-    try await waitUntil { test.cache.statistics.storedCount >= expected }
+    try await waitUntil { test.cache.statistics().storedCount >= expected }
     try await waitUntil { test.cache.state.withLock({ $0.settling.isEmpty }) }
     return (test, origin, body)
   }
@@ -143,7 +143,7 @@ import Testing
       for _ in 0..<2 { try await run(scenario, test, origin, body) }
     }
     #expect(origin.count == count + 2)
-    #expect(test.cache.statistics.storeFailureCount > 0)
+    #expect(test.cache.statistics().storeFailureCount > 0)
     test.store.clearFaults()
     test.store.resume()
   }
@@ -156,7 +156,7 @@ import Testing
     test.store.schedule(.suspension(), probability: 1)
     try await run(.hit, test, origin, body)
     #expect(test.clock.now == now)
-    #expect(test.cache.statistics.storeTimeoutCount == 1)
+    #expect(test.cache.statistics().storeTimeoutCount == 1)
     test.store.clearFaults()
     test.store.resume()
   }

@@ -20,7 +20,7 @@ import Testing
     #expect(second.head.headerFields[.contentLength] == nil)
     #expect(second.body.isEmpty)
     #expect(origin.count == 1)
-    #expect(test.cache.statistics.notStoredCounts == [:])
+    #expect(test.cache.statistics().notStoredCounts == [:])
   }
 
   @Test(arguments: [100, 101, 103])
@@ -31,8 +31,8 @@ import Testing
       let error = await #expect(throws: HTTPCacheError.self) { _ = try await test.get(from: origin) }
       #expect(error?.code == .interimResponse)
     }
-    #expect(test.cache.statistics.failureCount == 2)
-    #expect(test.cache.statistics.storedCount == 0)
+    #expect(test.cache.statistics().failureCount == 2)
+    #expect(test.cache.statistics().storedCount == 0)
   }
 
   @Test func aSharedCacheStoresACookieOnlyForAll() async throws {

@@ -86,7 +86,7 @@ import Tracing
     try await test.cache.invalidate("https://example.com/a")
     #expect(counts("larder_http_events") == ["invalidated": 1])
     // The counters are those of the statistics.
-    let statistics = test.cache.statistics
+    let statistics = test.cache.statistics()
     #expect(statistics.notStoredCounts == ["tooLarge": 1, "noStore": 2])
     #expect(counts("larder_http_bytes") == ["origin": Int64(statistics.originBytesRead)])
   }

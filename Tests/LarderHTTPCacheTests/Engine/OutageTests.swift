@@ -57,7 +57,7 @@ import Testing
     }
     #expect(origin.count <= 40)
     #expect(origin.count >= 20)
-    #expect(test.cache.statistics.refreshCount == origin.count - 1)
+    #expect(test.cache.statistics().refreshCount == origin.count - 1)
     // It works again: the next probe finds out. It waits, so that the answer is not that of the probe already.
     let gate = Gate()
     origin.set { [self] _, _ in

@@ -85,7 +85,7 @@ import Testing
     let fast = try await test.cache.response(to: request()) { try await origin($0) }
     try await expectBody(fast.body)
     #expect(pulled.value == Self.chunkCount)
-    try await waitUntil { test.cache.statistics.storedCount >= 1 }
+    try await waitUntil { test.cache.statistics().storedCount >= 1 }
     #expect(absent.cacheStatus.isStored)
     try await expectBody(absent.body)
     #expect(origin.count == 1)
@@ -103,8 +103,8 @@ import Testing
       try await expectBody(response.body)
     }
     #expect(origin.count == 2)
-    #expect(test.cache.statistics.storedCount == 0)
-    #expect(test.cache.statistics.notStoredCounts == ["tooLarge": 2])
+    #expect(test.cache.statistics().storedCount == 0)
+    #expect(test.cache.statistics().notStoredCounts == ["tooLarge": 2])
     while try await test.cache.storage.usage().bytes > 2_000 { try await test.cache.storage.sweepAll(test.clock) }
   }
 
@@ -130,7 +130,7 @@ import Testing
     try await test.clock.waitForSleepers(2)
     test.clock.advance(by: .seconds(1))
     try await reading.value
-    #expect(test.cache.statistics.storedCount == 0)
+    #expect(test.cache.statistics().storedCount == 0)
     test.store.resume()
   }
 

@@ -1,6 +1,6 @@
 import LarderFiles
 
-extension OpenFile {
+extension OpenStoreFile {
   /// Writes all of the given bytes.
   func write(_ bytes: [UInt8], at offset: Int64 = 0) throws {
     var failure: FileError?

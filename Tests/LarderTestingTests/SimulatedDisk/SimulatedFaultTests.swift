@@ -13,7 +13,7 @@ import Testing
 
   /// Returns every operation that can fail, as a call that would succeed.
   private static func calls(
-    on disk: SimulatedFileSystem, _ file: any OpenFile
+    on disk: SimulatedFileSystem, _ file: any OpenStoreFile
   ) -> [(FileError.Operation, () throws -> Void)] {
     [
       (.open, { _ = try disk.open("/new", .createNew) }),
@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test func aLockEndsWithItsFile() throws {
-    var first: (any OpenFile)? = try disk.open("/f", .createNew)
+    var first: (any OpenStoreFile)? = try disk.open("/f", .createNew)
     #expect(try first?.lock(.exclusive) == true)
     let second = try disk.open("/f", .readWrite)
     #expect(try !second.lock(.exclusive))

@@ -26,7 +26,7 @@ import Testing
     var bytes: [UInt8] = []
     let value = name.isReadable ? try JSONText("[1]") : try JSONText("{\"$base64\":\"AQID\"}")
     let expiring = try #require(ValueCodecs().expiringCodec(named: text))
-    try expiring.encode(Expiring(value, deadline: Deadline(.distantPast)), into: &bytes)
+    try expiring.encode(Expiring(value, deadline: ExpiryDeadline(.distantPast)), into: &bytes)
     #expect(try bytes.withUnsafeBytes { try codec.decode($0.bytes) } == value)
     bytes = []
     try codec.encode(value, into: &bytes)

@@ -95,7 +95,7 @@ import Testing
         try await store.close()
       }
     }
-    let migration = Migration(from: 0, .cbor(Note.self)) { $0 }
+    let migration = ValueMigration(from: 0, .cbor(Note.self)) { $0 }
     try await write(0..<700, by: .cbor(Note.self))
     try await write(0..<300, by: CBORCodec<Note>().versioned(1, migration))
     try await write(0..<10, by: CBORCodec<Note>().versioned(2, migration.then(from: 1, .cbor()) { $0 }))

@@ -51,7 +51,7 @@ struct QueueWork {
         try await queue.enqueue(names.map { QueueInput($0, id: StoreKey($0)) })
       default:
         // Repeats the call, as a client does without an answer. The item can be acknowledged already.
-        for name in names { try await queue.enqueue(name, id: StoreKey(name), delay: .milliseconds(1)) }
+        for name in names { try await queue.enqueue(name, id: StoreKey(name), after: .milliseconds(1)) }
         for name in names { try await queue.enqueue(name, id: StoreKey(name)) }
       }
       try say(.hasEnqueued, names)

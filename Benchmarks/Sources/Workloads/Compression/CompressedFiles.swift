@@ -70,7 +70,7 @@ public enum CompressedFiles {
   public static func measure() async throws -> Figures? {
     guard let records = try PackageRecords.all() else { return nil }
     let folder = try ScratchFolder()
-    let batch = ChangeBatch(records.map { Change.set($0.key, $0.value) })
+    let batch = ChangeBatch(records.map { BatchChange.set($0.key, $0.value) })
     var figures = Figures()
 
     let path = folder.newPath()

@@ -102,7 +102,7 @@ extension CompressionDictionaries {
   /// - Throws: `StoreError`: `unrecognizedFormat` if it is not a dictionary file; `versionMismatch` if a newer version
   ///   of Larder wrote it; `corrupted` if it is damaged; or an error of the file system.
   public static func read(
-    fromFile path: String, in fileSystem: some FileSystem = POSIXFileSystem()
+    fromFile path: String, in fileSystem: some StoreFileSystem = POSIXFileSystem()
   ) async throws -> CompressionDictionaries {
     try await DispatchQueueExecutor(label: "larder.dictionaries").run {
       try failing(during: .open, path: path) {
@@ -129,7 +129,7 @@ extension CompressionDictionaries {
   ///   adding a dictionary; `full` if the file would exceed 64 MiB; the errors of ``read(fromFile:in:)``; or an error
   ///   of the file system. The file is unchanged, unless the outcome of the error is `unknown`.
   public static func add(
-    _ dictionary: CompressionDictionary, toFile path: String, in fileSystem: some FileSystem = POSIXFileSystem()
+    _ dictionary: CompressionDictionary, toFile path: String, in fileSystem: some StoreFileSystem = POSIXFileSystem()
   ) async throws -> CompressionDictionaries {
     try await DispatchQueueExecutor(label: "larder.dictionaries").run {
       try failing(during: .addDictionary, path: path) {
@@ -158,7 +158,7 @@ extension CompressionDictionaries {
   }
 
   private static func contents(
-    ofFile path: String, in fileSystem: some FileSystem
+    ofFile path: String, in fileSystem: some StoreFileSystem
   ) throws -> CompressionDictionaries {
     guard let attributes = try fileSystem.attributes(at: path) else { return CompressionDictionaries() }
     guard attributes.kind == .file, attributes.size <= Int64(DictionaryFile.maximumSize) else {

@@ -36,7 +36,7 @@ public struct CompressionDictionary: Sendable, Hashable {
 
   private init(checked bytes: [UInt8]) {
     self.bytes = bytes
-    checksum = bytes.withUnsafeBytes { CRC32.checksum(of: $0) }
+    checksum = bytes.withUnsafeBytes { ZlibCRC32.checksum(of: $0) }
     id = ID(rawValue: UInt16(truncatingIfNeeded: checksum))
   }
 

@@ -40,7 +40,7 @@ extension UnsafeMutablePointer<z_stream> {
   }
 }
 
-/// The allocator for the states of a ``Deflater``, which reuses memory for the next state of the same size.
+/// The allocator for the states of a ``ZlibDeflater``, which reuses memory for the next state of the same size.
 ///
 /// A state is copied and freed for every piece of data. The system's allocator would return its memory, up to 270 KB,
 /// to the kernel each time and obtain it again page by page, which can take longer than compressing.
@@ -118,7 +118,7 @@ extension ZlibError: CustomStringConvertible {
 }
 
 /// The checksum CRC-32 of gzip (RFC 1952, section 8), computed by zlib.
-public enum CRC32 {
+public enum ZlibCRC32 {
   /// Returns the checksum of some bytes.
   ///
   /// - Parameters:

@@ -44,7 +44,7 @@ public struct FileKeySource: KeySource {
   ///     process.
   ///   - clock: The clock that measures the wait for the lock of the file. Defaults to a `ContinuousClock`.
   public init(
-    path: String, fileSystem: some FileSystem, user: UInt32? = nil, clock: any Clock<Duration> = ContinuousClock()
+    path: String, fileSystem: some StoreFileSystem, user: UInt32? = nil, clock: any Clock<Duration> = ContinuousClock()
   ) {
     file = KeyFile(path: path, in: fileSystem, user: user ?? geteuid(), clock: clock)
   }

@@ -15,7 +15,7 @@ struct KeyFile: Sendable {
   /// The path of the file.
   let path: String
 
-  private let fileSystem: any FileSystem
+  private let fileSystem: any StoreFileSystem
   private let user: UInt32
   private let clock: any Clock<Duration>
 
@@ -30,7 +30,7 @@ struct KeyFile: Sendable {
   ///   - user: The user to whom the file must belong. Defaults to the effective user of the process.
   ///   - clock: The clock that measures the wait for the lock. Defaults to the continuous clock.
   init(
-    path: String, in fileSystem: some FileSystem, user: UInt32 = geteuid(),
+    path: String, in fileSystem: some StoreFileSystem, user: UInt32 = geteuid(),
     clock: any Clock<Duration> = ContinuousClock()
   ) {
     self.path = path

@@ -39,7 +39,7 @@ struct PasswordEnvelope {
   ///   - password: The password.
   ///   - iterations: The number of iterations with which the key is derived.
   /// - Throws: An error of Crypto.
-  static func seal(_ content: [UInt8], with password: Password, iterations: Int) throws -> [UInt8] {
+  static func seal(_ content: [UInt8], with password: KeyFilePassword, iterations: Int) throws -> [UInt8] {
     let salt = SymmetricKey(size: .bits128).withUnsafeBytes { [UInt8]($0) }
     let key = SymmetricKey(size: .bits256)
     let wrappedKey = try AES.KeyWrap.wrap(key, using: derivedKey(password, salt: salt, iterations: iterations))
@@ -63,7 +63,7 @@ struct PasswordEnvelope {
     Array(bytes).withUnsafeBytes { Base64URL.text(of: $0) }
   }
 
-  private static func derivedKey(_ password: Password, salt: [UInt8], iterations: Int) throws -> SymmetricKey {
+  private static func derivedKey(_ password: KeyFilePassword, salt: [UInt8], iterations: Int) throws -> SymmetricKey {
     try password.withUnsafeBytes {
       try KDF.Insecure.PBKDF2.deriveKey(
         from: $0, salt: Array(algorithm.utf8) + [0] + salt, using: .sha512, outputByteCount: 32,
@@ -85,7 +85,7 @@ struct PasswordEnvelope {
   ///   - password: The password.
   /// - Throws: ``KeyRingError``: `wrongPassword`; `corrupted` if the envelope is damaged, has other algorithms, or a
   ///   count of iterations outside ``acceptedIterations``.
-  static func open(_ bytes: [UInt8], with password: Password) throws -> [UInt8] {
+  static func open(_ bytes: [UInt8], with password: KeyFilePassword) throws -> [UInt8] {
     let envelope = try PasswordEnvelope(bytes)
     let key = try envelope.key(with: password)
     do {
@@ -100,7 +100,7 @@ struct PasswordEnvelope {
   /// Unwraps the key of the content, with the first form of the password that does.
   ///
   /// - Throws: ``KeyRingError`` with `wrongPassword`.
-  private func key(with password: Password) throws -> SymmetricKey {
+  private func key(with password: KeyFilePassword) throws -> SymmetricKey {
     var failure: (any Error)?
     for form in password.variants {
       let derived = try PasswordEnvelope.derivedKey(form, salt: salt, iterations: iterations)

@@ -10,7 +10,7 @@ import LarderFiles
 ///
 /// ```swift
 /// let ring = try await KeyRing.open(
-///   in: .passwordFile(folder + "/keys.jwe", password: Password(text)), createsIfMissing: true)
+///   in: .passwordFile(folder + "/keys.jwe", password: KeyFilePassword(text)), createsIfMissing: true)
 /// ```
 ///
 /// **Recovery.** A copy under another password, kept in another place, is the recovery key:
@@ -28,7 +28,7 @@ public struct PasswordFileKeySource: KeySource {
   public static let allowedIterations = 600_000...10_000_000
 
   private let file: KeyFile
-  private let password: Password
+  private let password: KeyFilePassword
   private let iterations: Int
   private let allowedIterations: ClosedRange<Int>
 
@@ -41,7 +41,7 @@ public struct PasswordFileKeySource: KeySource {
   ///   - fileSystem: The file system of the file.
   ///   - allowedIterations: The numbers of iterations with which a file can be written. Tests need not wait for many.
   init(
-    path: String, password: Password, iterations: Int, in fileSystem: some FileSystem,
+    path: String, password: KeyFilePassword, iterations: Int, in fileSystem: some StoreFileSystem,
     allowing allowedIterations: ClosedRange<Int> = PasswordFileKeySource.allowedIterations
   ) {
     file = KeyFile(path: path, in: fileSystem)
@@ -100,7 +100,7 @@ extension KeySource where Self == PasswordFileKeySource {
   ///   - iterations: The number of iterations of PBKDF2 with which a key is derived from the password when the file is
   ///     written. Defaults to 600,000, the minimum. The maximum is 10,000,000.
   public static func passwordFile(
-    _ path: String, password: Password, iterations: Int = 600_000
+    _ path: String, password: KeyFilePassword, iterations: Int = 600_000
   ) -> PasswordFileKeySource {
     PasswordFileKeySource(path: path, password: password, iterations: iterations, in: POSIXFileSystem())
   }

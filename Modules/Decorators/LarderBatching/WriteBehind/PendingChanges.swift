@@ -16,7 +16,7 @@ struct SizedBatch<Value: Sendable>: Sendable {
 
   /// Returns the batch without the changes to some keys.
   func without(_ keys: Set<StoreKey>, bounds: BatchBounds<Value>) -> Self {
-    let isKept = { (change: Change<Value>) in change.key.map { !keys.contains($0) } ?? true }
+    let isKept = { (change: BatchChange<Value>) in change.key.map { !keys.contains($0) } ?? true }
     if batch.changes.allSatisfy(isKept) { return self }
     var rest = SizedBatch(ChangeBatch(batch.changes.filter(isKept)), bounds: bounds)
     rest.acceptedAt = acceptedAt
@@ -102,7 +102,7 @@ struct PendingChanges<Value: Sendable>: Sendable {
   static func joined(_ batches: ArraySlice<SizedBatch<Value>>) -> ChangeBatch<Value> {
     if batches.count == 1, let only = batches.first { return only.batch }
     var keys: Set<StoreKey> = []
-    var changes: [Change<Value>] = []
+    var changes: [BatchChange<Value>] = []
     for batch in batches.reversed() {
       for change in batch.batch.changes.reversed() {
         if let key = change.key, keys.insert(key).inserted { changes.append(change) }

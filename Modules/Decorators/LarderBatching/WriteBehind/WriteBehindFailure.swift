@@ -31,7 +31,7 @@ public struct WriteBehindFailure<Value: Sendable>: Sendable {
       case .removeAll: break
       }
     }
-    var sets: [Change<UnwrittenChange<Value>>] = []
+    var sets: [BatchChange<UnwrittenChange<Value>>] = []
     last.forEach { sets.append(.set($0, $1)) }
     return ChangeBatch(sets)
   }

@@ -111,8 +111,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// The time from an arbitrary start.
   var now: Duration { elapsed.duration }
 
-  /// The statistics of the pending writes.
-  public var statistics: WriteBehindStatistics {
+  /// Returns the statistics of the pending writes.
+  public func statistics() -> WriteBehindStatistics {
     let now = self.now
     return queue.withLock { $0.statistics(at: now) }
   }

@@ -351,8 +351,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// The total cost of the entries, or their number if the cache was created without a cost.
   public var totalCost: Int { eviction.withLock { $0.totalCost } }
 
-  /// The statistics since the cache was created.
-  public var statistics: CacheStatistics {
+  /// Returns the statistics since the cache was created.
+  public func statistics() -> CacheStatistics {
     var statistics = eviction.withLock { $0.statistics }
     for index in 0..<table.stripeCount {
       let (hits, misses) = (table.stripes + index).pointee.state.withLock { ($0.hits, $0.misses) }

@@ -36,7 +36,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   public let base: Base
 
   /// The limits and times of the cache.
-  public let options: CachedStoreConfiguration<Base.Value>
+  public let configuration: CachedStoreConfiguration<Base.Value>
 
   /// The entries in memory.
   @usableFromInline let cache: EntryCache
@@ -56,18 +56,18 @@ public final class CachedStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - base: The store to decorate.
-  ///   - options: The limits and times of the cache. Defaults to 10,000 entries.
+  ///   - configuration: The limits and times of the cache. Defaults to 10,000 entries.
   ///   - clock: The clock that measures times to live. Defaults to a `ContinuousClock`.
   public init(
-    _ base: Base, options: CachedStoreConfiguration<Base.Value> = CachedStoreConfiguration(),
+    _ base: Base, configuration: CachedStoreConfiguration<Base.Value> = CachedStoreConfiguration(),
     clock: any Clock<Duration> = ContinuousClock()
   ) {
     self.base = base
-    self.options = options
+    self.configuration = configuration
     ownInformation = base.information
     let observable = AnyDataStore(base).observation
     let cache = EntryCache(
-      options,
+      configuration,
       hearsOfAllCommits: ownInformation.sharing == .exclusive
         || observable != nil && ownInformation.reportsAllCommits, clock: clock)
     self.cache = cache
@@ -82,8 +82,8 @@ public final class CachedStore<Base: DataStore>: DataStore {
     return information
   }
 
-  /// The statistics since the store was created.
-  public var statistics: CachedStoreStatistics { cache.statistics }
+  /// Returns the statistics since the store was created.
+  public func statistics() -> CachedStoreStatistics { cache.statistics }
 
   // MARK: Values
 
@@ -109,7 +109,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   /// - Returns: The entry, or `nil` if the key is missing and negative caching is off.
   func makeEntry(of box: (any CachedValue)?, forKey key: StoreKey) -> CachedEntry? {
     var cost = 1
-    if let box, let costOfValue = options.cost { cost = costOfValue(key, value(of: box)) }
+    if let box, let costOfValue = configuration.cost { cost = costOfValue(key, value(of: box)) }
     return cache.makeEntry(of: box, cost: cost)
   }
 
@@ -143,13 +143,13 @@ extension DataStore {
   /// Returns a decorator that keeps the most valuable entries of this store in memory; see ``CachedStore``.
   ///
   /// - Parameters:
-  ///   - options: The limits and times of the cache. Defaults to 10,000 entries.
+  ///   - configuration: The limits and times of the cache. Defaults to 10,000 entries.
   ///   - clock: The clock that measures times to live. Defaults to a `ContinuousClock`.
   public func cached(
-    _ options: CachedStoreConfiguration<Value> = CachedStoreConfiguration(),
+    _ configuration: CachedStoreConfiguration<Value> = CachedStoreConfiguration(),
     clock: any Clock<Duration> = ContinuousClock()
   ) -> CachedStore<Self> {
-    CachedStore(self, options: options, clock: clock)
+    CachedStore(self, configuration: configuration, clock: clock)
   }
 }
 

@@ -3,9 +3,9 @@ public import Larder
 /// The limits and times of a ``CachedStore``.
 ///
 /// ```swift
-/// var options = CachedStoreConfiguration<User>(entryLimit: 50_000)
-/// options.negativeTimeToLive = .seconds(5)
-/// let users = store.cached(options)
+/// var configuration = CachedStoreConfiguration<User>(entryLimit: 50_000)
+/// configuration.negativeTimeToLive = .seconds(5)
+/// let users = store.cached(configuration)
 /// ```
 public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// A closure that returns the cost of an entry, in a unit of your choice, such as bytes.
@@ -61,7 +61,7 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// Defaults to `true`.
   public var trimsUnderMemoryPressure = true
 
-  /// Creates options with limits, and defaults for everything else.
+  /// Creates a configuration with limits, and defaults for everything else.
   ///
   /// - Parameters:
   ///   - entryLimit: The maximum number of cached entries. Defaults to 10,000, or to no limit if there is a

@@ -53,22 +53,22 @@ final class EntryCache: Sendable {
   /// The time to live of entries of a base whose changes by other programs are not reported.
   static let timeToLiveWithoutReports = Duration.seconds(60)
 
-  init<Value>(_ options: CachedStoreConfiguration<Value>, hearsOfAllCommits: Bool, clock: any Clock<Duration>) {
-    negativeTimeToLive = options.negativeTimeToLive
-    refreshAfter = options.refreshAfter
+  init<Value>(_ configuration: CachedStoreConfiguration<Value>, hearsOfAllCommits: Bool, clock: any Clock<Duration>) {
+    negativeTimeToLive = configuration.negativeTimeToLive
+    refreshAfter = configuration.refreshAfter
     time = ElapsedTime(by: clock)
     var cost: Entries.Cost?
-    if options.cost != nil { cost = { _, entry in entry.cost } }
+    if configuration.cost != nil { cost = { _, entry in entry.cost } }
     entries = MemoryCache(
-      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy,
-      timeToLive: options.timeToLive
+      entryLimit: configuration.entryLimit, costLimit: configuration.costLimit, policy: configuration.policy,
+      timeToLive: configuration.timeToLive
         ?? (hearsOfAllCommits ? .unlimited : CacheTimeToLive(afterWrite: Self.timeToLiveWithoutReports)),
-      clock: clock, trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost)
+      clock: clock, trimsUnderMemoryPressure: configuration.trimsUnderMemoryPressure, cost: cost)
   }
 
   /// The statistics since the cache was created.
   var statistics: CachedStoreStatistics {
-    let cache = entries.statistics
+    let cache = entries.statistics()
     var statistics = state.withLock { $0.statistics }
     statistics.hits += cache.hits
     statistics.misses += cache.misses

@@ -109,13 +109,13 @@ extension TieredStore {
   private func isUsable(_ copy: CachedCopy<Value>, at time: Int64) -> Bool {
     let age = Duration.microseconds(time.subtractingReportingOverflow(copy.time).partialValue)
     guard age >= .zero else { return false }
-    if let limit = options.maximumAge, age > limit { return false }
-    if copy.value == nil { return options.negativeTimeToLive.map { age <= $0 } ?? false }
+    if let limit = configuration.maximumAge, age > limit { return false }
+    if copy.value == nil { return configuration.negativeTimeToLive.map { age <= $0 } ?? false }
     return true
   }
 
   private func isDue(_ copy: CachedCopy<Value>?, at time: Int64) -> Bool {
-    guard let copy, let limit = options.refreshAfter else { return false }
+    guard let copy, let limit = configuration.refreshAfter else { return false }
     return .microseconds(time.subtractingReportingOverflow(copy.time).partialValue) >= limit
   }
 
@@ -196,7 +196,7 @@ extension TieredStore {
       let task = Task { [self] in
         let failure = await run(part.load, of: [key], [fill], isReload: false)
         let end = Duration.microseconds(now())
-        let pause = min(options.refreshAfter ?? .zero, .seconds(1))
+        let pause = min(configuration.refreshAfter ?? .zero, .seconds(1))
         state.withLock { $0.refreshes.end([key], failure: failure, at: end, pauseEnd: end + pause) }
         operations.end()
       }

@@ -140,7 +140,7 @@ extension TieredStore {
       var batch = ChangeBatch<CachedCopy<Value>>()
       for index in allowed where isCacheable(keys[index]) {
         let key = keys[index]
-        if boxes[index] != nil || options.negativeTimeToLive != nil {
+        if boxes[index] != nil || configuration.negativeTimeToLive != nil {
           batch.setValue(CachedCopy(value: boxes[index].map(value), time: time), forKey: key)
         } else if try await hasCopies(of: [key], in: []) {
           // Too old, or of an entry that others have removed from the base.

@@ -11,7 +11,7 @@ public import Foundation
 /// ```swift
 /// let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered).bounded(bytes: 200_000_000)
 /// let articles = try server.cached(
-///   in: disk, codec: .cbor(Article.self), options: TieredStoreConfiguration(maximumAge: .seconds(3600)))
+///   in: disk, codec: .cbor(Article.self), configuration: TieredStoreConfiguration(maximumAge: .seconds(3600)))
 /// ```
 ///
 /// Reads take an entry from the cache or else load it from the base, and tasks that miss the same key share one load.
@@ -52,7 +52,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public let cache: Cache
 
   /// The ages and the prefix of the copies.
-  public let options: TieredStoreConfiguration
+  public let configuration: TieredStoreConfiguration
 
   /// The copies.
   let copies: TypedView<Cache, CachedCopy<Value>>
@@ -82,7 +82,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///     `Durability.buffered` or `Durability.accepted`, each write calls `synchronize()` on it before it writes to the
   ///     base.
   ///   - codec: The codec of the copies.
-  ///   - options: The ages and the prefix of the copies.
+  ///   - configuration: The ages and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
   ///   can write to the base or the base can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported`
@@ -90,19 +90,19 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///   and those of the cache are not.
   public init(
     _ base: Base, in cache: Cache, codec: some Codec<Value>,
-    options: TieredStoreConfiguration = TieredStoreConfiguration(),
+    configuration: TieredStoreConfiguration = TieredStoreConfiguration(),
     now: @escaping @Sendable () -> Date = { Date.now }
   ) throws {
     self.base = base
     self.cache = cache
-    self.options = options
+    self.configuration = configuration
     date = now
-    copies = TypedView(cache, prefix: options.keyPrefix, codec: CachedCopyCodec(codec))
+    copies = TypedView(cache, prefix: configuration.keyPrefix, codec: CachedCopyCodec(codec))
     try cache.information.checkWritable(for: .open)
-    try options.check(for: base.information)
+    try configuration.check(for: base.information)
     try base.information.checkEncryption(
       ofCopies: copies.information.valuesAtRest, in: cache.information.name,
-      allowsPlainCopies: options.allowsPlainCopies)
+      allowsPlainCopies: configuration.allowsPlainCopies)
     guard !AnyDataStore(base).expires else {
       throw StoreError(
         .unsupported, during: .open, store: base.information.name,
@@ -117,8 +117,8 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     return information
   }
 
-  /// The statistics since the store was created.
-  public var statistics: TieredStoreStatistics { state.withLock { $0.statistics } }
+  /// Returns the statistics since the store was created.
+  public func statistics() -> TieredStoreStatistics { state.withLock { $0.statistics } }
 
   /// The current time, in microseconds since 1970.
   func now() -> Int64 { date().microsecondsSince1970 }
@@ -144,7 +144,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   /// Records an error of the cache that no caller receives.
   func report(_ error: any Error) {
     state.withLock { $0.statistics.cacheFailures += 1 }
-    options.onCacheFailure?(error)
+    configuration.onCacheFailure?(error)
   }
 }
 
@@ -164,15 +164,15 @@ extension DataStore {
   /// - Parameters:
   ///   - cache: The store of bytes for the copies, which may be bounded.
   ///   - codec: The codec of the copies.
-  ///   - options: The ages and the prefix of the copies.
+  ///   - configuration: The ages and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
   ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported` if
   ///   the entries of this store expire, or its values are encrypted and those of the cache are not.
   public func cached<Cache: DataStore>(
-    in cache: Cache, codec: some Codec<Value>, options: TieredStoreConfiguration = TieredStoreConfiguration(),
+    in cache: Cache, codec: some Codec<Value>, configuration: TieredStoreConfiguration = TieredStoreConfiguration(),
     now: @escaping @Sendable () -> Date = { Date.now }
   ) throws -> TieredStore<Self, Cache> where Cache.Value == [UInt8] {
-    try TieredStore(self, in: cache, codec: codec, options: options, now: now)
+    try TieredStore(self, in: cache, codec: codec, configuration: configuration, now: now)
   }
 }

@@ -36,7 +36,7 @@ public struct TieredStoreConfiguration: Sendable {
   /// Defaults to `nil`. ``TieredStoreStatistics/cacheFailures`` counts the errors in any case.
   public var onCacheFailure: (@Sendable (_ error: any Error) -> Void)?
 
-  /// Creates options.
+  /// Creates a configuration.
   ///
   /// - Parameters:
   ///   - maximumAge: The age after which a copy is no longer used. Defaults to no limit.
@@ -49,7 +49,7 @@ public struct TieredStoreConfiguration: Sendable {
     self.negativeTimeToLive = negativeTimeToLive
   }
 
-  /// Checks the options for a base.
+  /// Checks the configuration for a base.
   func check(for base: StoreInformation) throws {
     func check(_ isValid: Bool, _ message: String) throws {
       guard !isValid else { return }

@@ -12,39 +12,39 @@ import Glibc
 public struct FileError: RedactedError, Sendable, Hashable {
   /// The operations that can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
-    /// The operation ``FileSystem/open(_:_:)``.
+    /// The operation ``StoreFileSystem/open(_:_:)``.
     case open
-    /// The operation ``FileSystem/rename(_:to:)``.
+    /// The operation ``StoreFileSystem/rename(_:to:)``.
     case rename
-    /// The operation ``FileSystem/removeFile(at:)``.
+    /// The operation ``StoreFileSystem/removeFile(at:)``.
     case removeFile
-    /// The operation ``FileSystem/createDirectory(at:)``.
+    /// The operation ``StoreFileSystem/createDirectory(at:)``.
     case createDirectory
-    /// The operation ``FileSystem/synchronizeDirectory(at:)``.
+    /// The operation ``StoreFileSystem/synchronizeDirectory(at:)``.
     case synchronizeDirectory
-    /// The operation ``FileSystem/contentsOfDirectory(at:)``.
+    /// The operation ``StoreFileSystem/contentsOfDirectory(at:)``.
     case contentsOfDirectory
-    /// The operations ``FileSystem/attributes(at:)``, ``FileSystem/isMountPoint(at:)`` and ``OpenFile/attributes()``.
+    /// The operations ``StoreFileSystem/attributes(at:)``, ``StoreFileSystem/isMountPoint(at:)`` and ``OpenStoreFile/attributes()``.
     case attributes
-    /// The operation ``FileSystem/canonicalPath(of:)``.
+    /// The operation ``StoreFileSystem/canonicalPath(of:)``.
     case canonicalPath
-    /// The operation ``OpenFile/read(into:at:)``.
+    /// The operation ``OpenStoreFile/read(into:at:)``.
     case read
-    /// The operation ``OpenFile/write(_:at:)``.
+    /// The operation ``OpenStoreFile/write(_:at:)``.
     case write
-    /// The operation ``OpenFile/truncate(to:)``.
+    /// The operation ``OpenStoreFile/truncate(to:)``.
     case truncate
-    /// The operation ``OpenFile/synchronize()``.
+    /// The operation ``OpenStoreFile/synchronize()``.
     case synchronize
-    /// The operation ``OpenFile/setPermissions(_:)``.
+    /// The operation ``OpenStoreFile/setPermissions(_:)``.
     case setPermissions
-    /// The operation ``OpenFile/setOwner(_:)``.
+    /// The operation ``OpenStoreFile/setOwner(_:)``.
     case setOwner
-    /// The operation ``OpenFile/setModificationTime(_:)``.
+    /// The operation ``OpenStoreFile/setModificationTime(_:)``.
     case setModificationTime
-    /// The operation ``OpenFile/lock(_:)``.
+    /// The operation ``OpenStoreFile/lock(_:)``.
     case lock
-    /// The operation ``OpenFile/close()``.
+    /// The operation ``OpenStoreFile/close()``.
     case close
   }
 

@@ -9,7 +9,7 @@ import Glibc
 #endif
 
 /// A file opened by ``POSIXFileSystem``.
-final class POSIXFile: OpenFile {
+final class POSIXFile: OpenStoreFile {
   private let descriptor: Int32
   private let path: String
 

@@ -9,14 +9,14 @@ import Glibc
 #endif
 
 /// The real file system, implemented with POSIX calls.
-public struct POSIXFileSystem: FileSystem {
+public struct POSIXFileSystem: StoreFileSystem {
   /// Creates the file system.
   public init() {}
 
   /// Opens a file with `open`.
   ///
   /// Child processes do not inherit it.
-  public func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  public func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     try check(path, for: .open)
     let flags: Int32 =
       switch mode {

@@ -153,7 +153,7 @@ extension HTTPCache {
   ///
   /// Run it in a task of its own, for example as a service. A cache without it works as well, but frees the bytes of
   /// replaced bodies only when it needs the room. The method returns when its task is cancelled. Errors of the store are
-  /// counted in ``statistics``, and do not end it.
+  /// counted in ``statistics()``, and do not end it.
   public func run() async {
     while true {
       do {

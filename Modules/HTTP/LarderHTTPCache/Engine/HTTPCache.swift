@@ -22,7 +22,7 @@ public import Larder
 /// ## Failing stores
 ///
 /// A failing store never fails a request. An operation that throws or exceeds ``HTTPCacheConfiguration/storeTimeLimit``
-/// counts in ``statistics``, and the origin answers instead.
+/// counts in ``statistics()``, and the origin answers instead.
 ///
 /// ## Failing origins
 ///
@@ -227,8 +227,8 @@ public final class HTTPCache: Sendable {
 
   // MARK: Statistics
 
-  /// The events since the cache was opened, in this process.
-  public var statistics: HTTPCacheStatistics {
+  /// Returns the events since the cache was opened, in this process.
+  public func statistics() -> HTTPCacheStatistics {
     var statistics = state.withLock { $0.statistics }
     let (counters, counts) = (storage.counters, calls.counts)
     statistics.evictionCount = counters.evictions
@@ -242,7 +242,7 @@ public final class HTTPCache: Sendable {
   func count(_ change: (inout HTTPCacheStatistics) -> Void) {
     state.withLock { change(&$0.statistics) }
     #if Metrics
-    if let instruments { instruments.report(statistics) }
+    if let instruments { instruments.report(statistics()) }
     #endif
   }
 

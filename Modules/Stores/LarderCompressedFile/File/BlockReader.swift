@@ -13,9 +13,9 @@ final class BlockReader: Sendable {
   /// The size of the first read, which most blocks do not exceed.
   private static let firstReadSize: Int64 = 8192
 
-  private let file: any OpenFile
+  private let file: any OpenStoreFile
   private let format: FileFormat
-  private let inflaters: StreamPool<Inflater>
+  private let inflaters: StreamPool<ZlibInflater>
   private let cache: Locked<BlockCache>
 
   /// Creates a reader.
@@ -25,7 +25,7 @@ final class BlockReader: Sendable {
   ///   - format: The format of its blocks.
   ///   - inflaters: The streams that decompress the blocks.
   ///   - cacheSize: The maximum size of the cache, in bytes.
-  init(_ file: any OpenFile, _ format: FileFormat, inflaters: StreamPool<Inflater>, cacheSize: Int) {
+  init(_ file: any OpenStoreFile, _ format: FileFormat, inflaters: StreamPool<ZlibInflater>, cacheSize: Int) {
     self.file = file
     self.format = format
     self.inflaters = inflaters

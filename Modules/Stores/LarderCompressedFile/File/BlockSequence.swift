@@ -17,7 +17,7 @@ struct BlockSequence {
   private var lines: [UInt8] = []
   private var notes = ChangeNotes()
   /// The changes of the block, with the offsets and lengths of their lines among its lines.
-  private var unplaced: [(change: Change<Void>, offset: Int, length: Int)] = []
+  private var unplaced: [(change: BatchChange<Void>, offset: Int, length: Int)] = []
 
   /// The expected compression ratio.
   private var ratio = 4.0
@@ -35,7 +35,7 @@ struct BlockSequence {
   private(set) var end: Int64
 
   private var bytes: [UInt8] = []
-  private var placed: [Change<EntryLocation>] = []
+  private var placed: [BatchChange<EntryLocation>] = []
 
   /// The approximate target size of a compressed block, in bytes.
   private static let targetSize = 4096.0
@@ -78,7 +78,7 @@ struct BlockSequence {
   ///   - line: The line, including its newline.
   ///   - change: The change that the line represents.
   /// - Throws: ``ZlibError`` if there is not enough memory.
-  mutating func add(_ line: ArraySlice<UInt8>, _ change: Change<Void>) throws(ZlibError) {
+  mutating func add(_ line: ArraySlice<UInt8>, _ change: BatchChange<Void>) throws(ZlibError) {
     if !lines.isEmpty, isFull || line.count > room { try endBlock(isLast: false) }
     unplaced.append((change, lines.count, line.count))
     notes.add(change)
@@ -142,7 +142,7 @@ struct BlockSequence {
   }
 
   /// Returns the changes of the blocks since the last call, with the locations of their lines.
-  mutating func takePlaced() -> [Change<EntryLocation>] {
+  mutating func takePlaced() -> [BatchChange<EntryLocation>] {
     defer { placed = [] }
     return placed
   }

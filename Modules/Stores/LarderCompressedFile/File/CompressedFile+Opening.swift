@@ -24,7 +24,7 @@ extension CompressedFile {
       var (path, lock, openedFiles) = try configuration.takeLock { path in
         try refuseForeignFile(at: path, configuration)
       }
-      let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+      let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
       let fileSystem = configuration.fileSystem
       if try fileSystem.attributes(at: path) == nil {
         // Not in place, because a crash would leave a damaged file.
@@ -64,7 +64,7 @@ extension CompressedFile {
     let size = try file.attributes().size
     let start = try file.readAll(from: 0, upTo: min(size, Int64(BlockFrame.maximumSize)))
     guard FileIdentity.foreignFile(beginning: start) != nil else { return }
-    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     _ = try scan(file, of: path, size: size, configuration, inflaters, during: .open)
   }
 
@@ -80,8 +80,8 @@ extension CompressedFile {
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``; ``FileError``.
   static func scan(
-    _ file: any OpenFile, of path: String, size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil,
-    _ configuration: StoreFileConfiguration, _ inflaters: StreamPool<Inflater>, during operation: StoreOperation
+    _ file: any OpenStoreFile, of path: String, size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil,
+    _ configuration: StoreFileConfiguration, _ inflaters: StreamPool<ZlibInflater>, during operation: StoreOperation
   ) throws -> FoundFile {
     do {
       return try FileScan.scan(size: size, upTo: known, inflaters: inflaters) { range in

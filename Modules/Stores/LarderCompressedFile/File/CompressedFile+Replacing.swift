@@ -69,7 +69,7 @@ extension CompressedFile {
   }
 
   /// Returns the changes since the last call, for a compaction, and the reader of their lines.
-  mutating func takeUncopied() -> (changes: [Change<EntryLocation>], lines: LineReader)? {
+  mutating func takeUncopied() -> (changes: [BatchChange<EntryLocation>], lines: LineReader)? {
     guard let changes = uncopied, let lines = snapshot?.lines else { return nil }
     uncopied = []
     return (changes, lines)

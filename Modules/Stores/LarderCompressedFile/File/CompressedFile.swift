@@ -19,7 +19,7 @@ struct CompressedFile: Sendable {
 
   /// The content of the file as readers see it.
   let contents: SharedContent<CompressedFileContent>
-  let inflaters: StreamPool<Inflater>
+  let inflaters: StreamPool<ZlibInflater>
   let cacheSize: Int
 
   /// Returns whether no store uses the file any more, so that compaction is useless.
@@ -38,7 +38,7 @@ struct CompressedFile: Sendable {
   let batchComposer = BlockComposer(level: 1)
   let baseComposer = BlockComposer(level: 6)
 
-  var file: any OpenFile
+  var file: any OpenStoreFile
   var format: FileFormat
   var layout: FileLayout
 
@@ -63,7 +63,7 @@ struct CompressedFile: Sendable {
   var retryDeadSize: Int64 = 0
 
   /// The changes since a running compaction has copied the file, or `nil` if none is running.
-  var uncopied: [Change<EntryLocation>]?
+  var uncopied: [BatchChange<EntryLocation>]?
 
   /// The running compaction, and the thread that writes the new file.
   var compaction: Task<Void, any Error>?
@@ -88,7 +88,7 @@ struct CompressedFile: Sendable {
   }
 
   /// Shows an index and its file to readers.
-  func show(_ index: CompressedFileIndex, of file: any OpenFile, in format: FileFormat) {
+  func show(_ index: CompressedFileIndex, of file: any OpenStoreFile, in format: FileFormat) {
     let blocks = BlockReader(file, format, inflaters: inflaters, cacheSize: cacheSize)
     contents.replace(
       CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name, unknownBlock: index.horizon)))
@@ -110,10 +110,11 @@ struct CompressedFile: Sendable {
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
   mutating func append(
-    _ changes: [Change<ArraySlice<UInt8>>], codec: (name: String, format: CodecFormat), during operation: StoreOperation
+    _ changes: [BatchChange<ArraySlice<UInt8>>], codec: (name: String, format: CodecFormat),
+    during operation: StoreOperation
   ) throws {
     guard !changes.isEmpty else { return }
-    let changes = changes.map { change -> Change<ArraySlice<UInt8>> in
+    let changes = changes.map { change -> BatchChange<ArraySlice<UInt8>> in
       if case .removeAll(let range) = change { .removeAll(range.withShortBounds) } else { change }
     }
     let lines = changes.map { StoreLine.bytes(of: $0, format: codec.format) }

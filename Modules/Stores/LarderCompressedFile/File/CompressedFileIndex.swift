@@ -92,7 +92,7 @@ struct CompressedFileIndex: Sendable {
   // MARK: Changing
 
   /// Applies one change of a batch.
-  mutating func apply(_ change: Change<EntryLocation>) {
+  mutating func apply(_ change: BatchChange<EntryLocation>) {
     var displaced: [EntryLocation] = []
     entries.apply(change, displacing: &displaced)
     for location in displaced { count(location, -1) }

@@ -121,7 +121,7 @@ struct FileCompaction: Sendable {
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `corrupted` if a block is damaged; ``FileError``.
   mutating func copy(
-    _ changes: [Change<EntryLocation>], by lines: LineReader, during operation: StoreOperation
+    _ changes: [BatchChange<EntryLocation>], by lines: LineReader, during operation: StoreOperation
   ) throws {
     guard !changes.isEmpty else { return }
     let batch = made.layout.lastBatch + 1

@@ -99,7 +99,7 @@ enum BlockFrame {
     bytes += extraField
     bytes.append(littleEndian: UInt16(truncatingIfNeeded: size - 1))
     bytes += data
-    bytes.append(littleEndian: text.withUnsafeBytes { CRC32.checksum(of: $0) })
+    bytes.append(littleEndian: text.withUnsafeBytes { ZlibCRC32.checksum(of: $0) })
     bytes.append(littleEndian: UInt32(truncatingIfNeeded: text.count))
     let checksum = bytes.withUnsafeBytes { seal(of: $0, salt: salt, at: offset) }
     withUnsafeBytes(of: checksum.littleEndian) { bytes.replaceSubrange(4..<8, with: $0) }
@@ -126,7 +126,8 @@ extension Block {
   ///   - offset: The offset of the block in the file.
   ///   - inflaters: The streams that decompress the text.
   /// - Throws: ``ZlibError`` if there is not enough memory.
-  init?(_ bytes: UnsafeRawBufferPointer, salt: UInt64, at offset: Int64, by inflaters: StreamPool<Inflater>) throws {
+  init?(_ bytes: UnsafeRawBufferPointer, salt: UInt64, at offset: Int64, by inflaters: StreamPool<ZlibInflater>) throws
+  {
     guard let size = BlockFrame.size(at: bytes), size <= bytes.count else { return nil }
     let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
     guard BlockFrame.isSealed(block, salt: salt, at: offset) else { return nil }
@@ -141,13 +142,13 @@ extension Block {
 /// A composer of blocks, which compresses their texts.
 final class BlockComposer: Sendable {
   /// A single stream, created on first use, because its memory exceeds everything else that a small store needs.
-  private let streams: StreamPool<Deflater>
+  private let streams: StreamPool<ZlibDeflater>
 
   /// Creates a composer.
   ///
   /// - Parameter level: The compression level, from 1 to 9.
   init(level: Int) {
-    streams = StreamPool(count: 1) { () throws(ZlibError) in try Deflater(level: level) }
+    streams = StreamPool(count: 1) { () throws(ZlibError) in try ZlibDeflater(level: level) }
   }
 
   /// Returns the bytes of a block.
@@ -216,7 +217,7 @@ enum BlockText {
   ///   - inflaters: The streams that decompress the text.
   /// - Throws: ``ZlibError`` if there is not enough memory.
   static func text(
-    of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
+    of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<ZlibInflater>
   ) throws(ZlibError) -> [UInt8]? {
     guard block.count >= headerSize + BlockFrame.trailerSize else { return nil }
     let size = Int(block.littleEndian(at: block.count - 4, as: UInt32.self))
@@ -243,11 +244,11 @@ enum BlockText {
   ///   - inflaters: The streams that decompress the text.
   /// - Throws: ``ZlibError`` if there is not enough memory.
   static func checkedText(
-    of block: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
+    of block: UnsafeRawBufferPointer, by inflaters: StreamPool<ZlibInflater>
   ) throws(ZlibError) -> [UInt8]? {
     guard let text = try text(of: block, by: inflaters) else { return nil }
     let checksum = block.littleEndian(at: block.count - BlockFrame.trailerSize, as: UInt32.self)
-    return text.withUnsafeBytes { CRC32.checksum(of: $0) } == checksum ? text : nil
+    return text.withUnsafeBytes { ZlibCRC32.checksum(of: $0) } == checksum ? text : nil
   }
 }
 

@@ -15,7 +15,7 @@ struct BlockNotes {
   struct Block {
     /// The offset of the block in the file.
     var offset: Int64
-    var changes: [Change<Void>]
+    var changes: [BatchChange<Void>]
   }
 
   /// The part of the file that the notes cover: all blocks that begin in it.
@@ -59,7 +59,7 @@ struct BlockNotes {
       }
       try scanner.forEachElement { scanner in
         var offset: Int64?
-        var changes: [Change<Void>] = []
+        var changes: [BatchChange<Void>] = []
         try scanner.forEachMember { _, name, scanner in
           switch String(decoding: name, as: UTF8.self) {
           case "at": offset = Int64(String(decoding: try scanner.value(), as: UTF8.self))
@@ -176,7 +176,7 @@ struct ChangeNotes: Equatable, Sendable {
   // MARK: Writing
 
   /// Adds a change.
-  mutating func add(_ change: Change<Void>) {
+  mutating func add(_ change: BatchChange<Void>) {
     switch change {
     case .set(let key, _): add(key, to: .set, "{\"set\":[")
     case .remove(let key): add(key, to: .remove, "{\"remove\":[")
@@ -234,8 +234,8 @@ struct ChangeNotes: Equatable, Sendable {
   ///
   /// - Parameter scanner: A scanner in front of the array. It moves past the array.
   /// - Throws: ``JSONSyntaxError``.
-  static func read(_ scanner: inout JSONScanner) throws -> [Change<Void>] {
-    var changes: [Change<Void>] = []
+  static func read(_ scanner: inout JSONScanner) throws -> [BatchChange<Void>] {
+    var changes: [BatchChange<Void>] = []
     try scanner.forEachElement { scanner in
       try scanner.forEachMember { _, name, scanner in
         switch String(decoding: name, as: UTF8.self) {

@@ -26,7 +26,7 @@ enum StoreLine {
   /// - Parameters:
   ///   - change: The change, with the JSON text of the value.
   ///   - format: The format of the codec. Values of a binary codec are stored as base64.
-  static func bytes(of change: Change<ArraySlice<UInt8>>, format: CodecFormat) -> [UInt8] {
+  static func bytes(of change: BatchChange<ArraySlice<UInt8>>, format: CodecFormat) -> [UInt8] {
     var line: [UInt8] = []
     switch change {
     case .set(let key, let value):
@@ -74,7 +74,7 @@ enum StoreLine {
   ///
   /// - Parameter line: The line. If it sets a key, a prefix that includes the key is enough.
   /// - Throws: ``Problem`` if the line is not a change.
-  static func change(_ line: ArraySlice<UInt8>) throws -> Change<Void> {
+  static func change(_ line: ArraySlice<UInt8>) throws -> BatchChange<Void> {
     try reading {
       if line.starts(with: setStart) {
         var scanner = JSONScanner(line, from: line.startIndex + setStart.count)
@@ -151,7 +151,7 @@ enum StoreText {
   ///   - body: A closure that receives a change, the range of its line, and whether the line ends in this block.
   /// - Throws: ``StoreLine/Problem`` if a line is not a change; any error of `body`.
   static func forEachChange(
-    in text: [UInt8], from start: Int, _ body: (Change<Void>, Range<Int>, _ isWhole: Bool) throws -> Void
+    in text: [UInt8], from start: Int, _ body: (BatchChange<Void>, Range<Int>, _ isWhole: Bool) throws -> Void
   ) throws {
     var start = start
     while start < text.count {

@@ -6,7 +6,7 @@ import LarderCompression
 struct BlockFinder {
   /// The file.
   var window: FileWindow
-  private let inflaters: StreamPool<Inflater>
+  private let inflaters: StreamPool<ZlibInflater>
   private let salt: UInt64
 
   /// The start and the result of the last search.
@@ -21,7 +21,7 @@ struct BlockFinder {
   ///   - window: The file.
   ///   - salt: The salt of the file.
   ///   - inflaters: The streams that decompress the blocks.
-  init(_ window: FileWindow, salt: UInt64, inflaters: StreamPool<Inflater>) {
+  init(_ window: FileWindow, salt: UInt64, inflaters: StreamPool<ZlibInflater>) {
     self.window = window
     self.salt = salt
     self.inflaters = inflaters

@@ -22,7 +22,7 @@ enum FileIdentity {
   /// - Returns: The header and its source, or `nil` if the file has version 1 or is not a store.
   /// - Throws: ``FileProblem/newerVersion(_:)``; any error of reading.
   static func identify(
-    _ window: FileWindow, inflaters: StreamPool<Inflater>
+    _ window: FileWindow, inflaters: StreamPool<ZlibInflater>
   ) throws -> (head: FileHead, source: Source)? {
     var window = window
     let start = try window.withBytes(at: 0, count: BlockFrame.maximumSize) { Array($0) }
@@ -59,7 +59,7 @@ enum FileIdentity {
 
   /// Returns the header that a block has as its first line or repeats with its notes, or `nil` if there is none.
   private static func head(
-    of bytes: UnsafeRawBufferPointer, at offset: Int64, inflaters: StreamPool<Inflater>
+    of bytes: UnsafeRawBufferPointer, at offset: Int64, inflaters: StreamPool<ZlibInflater>
   ) throws -> (head: FileHead, source: Source)? {
     guard isCandidate(bytes), let size = BlockFrame.size(at: bytes) else { return nil }
     let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])

@@ -40,7 +40,7 @@ struct FileRecovery {
   var expectedBatch: UInt64 { found.layout.lastBatch + 1 }
 
   private var isHeadKnown = false
-  private var pending: [Change<EntryLocation>] = []
+  private var pending: [BatchChange<EntryLocation>] = []
   private var pendingBlockCount = 0
   private var pendingTextSize: Int64 = 0
   private var pendingChangeSize: Int64 = 0
@@ -182,7 +182,7 @@ struct FileRecovery {
   }
 
   private mutating func read(_ block: Block, from start: Int) throws {
-    var changes: [Change<Void>] = []
+    var changes: [BatchChange<Void>] = []
     defer { pendingUnnoted.append(.init(range: block.offset..<block.end, changes: changes)) }
     try StoreText.forEachChange(in: block.text, from: start) { change, range, isWhole in
       changes.append(change)

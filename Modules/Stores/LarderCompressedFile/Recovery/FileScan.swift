@@ -33,7 +33,7 @@ struct FileScan {
   ///   - read: A closure that reads a range of the file.
   /// - Throws: ``FileProblem``; any error of `read`.
   static func scan(
-    size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil, inflaters: StreamPool<Inflater>,
+    size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil, inflaters: StreamPool<ZlibInflater>,
     read: @escaping (Range<Int64>) throws -> [UInt8]
   ) throws -> FoundFile {
     let found = try FileIdentity.identify(FileWindow(size: size, read: read), inflaters: inflaters)
@@ -177,7 +177,7 @@ struct FoundFile {
   /// A block that no notes cover, or a damaged one whose changes notes at the end of the file have reported.
   struct UnnotedBlock: Sendable {
     var range: Range<Int64>
-    var changes: [Change<Void>]
+    var changes: [BatchChange<Void>]
   }
 
   /// A part of a file that is not as it was written.

@@ -68,7 +68,7 @@ struct Version1Header {
   ///   - inflaters: The streams that decompress the text.
   /// - Throws: ``FileProblem/newerVersion(_:)``; ``ZlibError`` if there is not enough memory.
   static func read(
-    _ bytes: UnsafeRawBufferPointer, at offset: Int64, by inflaters: StreamPool<Inflater>
+    _ bytes: UnsafeRawBufferPointer, at offset: Int64, by inflaters: StreamPool<ZlibInflater>
   ) throws -> (header: Version1Header, block: Block)? {
     guard let header = try Version1Header(bytes), header.size <= header.blockSize, header.blockSize <= bytes.count
     else {
@@ -107,7 +107,7 @@ struct Version1Scan {
   private var found = FoundFile(format: .version1, codecName: "")
   private var isInBase = false
   private var nextNumber: UInt32 = 0
-  private var pending: [Change<EntryLocation>] = []
+  private var pending: [BatchChange<EntryLocation>] = []
   /// A line that continues in the next block.
   private var openLine: (key: StoreKey, location: EntryLocation)?
 
@@ -119,7 +119,7 @@ struct Version1Scan {
   ///   - window: The file.
   ///   - inflaters: The streams that decompress the blocks.
   /// - Throws: ``FileProblem``; any error of reading.
-  static func scan(_ window: FileWindow, inflaters: StreamPool<Inflater>) throws -> FoundFile {
+  static func scan(_ window: FileWindow, inflaters: StreamPool<ZlibInflater>) throws -> FoundFile {
     var window = window
     var scan = Version1Scan()
     var offset: Int64 = 0

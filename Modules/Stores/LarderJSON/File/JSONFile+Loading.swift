@@ -18,7 +18,7 @@ extension JSONFile {
   /// Reads a document.
   ///
   /// If it is damaged and the store does not write, reads the undamaged part.
-  func load(_ file: any OpenFile, during operation: StoreOperation) throws -> Loaded {
+  func load(_ file: any OpenStoreFile, during operation: StoreOperation) throws -> Loaded {
     let attributes = try file.attributes()
     try checkSize(attributes.size, of: path, during: operation)
     do {
@@ -70,7 +70,7 @@ extension JSONFile {
   }
 
   func readJournal(
-    _ file: any OpenFile, during operation: StoreOperation
+    _ file: any OpenStoreFile, during operation: StoreOperation
   ) throws -> (content: JSONJournal, text: [UInt8]) {
     let size = try file.attributes().size
     try checkSize(size, of: journalPath, during: operation)
@@ -89,7 +89,7 @@ extension JSONFile {
   }
 }
 
-extension OpenFile {
+extension OpenStoreFile {
   /// Reads the text of a file, up to and including the piece of 1 MiB with its first NUL.
   ///
   /// JSON text contains no NUL. A file that is large only because it is sparse therefore takes no memory.

@@ -12,7 +12,7 @@ extension JSONFile {
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
   mutating func write(
-    _ changes: [Change<ArraySlice<UInt8>>], codecName: String, during operation: StoreOperation
+    _ changes: [BatchChange<ArraySlice<UInt8>>], codecName: String, during operation: StoreOperation
   ) throws {
     guard !changes.isEmpty else { return }
     if codecName != self.codecName { try record(codecName, during: operation) }
@@ -39,7 +39,7 @@ extension JSONFile {
   }
 
   /// Shows a batch to readers.
-  func show(_ changes: [Change<ArraySlice<UInt8>>]) {
+  func show(_ changes: [BatchChange<ArraySlice<UInt8>>]) {
     _ = contents.change { entries in
       var displaced: [ArraySlice<UInt8>] = []
       for change in changes { entries.map.apply(change, displacing: &displaced) }
@@ -53,7 +53,7 @@ extension JSONFile {
   ///   - changes: The batch.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
-  private mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+  private mutating func append(_ changes: [BatchChange<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
     try configuration.check(opened, during: operation)
     let growth = try makeRoom(for: changes, during: operation)
     var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be created") {
@@ -91,7 +91,7 @@ extension JSONFile {
   /// - Returns: An upper bound for the growth of the document in bytes.
   /// - Throws: ``StoreError`` with `full`; the errors of ``fold(during:)``.
   private mutating func makeRoom(
-    for changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation
+    for changes: [BatchChange<ArraySlice<UInt8>>], during operation: StoreOperation
   ) throws -> Int64 {
     var documentGrowth: Int64 = 0
     var journalGrowth: Int64 = 64

@@ -24,7 +24,7 @@ struct JSONFile: Sendable {
   var codecName = ""
 
   var name: String { configuration.name }
-  var fileSystem: any FileSystem { configuration.fileSystem }
+  var fileSystem: any StoreFileSystem { configuration.fileSystem }
   var isWritable: Bool { configuration.access == .readWrite }
   let path: String
   private let lock: FileLock?
@@ -47,7 +47,7 @@ struct JSONFile: Sendable {
   /// The known state of the document on disk.
   struct Document: Sendable {
     /// Held open so that no other file gets its inode.
-    let file: any OpenFile
+    let file: any OpenStoreFile
     var attributes: FileAttributes
     /// The generation, or `nil` if the document states none.
     var generation: Int64?
@@ -71,7 +71,7 @@ struct JSONFile: Sendable {
     /// The journal was left by a crash and applied in memory, but its bytes may not be on the disk.
     ///
     /// The lines are the valid ones without the first one. The file is held open so that no other file gets its inode.
-    case found(any OpenFile, lines: ArraySlice<UInt8>)
+    case found(any OpenStoreFile, lines: ArraySlice<UInt8>)
     case open(AppendLog)
   }
 
@@ -86,7 +86,7 @@ struct JSONFile: Sendable {
   var mustFold = false
 
   /// The document that may be in place after a failed fold.
-  var unsettledFile: (any OpenFile)?
+  var unsettledFile: (any OpenStoreFile)?
 
   /// The number of failed folds.
   var failedFolds: Int64 = 0

@@ -22,7 +22,7 @@ struct JSONJournal {
   let headSize: Int
 
   /// The batches, in the order in which they were written.
-  private(set) var batches: [[Change<ArraySlice<UInt8>>]] = []
+  private(set) var batches: [[BatchChange<ArraySlice<UInt8>>]] = []
 
   /// The end of the last valid line.
   ///
@@ -115,7 +115,7 @@ enum JSONJournalLine {
     /// The first line.
     case head(Head)
     /// A batch, and the number of bytes of the journal known to be durable when it was written.
-    case batch(changes: [Change<ArraySlice<UInt8>>], durable: Int64)
+    case batch(changes: [BatchChange<ArraySlice<UInt8>>], durable: Int64)
     /// The number of bytes of the journal that are durable.
     case mark(durable: Int64)
   }
@@ -148,7 +148,7 @@ enum JSONJournalLine {
     return prefix + digits(of: rest) + "\",".utf8 + rest + [UInt8(ascii: "\n")]
   }
 
-  private static func append(_ change: Change<ArraySlice<UInt8>>, to bytes: inout [UInt8]) {
+  private static func append(_ change: BatchChange<ArraySlice<UInt8>>, to bytes: inout [UInt8]) {
     switch change {
     case .set(let key, let value):
       bytes.append(contentsOf: "{\"set\":".utf8)
@@ -188,7 +188,7 @@ enum JSONJournalLine {
       var scanner = JSONScanner(line)
       var head: Head?
       var durable: Int64?
-      var changes: [Change<ArraySlice<UInt8>>]?
+      var changes: [BatchChange<ArraySlice<UInt8>>]?
       try scanner.forEachMember { _, name, scanner in
         switch String(decoding: name, as: UTF8.self) {
         case "crc32c": _ = try scanner.string()
@@ -250,9 +250,9 @@ enum JSONJournalLine {
     return nil
   }
 
-  private static func change(_ scanner: inout JSONScanner) throws -> Change<ArraySlice<UInt8>> {
+  private static func change(_ scanner: inout JSONScanner) throws -> BatchChange<ArraySlice<UInt8>> {
     var setKey: StoreKey?
-    var change: Change<ArraySlice<UInt8>>?
+    var change: BatchChange<ArraySlice<UInt8>>?
     try scanner.forEachMember { _, name, scanner in
       switch String(decoding: name, as: UTF8.self) {
       case "set": setKey = try JSONKey.key(from: &scanner)

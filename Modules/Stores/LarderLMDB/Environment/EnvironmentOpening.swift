@@ -15,7 +15,7 @@ import Glibc
 struct EnvironmentConfiguration: Sendable {
   /// The path of the environment.
   var path: String
-  var durability = FileDurability.synced
+  var durability = Durability.File.synced
   var access = StoreAccess.readWrite
   var createsIfMissing = true
   /// The time that a call waits for its turn to write, or `nil` for no limit.
@@ -129,7 +129,7 @@ extension EnvironmentConfiguration {
     }
   }
 
-  private func check(_ file: any OpenFile) throws {
+  private func check(_ file: any OpenStoreFile) throws {
     var previous: DataFileHeader?
     while true {
       let beginning = try file.readAll(from: 0, upTo: Int64(DataFileHeader.maximumSize))

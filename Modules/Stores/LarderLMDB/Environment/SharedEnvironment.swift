@@ -30,7 +30,7 @@ final class SharedEnvironment: Sendable {
   static let maximumValueSize = 1 << 31 - DataFileHeader.maximumPageSize - DataFileFormat.version3.pageHeaderSize
 
   let opened: OpenedEnvironment
-  let durability: FileDurability
+  let durability: Durability.File
   let access: StoreAccess
   let readers: ReaderPool
   let writer = EnvironmentWriter()

@@ -50,7 +50,7 @@ final class PostgresHandle: Sendable {
   /// Runs an operation for which `close` waits.
   ///
   /// - Throws: ``StoreError`` with `closed`; the error that `body` throws.
-  func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     guard root?.operations.begin() ?? true else { throw information.closedError(for: operation) }
     defer { root?.operations.end() }
     return try await operations.run(operation, of: information, body)

@@ -10,7 +10,7 @@ struct SessionConfiguration: Sendable {
   /// The schema that holds the tables.
   let schema: String
 
-  var durability: FileDurability
+  var durability: Durability.File
   let isolation: PostgresIsolation
   let access: StoreAccess
 

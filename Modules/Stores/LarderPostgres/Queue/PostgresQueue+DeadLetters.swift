@@ -12,7 +12,7 @@ extension PostgresQueue {
   /// Returns the items that would be received first, without leasing them; see `DurableQueue`.
   public func peek(max: Int) async throws -> [StoreEntry<Element>] {
     try information.check(limit: max, for: .peek)
-    return try await handle.run(.peek) {
+    return try await handle.running(.peek) {
       let statement = statements.peek(max, maximumDeliveries: configuration.deliveryLimit)
       return try await entries(of: handle.read(statement, for: .peek), during: .peek)
     }
@@ -23,7 +23,7 @@ extension PostgresQueue {
   /// PostgreSQL counts the rows one by one, so it takes longer for a queue with more items. An item that waits for earlier
   /// items of its group counts as waiting.
   public func queueStatistics() async throws -> QueueStatistics {
-    let rows = try await handle.run(.statistics) { try await handle.read(statements.statistics, for: .statistics) }
+    let rows = try await handle.running(.statistics) { try await handle.read(statements.statistics, for: .statistics) }
     func count(_ column: Int) -> Int { Int(rows.integer(0, column) ?? 0) }
     return QueueStatistics(
       counts: QueueCounts(waiting: count(0), delayed: count(1), leased: count(2), dead: count(3)),
@@ -40,7 +40,7 @@ extension PostgresQueue {
   /// Returns dead letters in the order of arrival; see `DurableQueue`.
   public func deadLetters(limit: Int, after sequence: UInt128) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
-    return try await handle.run(.deadLetters) {
+    return try await handle.running(.deadLetters) {
       let statement = statements.deadLetters(limit: limit, after: Int64(clamping: sequence))
       let rows = try await handle.read(statement, for: .deadLetters)
       return try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
@@ -66,7 +66,7 @@ extension PostgresQueue {
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try information.checkWritable(for: .requeue)
     try information.check(keys, for: .requeue)
-    return try await handle.run(.requeue) {
+    return try await handle.running(.requeue) {
       // An item that a statement has moved is in the queue for the next one.
       var seen: Set<StoreKey> = []
       let distinct = keys.filter { seen.insert($0).inserted }
@@ -108,7 +108,7 @@ extension PostgresQueue {
   @discardableResult
   public func requeueDeadLetters() async throws -> Int {
     try information.checkWritable(for: .requeue)
-    return try await handle.run(.requeue) {
+    return try await handle.running(.requeue) {
       // Excludes items that become dead letters during this call.
       let found = try await handle.read(statements.lastDeadLetter, for: .requeue)
       guard let last = found.integer(0, 0) else { return 0 }
@@ -152,7 +152,7 @@ extension PostgresQueue {
   }
 
   private func purge(_ keys: [StoreKey]?) async throws -> Int {
-    try await handle.run(.purgeDeadLetters) {
+    try await handle.running(.purgeDeadLetters) {
       try await write([statements.purge(keys)], for: .purgeDeadLetters)[0].changedRowCount
     }
   }

@@ -15,7 +15,7 @@ extension PostgresQueue {
   @discardableResult
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     try information.check(inputs)
-    return try await handle.run(.enqueue) { try await enqueue(inputs, in: nil) }
+    return try await handle.running(.enqueue) { try await enqueue(inputs, in: nil) }
   }
 
   fileprivate func enqueue(

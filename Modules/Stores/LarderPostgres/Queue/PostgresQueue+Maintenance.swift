@@ -7,7 +7,7 @@ extension PostgresQueue: MaintainableStore {
   /// - Throws: `StoreError`: `conflict`; `closed`; `timedOut`; `ioFailed`.
   public func storeStatistics() async throws -> StoreStatistics {
     let counts = try await counts()
-    let size = try await handle.run(.statistics) { try await handle.size(ofTable: statements.table) }
+    let size = try await handle.running(.statistics) { try await handle.size(ofTable: statements.table) }
     let details = [
       ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
     ]

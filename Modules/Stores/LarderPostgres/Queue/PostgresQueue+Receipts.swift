@@ -6,7 +6,7 @@ extension PostgresQueue {
   /// Acknowledges deliveries and permanently removes their items, in one commit; see `DurableQueue`.
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
     try information.checkWritable(for: .acknowledge)
-    return try await handle.run(.acknowledge) { try await acknowledge(receipts, in: nil) }
+    return try await handle.running(.acknowledge) { try await acknowledge(receipts, in: nil) }
   }
 
   fileprivate func acknowledge(
@@ -29,7 +29,7 @@ extension PostgresQueue {
   ) async throws -> [DeliveryReceipt] {
     try information.checkWritable(for: .release)
     if let delay { try information.check(delay: delay, for: .release) }
-    return try await handle.run(.release) {
+    return try await handle.running(.release) {
       try await release(receipts, after: delay, countsAsAttempt: countsAsAttempt, in: nil)
     }
   }
@@ -40,7 +40,7 @@ extension PostgresQueue {
     let limit = configuration.deliveryLimit
     let releases = receipts.map { receipt in
       QueueStatements.Release(
-        receipt: receipt, delay: delay?.wholeMicroseconds ?? retrying.delay(afterAttempt: receipt.attempt),
+        receipt: receipt, delay: (delay ?? retrying.delay(afterAttempt: receipt.attempt)).wholeMicroseconds,
         counts: countsAsAttempt,
         deadLetterReason: countsAsAttempt && receipt.attempt >= limit ? .tooManyDeliveries : nil)
     }
@@ -72,7 +72,7 @@ extension PostgresQueue {
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
     try information.checkWritable(for: .extend)
     try information.check(lease: lease, for: .extend)
-    return try await handle.run(.extend) { try await extend(receipts, lease, in: nil) }
+    return try await handle.running(.extend) { try await extend(receipts, lease, in: nil) }
   }
 
   fileprivate func extend(

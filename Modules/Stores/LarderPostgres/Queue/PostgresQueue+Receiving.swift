@@ -32,23 +32,23 @@ extension PostgresQueue {
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
-  public func receive(max: Int, lease: Duration) async throws -> [Delivery<Element>] {
+  public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
-    return try await handle.run(.receive) { try await Leases(queue: self).receiveDue(max, lease) }
+    return try await handle.running(.receive) { try await loop().receiveDue(max, lease) }
   }
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
-  public func nextDelivery(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
+  public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Element>, StoreError> {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
-    return try await handle.run(.receive) {
+    return try await handle.running(.receive) {
       // Whether this consumer looks for all that wait.
       var looks = false
       while true {
         let number = waits.enter()
-        let reading: Result<Delivery<Element>, FailedDelivery>?
+        let reading: Result<QueueDelivery<Element>, FailedDelivery>?
         do {
           try Task.checkCancellation()
           reading = if looks, try await !isDue() { nil } else { try await firstReading(lease) }
@@ -67,7 +67,7 @@ extension PostgresQueue {
         waits.leave(number)
         // There may be more items than signals.
         waits.signal()
-        return try await Leases(queue: self).result(of: reading, lease)
+        return try await loop().result(of: reading, lease)
       }
     }
   }
@@ -82,7 +82,7 @@ extension PostgresQueue {
   }
 
   /// Leases the first item that is due, or plans the next look if there is none.
-  private func firstReading(_ lease: Duration) async throws -> Result<Delivery<Element>, FailedDelivery>? {
+  private func firstReading(_ lease: Duration) async throws -> Result<QueueDelivery<Element>, FailedDelivery>? {
     let leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true, in: nil)
     guard let reading = leased.deliveries.readings.first else {
       looks.plan(nextEnd: leased.nextEnd)
@@ -94,7 +94,7 @@ extension PostgresQueue {
   // MARK: Leasing
 
   /// Leases and decodes some items; see `ReceiveLoop`.
-  fileprivate func leaseFirst(
+  private func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool, in transaction: PostgresTransaction?
   ) async throws -> LeasedDeliveries<Element> {
     try await self.lease(
@@ -195,13 +195,13 @@ extension PostgresQueue {
     }
   }
 
-  private func reading(of rows: QueryResult, _ row: Int) -> Result<Delivery<Element>, FailedDelivery> {
+  private func reading(of rows: QueryResult, _ row: Int) -> Result<QueueDelivery<Element>, FailedDelivery> {
     let receipt = DeliveryReceipt(rows, row)
     let key = rows.key(row, 3)
     do throws(StoreError) {
       let value = try self.value(of: rows, row, 4, forKey: key, during: .receive)
       return .success(
-        Delivery(
+        QueueDelivery(
           key: key, value: value, receipt: receipt, enqueueDate: Date(microsecondsSince1970: rows.integer(row, 5) ?? 0),
           priority: Int(rows.integer(row, 6) ?? 0), group: rows.isNull(row, 7) ? nil : rows.key(row, 7),
           isSuspect: rows.integer(row, 8) == 1))
@@ -211,12 +211,21 @@ extension PostgresQueue {
     }
   }
 
+  /// Returns the loop in a transaction of the caller's, or with each step in one of its own.
+  fileprivate func loop(in transaction: PostgresTransaction? = nil) -> ReceiveLoop<Element> {
+    ReceiveLoop(
+      decodingRecord: decodingRecord, retrying: retrying,
+      lease: { try await self.leaseFirst($0, $1, mayBeSuspect: $2, isFirst: $3, in: transaction) },
+      release: { try await self.release($0, after: $1, countsAsAttempt: $2, in: transaction) },
+      endLeases: { try await self.endLeases($0, in: transaction) })
+  }
+
   /// Ends the leases of items that cannot be decoded; see `ReceiveLoop`.
-  fileprivate func endLeases(_ failures: [FailedDelivery], in transaction: PostgresTransaction?) async throws {
+  private func endLeases(_ failures: [FailedDelivery], in transaction: PostgresTransaction?) async throws {
     let releases = failures.map { failure in
       let isLast = failure.reason == .undecodable && failure.receipt.attempt >= configuration.decodingLimit
       return QueueStatements.Release(
-        receipt: failure.receipt, delay: failure.delay, counts: failure.reason != .refused,
+        receipt: failure.receipt, delay: failure.delay.wholeMicroseconds, counts: failure.reason != .refused,
         deadLetterReason: isLast ? .undecodable : nil)
     }
     _ = try await release(releases, .receive, in: transaction)
@@ -232,7 +241,7 @@ extension PostgresTransaction {
   /// receive items that may do so with ``PostgresQueue/receive(max:lease:)``, and only acknowledge them in the transaction.
   ///
   /// - Parameters:
-  ///   - max: The maximum number of items, at least 1. Defaults to 1.
+  ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases, which must be greater than zero. It must last until the transaction
   ///     acknowledges or releases the items.
   ///   - queue: A queue of this database.
@@ -240,37 +249,25 @@ extension PostgresTransaction {
   /// - Throws: `StoreError`: `invalidArgument` if an argument is invalid or if the queue belongs to another database; the
   ///   errors of ``PostgresQueue/receive(max:lease:)``.
   public func receive<Element>(
-    max: Int = 1, lease: Duration, from queue: PostgresQueue<Element>
-  ) async throws -> [Delivery<Element>] {
+    max: Int, lease: Duration, from queue: PostgresQueue<Element>
+  ) async throws -> [QueueDelivery<Element>] {
     try queue.information.checkWritable(for: .receive)
     try queue.information.check(lease: lease, for: .receive)
     try queue.information.check(maximumDeliveries: max)
-    return try await Leases(queue: queue, transaction: self).receiveDue(max, lease)
-  }
-}
-
-/// The leases of a queue, for its loop, in a transaction of the caller's or each in one of its own.
-private struct Leases<Value: Sendable>: ReceiveLoop {
-  let queue: PostgresQueue<Value>
-  var transaction: PostgresTransaction?
-
-  var decodingRecord: DecodingRecord { queue.decodingRecord }
-  var retrying: RetryDelays { queue.retrying }
-
-  func leaseFirst(
-    _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
-  ) async throws -> LeasedDeliveries<Value> {
-    try await queue.leaseFirst(wanted, lease, mayBeSuspect: mayBeSuspect, isFirst: isFirst, in: transaction)
+    return try await queue.loop(in: self).receiveDue(max, lease)
   }
 
-  func release(
-    _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
-  ) async throws -> [DeliveryReceipt] {
-    try await queue.release(receipts, after: delay, countsAsAttempt: countsAsAttempt, in: transaction)
-  }
-
-  func endLeases(_ failures: [FailedDelivery]) async throws {
-    try await queue.endLeases(failures, in: transaction)
+  /// Leases and returns the first item of a queue that is due; see ``receive(max:lease:from:)``.
+  ///
+  /// - Parameters:
+  ///   - lease: The duration of the lease, which must be greater than zero.
+  ///   - queue: A queue of this database.
+  /// - Returns: The item, or `nil` if no item is due.
+  /// - Throws: The same errors as ``receive(max:lease:from:)``.
+  public func receive<Element>(
+    lease: Duration, from queue: PostgresQueue<Element>
+  ) async throws -> QueueDelivery<Element>? {
+    try await receive(max: 1, lease: lease, from: queue).first
   }
 }
 #endif

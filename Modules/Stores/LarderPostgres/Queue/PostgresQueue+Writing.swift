@@ -10,7 +10,7 @@ extension PostgresQueue {
   /// changes nothing. Removing a key withdraws its item. The call waits for all others that change the queue, and they wait
   /// for it. It takes one round trip, or three with a capacity.
   public func apply(_ changes: ChangeBatch<Element>) async throws {
-    try await handle.run(.apply) {
+    try await handle.running(.apply) {
       try information.check(changes)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
@@ -52,7 +52,7 @@ extension PostgresQueue {
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await handle.run(.update) {
+    try await handle.running(.update) {
       try information.check(updateOf: keys)
       let format = coder.codecRecord.format
       let first = try recordedCodec.beginning(.exclusive, during: .update) + [statements.payloads(forKeys: keys)]
@@ -64,7 +64,7 @@ extension PostgresQueue {
             uniquingKeysWith: { first, _ in first })
           var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: .update))
           let decision = body(&slots)
-          var changes: [Change<[UInt8]>] = []
+          var changes: [BatchChange<[UInt8]>] = []
           for index in decision.isCommit ? slots.assignedIndices : [] {
             let key = keys[index]
             guard let value = slots[index] else {
@@ -107,7 +107,7 @@ extension PostgresQueue {
   }
 
   /// Returns the statements that make changes in order, if the table is locked.
-  private func statements(for changes: [Change<[UInt8]>]) -> [Statement] {
+  private func statements(for changes: [BatchChange<[UInt8]>]) -> [Statement] {
     let call = Int64.random(in: .min ... .max)
     var list: [Statement] = []
     var run = Run()

@@ -3,9 +3,9 @@ public import Larder
 import LarderCBOR
 
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+import FoundationEssentials
 #else
-public import Foundation
+import Foundation
 #endif
 
 /// A durable queue in a PostgreSQL database, which many hosts share.
@@ -83,31 +83,27 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue.
   ///   - createsIfMissing: Whether to create the queue if it is missing. Defaults to `true`.
-  ///   - clock: The clock that measures the time for which a consumer waits. Defaults to a `ContinuousClock`.
-  ///   - now: A closure that returns the time by which leases and delays end, for tests. Defaults to `nil`, for the time of
-  ///     the server.
-  ///   - randomness: The generator of the random part of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the
-  ///     system's generator.
+  ///   - environment: The clock that measures the time for which a consumer waits, the time by which leases and delays end,
+  ///     and the random numbers of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the time of the server, and to the
+  ///     clock and the random numbers of the system.
   /// - Throws: `StoreError`: `invalidArgument` if the name or a rule is invalid; `notFound`; `versionMismatch` if the queue
   ///   was written by a newer version or with a different codec; `unsupported` if the schema has something else of that
   ///   name; `notPermitted`; `closed`; `timedOut`; `ioFailed`.
   public convenience init(
     in database: PostgresDatabase, name: String, codec: some Codec<Element>,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
-    clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
-    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    environment: QueueEnvironment = QueueEnvironment()
   ) async throws {
     try await self.init(
       in: database, isOwned: false, name: name, codec: codec, configuration: configuration,
-      createsIfMissing: createsIfMissing, clock: clock, now: now, randomness: randomness)
+      createsIfMissing: createsIfMissing, environment: environment)
   }
 
   /// Opens a queue, which closes its database if it owns it.
   init(
     in database: PostgresDatabase, isOwned: Bool, name: String, codec: some Codec<Element>,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
-    clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
-    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    environment: QueueEnvironment = QueueEnvironment()
   ) async throws {
     ownDatabase = isOwned ? database : nil
     let root = database.handle
@@ -118,20 +114,21 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     self.handle = handle
     self.configuration = configuration
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
-    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: randomness)
-    looks = LookSchedule(every: configuration.pollInterval, by: clock)
+    retrying = RetryDelays(
+      policy: configuration.retryPolicy, clock: environment.clock, generator: environment.randomness)
+    looks = LookSchedule(every: configuration.pollInterval, by: environment.clock)
     try configuration.check(store: handle.name)
     if let problem = StoreCatalog.problem(withName: name) {
       throw StoreError(.invalidArgument, during: .open, store: handle.name, message: problem)
     }
     let catalog = QueueCatalog(handle, queue: name)
-    let found = try await handle.run(.open) { [coder] in
+    let found = try await handle.running(.open) { [coder] in
       try await catalog.open(codec, coder.codecRecord, createsIfMissing: createsIfMissing)
     }
     recordedCodec = found.recordedCodec
     channel = found.channel
     statements = QueueStatements(catalog.table, valueType: found.valueType, sequence: found.sequence) {
-      now.map { $0().microsecondsSince1970 }
+      environment.now.map { $0().microsecondsSince1970 }
     }
     listening = handle.listener.observe(channel) { [waits] in waits.signal() }
     if information.access == .readWrite { try await boundByDuration(during: .open) }
@@ -145,7 +142,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// Returns the item of a key; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> Element? {
     try information.check(key, for: .value)
-    return try await handle.run(.value) {
+    return try await handle.running(.value) {
       let rows = try await handle.read(statements.payload(forKey: key), for: .value)
       return rows.rowCount == 0 ? nil : try value(of: rows, 0, 1, forKey: key, during: .value)
     }
@@ -154,7 +151,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// Returns the items of several keys in one snapshot; see `DataStore`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
     try information.check(keys, for: .values)
-    return try await handle.run(.values) {
+    return try await handle.running(.values) {
       guard !keys.isEmpty else { return [] }
       let rows = try await handle.read(statements.payloads(forKeys: keys), for: .values)
       return try await values(of: rows, forKeys: keys, during: .values)
@@ -164,7 +161,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// Returns the first entries of a range of keys in one snapshot; see `DataStore`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Element>] {
     try information.check(limit: limit, for: .entries)
-    return try await handle.run(.entries) {
+    return try await handle.running(.entries) {
       let scan = statements.scan("key, payload", in: range, limit: limit, order: order)
       return try await entries(of: handle.read(scan, for: .entries), during: .entries)
     }
@@ -173,7 +170,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// Returns the first keys of a range in one snapshot; see `DataStore`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    let rows = try await handle.run(.keys) {
+    let rows = try await handle.running(.keys) {
       try await handle.read(statements.scan("key", in: range, limit: limit, order: order), for: .keys)
     }
     return (0..<rows.rowCount).map { rows.key($0, 0) }
@@ -183,7 +180,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ///
   /// PostgreSQL counts the rows one by one.
   public func count(in range: KeyRange) async throws -> Int {
-    let rows = try await handle.run(.count) { try await handle.read(statements.count(in: range), for: .count) }
+    let rows = try await handle.running(.count) { try await handle.read(statements.count(in: range), for: .count) }
     return Int(rows.integer(0, 0) ?? 0)
   }
 
@@ -297,7 +294,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
 
   /// Waits until all previous writes are durable; see `DataStore`.
   ///
-  /// With `FileDurability.synced` every write was durable when it returned. Otherwise a small transaction waits for the
+  /// With `Durability.File.synced` every write was durable when it returned. Otherwise a small transaction waits for the
   /// disk of the server.
   public func synchronize() async throws {
     try await handle.synchronize()
@@ -327,7 +324,7 @@ extension PostgresQueue where Element: Codable {
   ///   - name: The name of the queue.
   ///   - configuration: The rules of the queue.
   ///   - createsIfMissing: Whether to create the queue if it is missing. Defaults to `true`.
-  /// - Throws: The same errors as ``init(in:name:codec:configuration:createsIfMissing:clock:now:randomness:)``.
+  /// - Throws: The same errors as ``init(in:name:codec:configuration:createsIfMissing:environment:)``.
   public convenience init(
     in database: PostgresDatabase, name: String,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true

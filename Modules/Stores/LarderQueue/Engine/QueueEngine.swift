@@ -34,7 +34,7 @@ final class QueueEngine: Sendable {
 
   /// The name of a codec that adopts that of the queue, which the first write records.
   private let adoptingName = Locked<String?>(nil)
-  let running = RunningOperations()
+  let operations = RunningOperations()
 
   init(
     _ opened: QueueRecovery.Opened, information: StoreInformation, policy: QueueCapacity.Policy,
@@ -325,7 +325,7 @@ final class QueueEngine: Sendable {
   func close() async throws {
     let waiting = state.withLock { $0.calls.close() }
     for call in waiting { call.end(.failure(information.closedError(for: call.operation))) }
-    await running.close()
+    await operations.close()
     timer.cancel()
     let (folder, time) = (folder, time)
     try await perform(.close, .alone) { core in

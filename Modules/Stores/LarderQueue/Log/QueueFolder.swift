@@ -13,13 +13,13 @@ struct QueueFolder: StoreFiles, Sendable {
   /// The name of the queue, in errors.
   var name: String
   var path: String
-  var durability: FileDurability
+  var durability: Durability.File
   var access: StoreAccess
   /// Whether a missing queue is created; a reader never creates one.
   var createsIfMissing: Bool
   /// The size, in bytes, at which the log rolls over to a new segment.
   var segmentSize: Int64
-  var fileSystem: any FileSystem
+  var fileSystem: any StoreFileSystem
 
   var lockPath: String { FilePaths.join(path, QueueFolder.lockName) }
 

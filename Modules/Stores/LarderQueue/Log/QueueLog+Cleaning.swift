@@ -185,7 +185,7 @@ struct SpaceReserve: Sendable {
   /// The size of the file, in bytes.
   let size: Int64
   private let path: String
-  private let fileSystem: any FileSystem
+  private let fileSystem: any StoreFileSystem
   private var state = State.unknown
 
   /// The approximate number of bytes that can still be written while the reserve is spent.

@@ -11,19 +11,19 @@ final class SegmentFiles: Sendable {
   private static let longestRead = 1 << 20
 
   private struct Open {
-    var files: [UInt32: (file: any OpenFile, lastUse: UInt64)] = [:]
+    var files: [UInt32: (file: any OpenStoreFile, lastUse: UInt64)] = [:]
     var useCount: UInt64 = 0
     /// The number of times that files were removed.
     var removalCount: UInt64 = 0
 
-    mutating func use(_ segment: UInt32) -> (any OpenFile)? {
+    mutating func use(_ segment: UInt32) -> (any OpenStoreFile)? {
       useCount += 1
       files[segment]?.lastUse = useCount
       return files[segment]?.file
     }
 
     /// Inserts a file, and returns the one that it displaces.
-    mutating func insert(_ file: any OpenFile, forSegment segment: UInt32) -> (any OpenFile)? {
+    mutating func insert(_ file: any OpenStoreFile, forSegment segment: UInt32) -> (any OpenStoreFile)? {
       useCount += 1
       var displaced = files.updateValue((file, useCount), forKey: segment)?.file
       if files.count > SegmentFiles.capacity, let oldest = files.min(by: { $0.value.lastUse < $1.value.lastUse }) {
@@ -41,7 +41,7 @@ final class SegmentFiles: Sendable {
   }
 
   /// Adds a file that is already open.
-  func insert(_ file: any OpenFile, forSegment segment: UInt32) {
+  func insert(_ file: any OpenStoreFile, forSegment segment: UInt32) {
     _ = open.withLock { $0.insert(file, forSegment: segment) }
   }
 
@@ -64,7 +64,7 @@ final class SegmentFiles: Sendable {
     }
   }
 
-  private func file(ofSegment segment: UInt32) throws(FileError) -> any OpenFile {
+  private func file(ofSegment segment: UInt32) throws(FileError) -> any OpenStoreFile {
     let (known, removalCount) = open.withLock { ($0.use(segment), $0.removalCount) }
     if let known { return known }
     let file = try folder.fileSystem.open(folder.segmentPath(segment), .read)
@@ -160,7 +160,7 @@ struct SegmentFile: Sendable {
   let header: SegmentHeader
   /// The length of the header, in bytes.
   let headerLength: Int64
-  let file: any OpenFile
+  let file: any OpenStoreFile
   /// The attributes of the file when it was opened.
   let attributes: FileAttributes
   let path: String

@@ -9,7 +9,7 @@ struct DatabaseConfiguration: Sendable {
   /// The name of the database in error messages.
   var name: String
   var path: String
-  var durability: FileDurability
+  var durability: Durability.File
   var access: StoreAccess
   var createsIfMissing: Bool
   var busyTimeout: Duration
@@ -29,7 +29,7 @@ struct DatabaseFile: Sendable {
   /// The path of the file, without symbolic links.
   let path: String
   let identity: FileAttributes.Identity
-  let durability: FileDurability
+  let durability: Durability.File
   let access: StoreAccess
 
   /// The time that a call waits for the lock of another connection, which is at most some 24 days.

@@ -7,7 +7,7 @@ import LarderSQLiteFormat
 extension DatabaseHandle {
   /// Writes a copy of the database; see ``SQLiteDatabase/backup(to:compacting:)``.
   func backup(to path: String, compacting: Bool) async throws {
-    try await run(.backup) {
+    try await running(.backup) {
       try await database.maintenanceQueue.run { try self.copy(to: path, compacting: compacting) }
     }
   }

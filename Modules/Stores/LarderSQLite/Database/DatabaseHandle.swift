@@ -64,7 +64,7 @@ final class DatabaseHandle: Sendable {
   /// Runs an operation, for which `close` waits.
   ///
   /// - Throws: ``StoreError`` with `closed`; the error that `body` throws.
-  func run<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     try begin(operation)
     defer { end() }
     return try await body()
@@ -77,7 +77,7 @@ final class DatabaseHandle: Sendable {
   ///
   /// - Throws: ``StoreError``; `CancellationError`.
   func synchronize() async throws {
-    try await run(.synchronize) { try await database.writer.synchronize(self, until: deadline) }
+    try await running(.synchronize) { try await database.writer.synchronize(self, until: deadline) }
   }
 
   /// Runs a closure with a connection that reads.

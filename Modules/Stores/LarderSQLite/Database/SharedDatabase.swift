@@ -27,7 +27,7 @@ final class SharedDatabase: SharedFile {
   private let claims = Locked<[[UInt8]: TypeClaim]>([:])
 
   var identity: FileAttributes.Identity { file.identity }
-  var durability: FileDurability { file.durability }
+  var durability: Durability.File { file.durability }
   var access: StoreAccess { file.access }
 
   /// A new executor for blocking work other than writes.

@@ -26,7 +26,7 @@ extension CaseList {
       "70f", "a value that cannot be encoded is refused even if a later change replaces it", keys: ["k"],
       needs: [.encoding, .immediateRefusal]
     ) { store, _ in
-      for later: Change<SampleValue?> in [.remove("k"), .set("k", nil), .removeAll(.all)] {
+      for later: BatchChange<SampleValue?> in [.remove("k"), .set("k", nil), .removeAll(.all)] {
         try await expect("applying the batch", throws: .encodingFailed, key: "k") {
           try await store.apply([.set("k", .unencodable()), later])
         }
@@ -60,7 +60,7 @@ extension CaseList {
       var model: Entries = [:]
       let keys: [StoreKey] = (0..<12).map { StoreKey("k\($0)") }
       for round in 0..<30 {
-        let changes = (0..<Int.random(in: 0...8, using: &generator)).map { step -> Change<SampleValue?> in
+        let changes = (0..<Int.random(in: 0...8, using: &generator)).map { step -> BatchChange<SampleValue?> in
           let key = keys[Int.random(in: keys.indices, using: &generator)]
           switch Int.random(in: 0..<8, using: &generator) {
           case 0: return .removeAll(key..<keys[Int.random(in: keys.indices, using: &generator)])
@@ -86,14 +86,14 @@ extension CaseList {
 
   /// Adds a case in which a batch with an invalid change at any position changes nothing.
   private mutating func addRefusal(
-    _ id: String, _ what: String, _ change: Change<SampleValue?>, code: StoreError.Code
+    _ id: String, _ what: String, _ change: BatchChange<SampleValue?>, code: StoreError.Code
   ) {
     let keys: [StoreKey] = ["a", "b", "c"]
     add(
       id, "a batch with \(what) at any position changes nothing", keys: keys,
       needs: code == .encodingFailed ? [.encoding, .immediateRefusal] : []
     ) { store, trial in
-      let good: [Change<SampleValue?>] = [.set("a", "new"), .remove("b"), .removeAll("c"..<"d"), .set("d", nil)]
+      let good: [BatchChange<SampleValue?>] = [.set("a", "new"), .remove("b"), .removeAll("c"..<"d"), .set("d", nil)]
       for place in 0...good.count {
         var changes = good
         changes.insert(change, at: place)
@@ -120,7 +120,7 @@ extension CaseList {
       try await expect(settled, holds: ["50": nil], "after setting a key again")
     }
     add("111", "removing a range removes exactly its keys, for any bounds", keys: []) { store, _ in
-      let refill = ScanBounds.keys.map { Change<SampleValue?>.set($0, SampleValue(key: $0)) }
+      let refill = ScanBounds.keys.map { BatchChange<SampleValue?>.set($0, SampleValue(key: $0)) }
       for range in ScanBounds.ranges {
         try await store.apply(ChangeBatch(refill + [.removeAll(range)]))
         let left = Set(ScanBounds.keys).subtracting(ScanBounds.model.keys(in: range)).sorted()

@@ -133,8 +133,10 @@ extension CaseList {
       let (old, new) = try versions(of: ProbeCodec(control))
       let older = try await trial.open(codec: old)
       try await older.apply([.set("a", "1")])
-      // No other program can open an exclusive store.
-      guard older.information.sharing != .exclusive else { return }
+      if older.information.sharing == .exclusive {
+        try await expect("opening beside the older program", throws: .locked) { try await trial.open(codec: new) }
+        return
+      }
       let newer = try await trial.open(codec: new)
       try await newer.apply([.set("b", "2")])
       for call in StoreCall<Store>.storing("3", forKey: "b") {
@@ -161,7 +163,7 @@ extension CaseList {
 /// Returns a codec as a first version and as a second one, which reads both.
 private func versions(of codec: ProbeCodec) throws -> (old: any Codec<SampleValue?>, new: any Codec<SampleValue?>) {
   let old = try codec.versioned(1)
-  let new = try codec.versioned(2, Migration(from: 1, codec) { $0 })
+  let new = try codec.versioned(2, ValueMigration(from: 1, codec) { $0 })
   return (old, new)
 }
 

@@ -58,7 +58,7 @@ extension CaseList {
       try await run {
         for round in 1...24 {
           // Half of the batches remove all entries first, and half overwrite each key.
-          let first: [Change<SampleValue?>] = round.isMultiple(of: 2) ? [.removeAll(.all)] : []
+          let first: [BatchChange<SampleValue?>] = round.isMultiple(of: 2) ? [.removeAll(.all)] : []
           try await store.apply(ChangeBatch(first + entries(round).map { .set($0, $1) }))
           await Task.yield()
         }

@@ -83,7 +83,7 @@ extension CaseList {
         }
         try await unlessUnsupported { try await maintenance.compact() }
         try await expect(store, holds: entries, "after compacting")
-        let changes: [Change<SampleValue?>] = [.remove("a"), .set(StoreKey("d\(round)"), "new")]
+        let changes: [BatchChange<SampleValue?>] = [.remove("a"), .set(StoreKey("d\(round)"), "new")]
         try await store.apply(ChangeBatch(changes))
         for change in changes { change.apply(to: &entries) }
         try await unlessUnsupported { try await maintenance.compact() }

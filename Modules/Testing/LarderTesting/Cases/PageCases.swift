@@ -50,7 +50,7 @@ extension CaseList {
       let fixed = (0..<40).map { StoreKey("k\(100 + $0 * 2)") }
       for order in ScanOrder.allCases {
         let store = try await trial.openElsewhere(withKeys: fixed)
-        let changes = (0..<200).map { _ -> Change<SampleValue?> in
+        let changes = (0..<200).map { _ -> BatchChange<SampleValue?> in
           let key = StoreKey("k\(100 + Int.random(in: 0..<40, using: &generator) * 2 + 1)")
           return Bool.random(using: &generator) ? .set(key, nil) : .remove(key)
         }

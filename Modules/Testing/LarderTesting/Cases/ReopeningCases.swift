@@ -38,7 +38,7 @@ extension CaseList {
       var model: Entries = [:]
       for round in 0..<6 {
         let number = SampleValue(integer: Int64(round))
-        let changes: [Change<SampleValue?>] = [
+        let changes: [BatchChange<SampleValue?>] = [
           .set(StoreKey("round:\(round)"), number), .set("latest", number), .remove(StoreKey("round:\(round - 3)")),
         ]
         try await store.apply(ChangeBatch(changes))
@@ -64,7 +64,7 @@ extension CaseList {
       let store = try await trial.open()
       var model: Entries = [:]
       for _ in 0..<40 {
-        let changes = (0..<25).map { _ -> Change<SampleValue?> in
+        let changes = (0..<25).map { _ -> BatchChange<SampleValue?> in
           let text = String(repeating: "x", count: .random(in: 0..<200, using: &generator))
           return .set(
             StoreKey("k\(Int.random(in: 0..<300, using: &generator))"), SampleValue(text, natural: generator.next()))

@@ -110,7 +110,7 @@ extension HistoryStep {
     }
   }
 
-  private static func change(using generator: inout SeededGenerator) -> Change<Int> {
+  private static func change(using generator: inout SeededGenerator) -> BatchChange<Int> {
     switch Int.random(in: 0..<8, using: &generator) {
     case 0..<5: .set(key(using: &generator), Int.random(in: -9...9, using: &generator))
     case 5..<7: .remove(key(using: &generator))

@@ -3,7 +3,7 @@ public import Larder
 /// A step of a history that runs on a store and on a model.
 public enum HistoryStep: Sendable, Equatable {
   /// Applies a batch of changes.
-  case apply([Change<Int>])
+  case apply([BatchChange<Int>])
   /// Adds a number to the values of keys in one update. A missing value counts as 0, and a sum of 0 removes the entry.
   case add(Int, to: [StoreKey])
   /// Starts an update of keys whose body removes all of them and then throws.
@@ -79,7 +79,7 @@ extension HistoryStep: CustomStringConvertible {
     }
   }
 
-  private static func text(of change: Change<Int>) -> String {
+  private static func text(of change: BatchChange<Int>) -> String {
     switch change {
     case .set(let key, let value): ".set(\(text(of: key)), \(value))"
     case .remove(let key): ".remove(\(text(of: key)))"

@@ -84,12 +84,12 @@ struct ChildBatch: Sendable {
   static let counter: StoreKey = "counter"
 
   let number: Int
-  private let changes: [Change<SampleValue?>]
+  private let changes: [BatchChange<SampleValue?>]
 
   init(number: Int, seed: UInt64) {
     self.number = number
     var generator = SeededGenerator(seed: seed, purpose: "batch \(number)")
-    var changes: [Change<SampleValue?>] = [.set(ChildBatch.counter, SampleValue(integer: Int64(number)))]
+    var changes: [BatchChange<SampleValue?>] = [.set(ChildBatch.counter, SampleValue(integer: Int64(number)))]
     for _ in 0..<3 {
       let text = String(repeating: "\(number) ", count: .random(in: 1..<400, using: &generator))
       changes.append(.set(ChildBatch.key(using: &generator), SampleValue(text)))

@@ -157,7 +157,7 @@ extension StoreKey {
   static let invalid: [StoreKey] = ["", .tooLong]
 }
 
-extension Change {
+extension BatchChange {
   /// Changes the entries of a model.
   func apply(to entries: inout [StoreKey: Value]) {
     switch self {

@@ -32,8 +32,8 @@ extension DurableQueue where Value == SampleValue? {
   }
 
   /// Receives one item, which must be there.
-  func receiveOne(lease: Int = 60) async throws -> Delivery<Value> {
-    guard let delivery = try await receive(lease: .seconds(lease)).first else {
+  func receiveOne(lease: Int = 60) async throws -> QueueDelivery<Value> {
+    guard let delivery = try await receive(lease: .seconds(lease)) else {
       throw Mismatch(subject: "receiving one item", expected: "a delivery", got: "none")
     }
     return delivery
@@ -45,7 +45,7 @@ extension DurableQueue where Value == SampleValue? {
   }
 }
 
-extension Delivery where Element == SampleValue? {
+extension QueueDelivery where Element == SampleValue? {
   /// The number of the item, or -1 if the value is `nil`.
   var number: Int64 { value?.integer ?? -1 }
 }

@@ -12,7 +12,7 @@ public import Larder
 ///       configuration: QueueConfiguration(
 ///         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
 ///         duplicateWindow: location.duplicateWindow),
-///       clock: location.clock, now: { location.clock.date })
+///       environment: .manual(location.clock))
 ///   }
 ///
 ///   @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {

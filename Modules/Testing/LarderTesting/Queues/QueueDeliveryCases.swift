@@ -34,7 +34,7 @@ extension CaseList where Store: DurableQueue {
       try expect("the items after the leases", try await queue.receiveNumbers(max: 10), equals: [2])
     }
     add("403", "an item can be received only after its delay") { queue, trial in
-      try await queue.enqueue([QueueInput(.number(1), delay: .seconds(10)), QueueInput(.number(2))])
+      try await queue.enqueue([QueueInput(.number(1), after: .seconds(10)), QueueInput(.number(2))])
       try expect("the items before", try await queue.receiveNumbers(max: 10), equals: [2])
       trial.advance(by: 9)
       let queue = try await trial.settled(queue)
@@ -88,7 +88,7 @@ extension CaseList where Store: DurableQueue {
       let long = StoreKey(bytes: Array(repeating: 0x61, count: QueueInput<SampleValue?>.maximumGroupLength + 1))
       let calls: [Call] = [
         ("an empty id", .invalidKey, { try await queue.enqueue(.number(2), id: "") }),
-        ("a negative delay", .invalidArgument, { try await queue.enqueue(.number(2), delay: .seconds(-1)) }),
+        ("a negative delay", .invalidArgument, { try await queue.enqueue(.number(2), after: .seconds(-1)) }),
         ("a high priority", .invalidArgument, { try await queue.enqueue(.number(2), priority: 11) }),
         ("a low priority", .invalidArgument, { try await queue.enqueue(.number(2), priority: -11) }),
         ("an empty group", .invalidArgument, { try await queue.enqueue(.number(2), group: "") }),

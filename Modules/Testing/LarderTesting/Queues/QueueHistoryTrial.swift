@@ -123,7 +123,7 @@ private struct QueueHistoryRun<Queue: DurableQueue> where Queue.Value == SampleV
       let key = id.map(Self.key)
       let group = group.map { StoreKey("group \($0)") }
       let result = try await queue.enqueue(
-        .number(nextNumber), id: key, delay: .seconds(delay), priority: priority, group: group)
+        .number(nextNumber), id: key, after: .seconds(delay), priority: priority, group: group)
       let item = QueueHistoryModel.Item(
         key: key ?? result.key, number: nextNumber, priority: priority, group: group, isNamed: id != nil,
         phase: delay > 0 ? .delayed(until: model.now + delay) : .waiting)

@@ -10,7 +10,7 @@ extension CaseList where Store: DurableQueue {
         try await queue.enqueue(.number(Int64(number)), priority: priority)
       }
       let queue = try await trial.settled(queue)
-      try expect("the first item", try await queue.peek().map(\.value?.integer), equals: [3])
+      try expect("the first item", try await queue.peek()?.value?.integer, equals: 3)
       let first = try await queue.receive(max: 2, lease: .seconds(60))
       try expect("the first items", first.map(\.number), equals: [3, 5])
       try expect("their priorities", first.map(\.priority), equals: [10, 10])
@@ -37,7 +37,7 @@ extension CaseList where Store: DurableQueue {
     addOrderCase("432", "a released or delayed item holds back its group, and nothing else") { queue, trial in
       try await queue.enqueue([
         QueueInput(.number(1), group: "a"), QueueInput(.number(2), group: "a"),
-        QueueInput(.number(3), delay: .seconds(30), group: "b"), QueueInput(.number(4), group: "b"),
+        QueueInput(.number(3), after: .seconds(30), group: "b"), QueueInput(.number(4), group: "b"),
         QueueInput(.number(5), group: "c"),
       ])
       let first = try await queue.receiveOne()

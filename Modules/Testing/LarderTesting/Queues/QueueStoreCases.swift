@@ -5,7 +5,7 @@ extension CaseList where Store: DurableQueue {
   mutating func addEntryCases() {
     add("460", "reads include waiting, delayed and leased items, and no dead letters") { queue, trial in
       for (key, delay) in [("dead", 0), ("leased", 0), ("waiting", 0), ("delayed", 9)] {
-        try await queue.enqueue(SampleValue(key), id: StoreKey(key), delay: .seconds(delay))
+        try await queue.enqueue(SampleValue(key), id: StoreKey(key), after: .seconds(delay))
       }
       for _ in 0..<3 { try await queue.release(queue.receiveOne().receipt, after: .zero) }
       _ = try await queue.receiveOne()
@@ -36,7 +36,7 @@ extension CaseList where Store: DurableQueue {
       try expect("the items", try await queue.receiveNumbers(max: 10), equals: [2])
     }
     add("463", "replacing a delayed item keeps its delay") { queue, trial in
-      try await queue.enqueue(.number(1), id: "a", delay: .seconds(10))
+      try await queue.enqueue(.number(1), id: "a", after: .seconds(10))
       try await queue.setValue(.number(2), forKey: "a")
       try expect("the items before the end", try await queue.receiveNumbers(), equals: [])
       trial.advance(by: 10)

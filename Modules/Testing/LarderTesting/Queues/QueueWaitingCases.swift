@@ -19,7 +19,7 @@ extension CaseList where Store: DurableQueue {
       try expect("the items", received.withLock { $0.sorted() }, equals: [0, 1, 2, 3, 4])
     }
     add("451", "a waiting consumer receives an item when its delay or its lease ends") { queue, trial in
-      try await queue.enqueue(.number(1), delay: .seconds(5))
+      try await queue.enqueue(.number(1), after: .seconds(5))
       let delivery = try await received(queue, whileAdvancing: trial)
       try expect("the item after its delay", delivery.number, equals: 1)
       try expect("whether the delay was kept", trial.clock.now.offset >= .seconds(5), equals: true)
@@ -50,7 +50,7 @@ extension CaseList where Store: DurableQueue {
         async let enqueued = queue.enqueue(.number(Int64(round)))
         waiting.cancel()
         _ = try await enqueued
-        let delivery: Delivery<SampleValue?>
+        let delivery: QueueDelivery<SampleValue?>
         do {
           delivery = try await waiting.value
         } catch is CancellationError {
@@ -109,7 +109,7 @@ extension CaseList where Store: DurableQueue {
 /// Waits for an item, and advances the clock a second at a time until it comes.
 private func received<Queue: DurableQueue>(
   _ queue: Queue, lease: Int = 60, whileAdvancing trial: Trial<Queue>
-) async throws -> Delivery<SampleValue?> where Queue.Value == SampleValue? {
+) async throws -> QueueDelivery<SampleValue?> where Queue.Value == SampleValue? {
   let isDone = Flag()
   let task = Task {
     defer { isDone.raise() }

@@ -26,7 +26,7 @@ public import LarderFiles
 ///
 /// The file system starts with an empty directory "/" and has no symbolic or hard links. You can use it from several
 /// threads at the same time.
-public final class SimulatedFileSystem: FileSystem {
+public final class SimulatedFileSystem: StoreFileSystem {
   private let disk: Locked<SimulatedDisk>
 
   /// Creates an empty file system.
@@ -115,46 +115,46 @@ public final class SimulatedFileSystem: FileSystem {
 
   // MARK: Operations
 
-  /// Opens a file; see `FileSystem`.
-  public func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+  /// Opens a file; see `StoreFileSystem`.
+  public func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
     let number = try onDisk { disk throws(FileError) in try disk.open(path, mode) }
     return SimulatedFile(fileSystem: self, number: number, path: path)
   }
 
-  /// Renames a file; see `FileSystem`.
+  /// Renames a file; see `StoreFileSystem`.
   public func rename(_ path: String, to newPath: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.rename(path, to: newPath) }
   }
 
-  /// Removes a file; see `FileSystem`.
+  /// Removes a file; see `StoreFileSystem`.
   public func removeFile(at path: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.removeFile(at: path) }
   }
 
-  /// Creates a directory; see `FileSystem`.
+  /// Creates a directory; see `StoreFileSystem`.
   public func createDirectory(at path: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.createDirectory(at: path) }
   }
 
-  /// Synchronizes the names in a directory; see `FileSystem`.
+  /// Synchronizes the names in a directory; see `StoreFileSystem`.
   public func synchronizeDirectory(at path: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.synchronizeDirectory(at: path) }
   }
 
-  /// Returns the sorted names in a directory; see `FileSystem`.
+  /// Returns the sorted names in a directory; see `StoreFileSystem`.
   public func contentsOfDirectory(at path: String) throws(FileError) -> [String] {
     try onDisk { disk throws(FileError) in try disk.contentsOfDirectory(at: path) }
   }
 
-  /// Returns the attributes of a file or directory; see `FileSystem`.
+  /// Returns the attributes of a file or directory; see `StoreFileSystem`.
   public func attributes(at path: String) throws(FileError) -> FileAttributes? {
     try onDisk { disk throws(FileError) in try disk.attributes(at: path) }
   }
 
-  /// Returns `false`, because nothing can be mounted; see `FileSystem`.
+  /// Returns `false`, because nothing can be mounted; see `StoreFileSystem`.
   public func isMountPoint(at path: String) -> Bool { false }
 
-  /// Returns the absolute form of a path, resolved from "/"; see `FileSystem`.
+  /// Returns the absolute form of a path, resolved from "/"; see `StoreFileSystem`.
   public func canonicalPath(of path: String) throws(FileError) -> String {
     try onDisk { disk throws(FileError) in try disk.canonicalPath(of: path) }
   }
@@ -171,7 +171,7 @@ public final class SimulatedFileSystem: FileSystem {
 }
 
 /// An open file of a ``SimulatedFileSystem``.
-private final class SimulatedFile: OpenFile {
+private final class SimulatedFile: OpenStoreFile {
   private let fileSystem: SimulatedFileSystem
   private let number: Int
   private let path: String

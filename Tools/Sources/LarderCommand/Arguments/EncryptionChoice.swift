@@ -113,23 +113,23 @@ struct KeyRingLocation: ExpressibleByArgument, Sendable {
   }
 
   /// Reads a password from a file, without the line ending.
-  private func readPassword(from path: String) throws -> Password {
+  private func readPassword(from path: String) throws -> KeyFilePassword {
     let bytes: [UInt8]
     do {
       bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
     } catch {
       throw CommandFailure(.noInput, "cannot read the password from \(path): \(error.localizedDescription)")
     }
-    return try Password(fileContent: bytes)
+    return try KeyFilePassword(fileContent: bytes)
   }
 
   /// Asks for the password on the terminal, twice for a new one.
-  private func askForPassword(twice: Bool) throws -> Password {
+  private func askForPassword(twice: Bool) throws -> KeyFilePassword {
     let text = try Self.ask("Password of \(place): ")
     if twice, try Self.ask("The same password again: ") != text {
       throw CommandFailure(.usage, "the two passwords differ", advice: "Try again.")
     }
-    return try Password(text)
+    return try KeyFilePassword(text)
   }
 
   private static func ask(_ question: String) throws -> String {

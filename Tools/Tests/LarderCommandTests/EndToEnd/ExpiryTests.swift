@@ -28,7 +28,7 @@ import Testing
   }
 
   /// Returns the deadlines of all stored entries, including expired ones.
-  private func stored(_ url: String) async throws -> [StoreKey: Deadline?] {
+  private func stored(_ url: String) async throws -> [StoreKey: ExpiryDeadline?] {
     let store = try await open(url)
     let entries = try await store.entries(in: .all, limit: .max)
     try await store.close()
@@ -39,7 +39,7 @@ import Testing
   private func makeStore(_ kind: StoreKind) async throws -> String {
     let url = kind.url(in: folder)
     let store = try await open(url)
-    let (past, future) = (Deadline(.distantPast), Deadline(.distantFuture))
+    let (past, future) = (ExpiryDeadline(.distantPast), ExpiryDeadline(.distantFuture))
     try await store.apply([
       .set("a", Expiring(JSONText("1"), deadline: past)), .set("b", Expiring(JSONText("2"), deadline: future)),
       .set("c", Expiring(JSONText("3"), deadline: past)), .set("d", Expiring(JSONText("4"))),

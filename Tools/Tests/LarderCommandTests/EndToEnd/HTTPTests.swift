@@ -272,7 +272,7 @@ import Testing
       }
       let (chunk, record, place) = (try await first("http/b"), try await first("http/r"), try await first("http/o"))
       let totals = try await first("http/t")
-      let change: Change<[UInt8]> =
+      let change: BatchChange<[UInt8]> =
         switch damage {
         case .missingChunk: .remove(chunk.key)
         case .shortChunk: .set(chunk.key, chunk.value.dropLast())

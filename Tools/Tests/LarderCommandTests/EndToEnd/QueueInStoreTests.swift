@@ -164,7 +164,7 @@ import Testing
     let queue = try await StoreQueue(
       MemoryStore<[UInt8]>(), prefix: "q", codec: JSONTextCodec(),
       configuration: StoreQueueConfiguration(maximumDeliveries: 1),
-      now: { now.withLock { $0 } })
+      environment: QueueEnvironment(now: { now.withLock { $0 } }))
     // One dead letter of each key, an hour apart, and a second one of `a`.
     for key: StoreKey in ["a", "b", "a"] {
       try await queue.enqueue(JSONText("1"), id: key)

@@ -54,8 +54,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [FileDurability.synced, .buffered])
-  func noItemIsLostOrReturnsAfterSIGKILL(durability: FileDurability) async throws {
+  @Test(arguments: [Durability.File.synced, .buffered])
+  func noItemIsLostOrReturnsAfterSIGKILL(durability: Durability.File) async throws {
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)

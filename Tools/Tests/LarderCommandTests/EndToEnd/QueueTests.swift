@@ -207,7 +207,7 @@ import Testing
     let bytes = try await QueueStore<[UInt8]>(
       path: folder.file("queue"), codec: RawJSON(), configuration: QueueConfiguration(maximumDeliveries: 1))
     try await bytes.enqueue(Array("{dead".utf8), id: "a")
-    let first = try #require(try await bytes.receive(lease: .seconds(3600)).first)
+    let first = try #require(try await bytes.receive(lease: .seconds(3600)))
     try await bytes.release(first.receipt)
     try await bytes.enqueue(Array("{broken".utf8), id: "b")
     try await bytes.enqueue(Array("1".utf8), id: "c")
@@ -327,7 +327,7 @@ import Testing
     let received = try await larder("receive", "--lease", "1h").output
     #expect(received.hasPrefix(#"{"key":"a","value":{"n":7},"attempt":1,"receipt":""#))
     let again = try await QueueStore<[String: Int]>(path: folder.file("queue"))
-    #expect(try await again.receive(lease: .seconds(3600)).map(\.value) == [["n": 8]])
+    #expect(try await again.receive(lease: .seconds(3600))?.value == ["n": 8])
     try await again.close()
   }
 

@@ -8,7 +8,7 @@ import LarderFiles
 ///
 /// LMDB locks only the lock file, so opening and closing the data file releases no lock of this process.
 final class DataFileReader: Sendable {
-  private let file: any OpenFile
+  private let file: any OpenStoreFile
 
   /// The name of the environment in errors.
   let store: String
@@ -24,7 +24,7 @@ final class DataFileReader: Sendable {
   ///   - fileSystem: The file system. Defaults to the real one.
   /// - Throws: ``StoreError``: the errors of `DataFileHeader` if both meta pages are damaged; `unsupported` if the pages are
   ///   encrypted; `ioFailed`.
-  init(_ path: String, store: String, in fileSystem: some FileSystem = POSIXFileSystem()) throws {
+  init(_ path: String, store: String, in fileSystem: some StoreFileSystem = POSIXFileSystem()) throws {
     self.store = store
     do {
       file = try fileSystem.open(path, .read)
@@ -104,7 +104,7 @@ struct DataFileSnapshot {
   let meta: MetaPage
   /// The numbers of the damaged meta pages.
   let damagedMetaPages: [UInt64]
-  fileprivate let file: any OpenFile
+  fileprivate let file: any OpenStoreFile
   fileprivate let fileSize: Int64
 
   /// The number of whole pages in the file.

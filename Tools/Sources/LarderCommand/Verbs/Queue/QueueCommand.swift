@@ -84,7 +84,7 @@ enum QueueLine {
   }
 
   /// Appends the line of a delivery, without its end.
-  static func append(_ delivery: Delivery<JSONText>, to bytes: inout [UInt8]) {
+  static func append(_ delivery: QueueDelivery<JSONText>, to bytes: inout [UInt8]) {
     EntryLine.append(
       key: delivery.key, value: delivery.value,
       [("attempt", "\(delivery.attempt)"), ("receipt", "\"\(delivery.receipt)\"")], to: &bytes)

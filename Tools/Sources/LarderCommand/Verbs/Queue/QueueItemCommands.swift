@@ -36,7 +36,7 @@ struct QueueEnqueueCommand: AsyncParsableCommand {
     let value = try value.json()
     try await StoreSession.runQueue(queue.target, createsIfMissing: true) { queue in
       try await queue.enqueue(
-        value, id: id, delay: delay.duration, priority: priority, group: group)
+        value, id: id, after: delay.duration, priority: priority, group: group)
     } print: { item, output in
       try output.writeLine { QueueLine.append(item, to: &$0) }
     }

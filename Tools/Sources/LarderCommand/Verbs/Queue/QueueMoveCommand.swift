@@ -152,7 +152,7 @@ struct QueueMove {
   ///
   /// It is the key of the item. The scheme `queue:` generates keys by counting, so other queues have the same ones. Such a
   /// key is followed by the time at which the item was enqueued, in microseconds.
-  static func id(of delivery: Delivery<JSONText>) -> StoreKey {
+  static func id(of delivery: QueueDelivery<JSONText>) -> StoreKey {
     let digits = String(delivery.receipt.sequence, radix: 16)
     guard delivery.key == StoreKey(String(repeating: "0", count: max(0, 16 - digits.count)) + digits) else {
       return delivery.key
@@ -163,7 +163,7 @@ struct QueueMove {
 
   /// Returns the keys of items that were not enqueued, and that the destination does not have with the same value.
   private static func conflicts(
-    among deliveries: [Delivery<JSONText>], _ results: [EnqueuedItem], in destination: OpenedQueue
+    among deliveries: [QueueDelivery<JSONText>], _ results: [EnqueuedItem], in destination: OpenedQueue
   ) async throws -> Set<StoreKey> {
     let duplicates = zip(deliveries, results).filter(\.1.isDuplicate)
     guard !duplicates.isEmpty else { return [] }
@@ -188,7 +188,7 @@ struct QueueMove {
 
   /// Releases items that were not moved, so that they need not wait for the end of the lease.
   private static func release(
-    _ deliveries: [Delivery<JSONText>], in source: any DurableQueue<JSONText>, after failure: any Error
+    _ deliveries: [QueueDelivery<JSONText>], in source: any DurableQueue<JSONText>, after failure: any Error
   ) async throws {
     do {
       _ = try await source.release(deliveries.map(\.receipt), after: .zero, countsAsAttempt: false)

@@ -5,13 +5,13 @@
 /// returns, which the compiler checks:
 ///
 /// ```swift
-/// let migration = Migration(from: 1, .json(UserV1.self)) { UserV2(name: $0.name, email: nil) }
+/// let migration = ValueMigration(from: 1, .json(UserV1.self)) { UserV2(name: $0.name, email: nil) }
 ///   .then(from: 2, .json()) { User($0) }
 /// ```
 ///
 /// `migration` reads the values of versions 1 and 2 as `User`. When version 4 comes, add another step and leave the
 /// others as they are.
-public struct Migration<Value: Sendable>: Sendable {
+public struct ValueMigration<Value: Sendable>: Sendable {
   /// A function that reads the values of one version.
   struct Reader: Sendable {
     let version: Int
@@ -22,7 +22,7 @@ public struct Migration<Value: Sendable>: Sendable {
   let readers: [Reader]
 }
 
-extension Migration {
+extension ValueMigration {
   /// Creates a migration of the values of one version.
   ///
   /// - Parameters:
@@ -48,14 +48,14 @@ extension Migration {
   ///   - migrate: A closure that converts such a value.
   public func then<New: Sendable>(
     from version: Int, _ codec: some Codec<Value>, _ migrate: @escaping @Sendable (Value) throws -> New
-  ) -> Migration<New> {
+  ) -> ValueMigration<New> {
     let earlier = readers.map { reader in
-      Migration<New>.Reader(version: reader.version, codecName: reader.codecName) { bytes, context in
+      ValueMigration<New>.Reader(version: reader.version, codecName: reader.codecName) { bytes, context in
         let old = try reader.read(bytes, context)
         return try MigrationError.wrapping(version) { try migrate(old) }
       }
     }
-    return Migration<New>(readers: earlier + Migration<New>(from: version, codec, migrate).readers)
+    return ValueMigration<New>(readers: earlier + ValueMigration<New>(from: version, codec, migrate).readers)
   }
 }
 
@@ -74,7 +74,7 @@ public struct OlderVersion<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - version: The version of the values; 0 to write them without a version.
   ///   - codec: The codec of the values of that version. It must have the name of the codec that ``VersionedCodec`` wraps.
-  ///   - convert: A closure that converts a value. A ``Migration`` from the version must convert it back.
+  ///   - convert: A closure that converts a value. A ``ValueMigration`` from the version must convert it back.
   public init<Old: Sendable>(
     _ version: Int, _ codec: some Codec<Old>, _ convert: @escaping @Sendable (Value) throws -> Old
   ) {
@@ -84,7 +84,7 @@ public struct OlderVersion<Value: Sendable>: Sendable {
   }
 }
 
-/// An error that reports that the closure of a ``Migration`` has thrown.
+/// An error that reports that the closure of a ``ValueMigration`` has thrown.
 ///
 /// A store reports it as ``StoreError/Code/undecodable``, because the stored bytes are sound.
 public struct MigrationError: StoreErrorConvertible {

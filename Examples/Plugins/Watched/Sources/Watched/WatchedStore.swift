@@ -1,14 +1,14 @@
 import Larder
 
 /// A decorator that reports each operation that fails or takes long.
-struct WatchedStore<Base: DataStore>: ForwardingStore {
-  let base: Base
+public struct WatchedStore<Base: DataStore>: ForwardingStore {
+  public let base: Base
   let threshold: Duration
   let time: ElapsedTime
   let report: @Sendable (StoreOperation, Duration, (any Error)?) -> Void
 
   // Every asynchronous operation of the store and of its capabilities passes through here.
-  func forward<Result>(
+  public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
   ) async throws -> Result {
     let start = time.duration
@@ -29,7 +29,7 @@ extension WatchedStore: InvalidatableStore where Base: InvalidatableStore {}
 extension WatchedStore: FlushableStore where Base: FlushableStore {}
 extension WatchedStore: MaintainableStore where Base: MaintainableStore {}
 extension WatchedStore: ObservableStore where Base: ObservableStore {
-  func weakReference() -> @Sendable () -> Self? {
+  public func weakReference() -> @Sendable () -> Self? {
     let (base, threshold, time, report) = (base.weakReference(), threshold, time, report)
     return { base().map { WatchedStore(base: $0, threshold: threshold, time: time, report: report) } }
   }
@@ -37,7 +37,7 @@ extension WatchedStore: ObservableStore where Base: ObservableStore {
 
 extension DataStore {
   /// Returns this store with a report of each operation that fails or takes at least as long as the threshold.
-  func watched(
+  public func watched(
     threshold: Duration, clock: any Clock<Duration> = ContinuousClock(),
     report: @escaping @Sendable (StoreOperation, Duration, (any Error)?) -> Void
   ) -> WatchedStore<Self> {

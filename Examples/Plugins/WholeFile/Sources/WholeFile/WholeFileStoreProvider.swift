@@ -2,18 +2,21 @@ import Foundation
 import Larder
 import LarderFiles
 
-struct WholeFileStoreProvider: StoreProvider {
+/// Opens stores in one file by URLs such as `whole:notes.json`.
+public struct WholeFileStoreProvider: StoreProvider {
   /// The part of the content that says which codec the file has.
   private struct Head: Decodable {
     var codec: String
   }
 
-  var scheme: String { "whole" }
-  var summary: String { "one file, rewritten for each change" }
-  var codecName: String { "json" }
+  public init() {}
+
+  public var scheme: String { "whole" }
+  public var summary: String { "one file, rewritten for each change" }
+  public var codecName: String { "json" }
 
   // The durability in the options is ignored, because this store always synchronizes.
-  func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) throws -> UntypedWholeFile {
+  public func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) throws -> UntypedWholeFile {
     let files = try StoreFileConfiguration(url, options)
     let codecName = try files.reportingFileErrors(during: .open, message: "\(files.path) could not be read") {
       guard try files.fileSystem.attributes(at: files.path) != nil else {
@@ -32,12 +35,12 @@ struct WholeFileStoreProvider: StoreProvider {
 }
 
 /// A file whose type of values is not chosen yet.
-struct UntypedWholeFile: UntypedStore {
+public struct UntypedWholeFile: UntypedStore {
   let path: String
   let access: StoreAccess
-  let codecName: String
+  public let codecName: String
 
-  func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+  public func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
     AnyDataStore(try await WholeFileStore(path: path, codec: codec, access: access))
   }
 }

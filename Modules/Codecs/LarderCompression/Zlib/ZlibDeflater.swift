@@ -5,7 +5,7 @@ internal import CZlib
 ///
 /// Its memory is allocated once. With a dictionary, each piece begins with a copy of a state that already contains the
 /// dictionary, which costs less than loading the dictionary again. Without one, each piece begins with a reset.
-public struct Deflater: ~Copyable, @unchecked Sendable {
+public struct ZlibDeflater: ~Copyable, @unchecked Sendable {
   // Proof for @unchecked: the streams and their memory are private to this type, which cannot be copied and accesses
   // them in mutating methods and `deinit` only, so every access is exclusive. A stream is not bound to a thread.
 

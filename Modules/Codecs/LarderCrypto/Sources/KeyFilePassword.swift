@@ -11,7 +11,7 @@ import Foundation
 ///
 /// Its memory is overwritten when the last copy is released. That does not apply to the text or the bytes that it was
 /// created from.
-public struct Password: Sendable {
+public struct KeyFilePassword: Sendable {
   /// The forms of the password, in symmetric keys because these wipe their memory.
   ///
   /// The first one encrypts. All of them are tried to decrypt.
@@ -22,7 +22,7 @@ public struct Password: Sendable {
   /// - Parameter text: The text, including any whitespace.
   /// - Throws: ``KeyRingError`` with `invalidArgument` if the text is empty.
   public init(_ text: String) throws(KeyRingError) {
-    try self.init(forms: [Password.prepared(text), Array(text.utf8)])
+    try self.init(forms: [KeyFilePassword.prepared(text), Array(text.utf8)])
   }
 
   /// Creates a password from bytes, which are used as they are.
@@ -46,7 +46,7 @@ public struct Password: Sendable {
     if line.last == UInt8(ascii: "\n") { line.removeLast() }
     var bare = line
     if line.count < content.count, bare.last == UInt8(ascii: "\r") { bare.removeLast() }
-    let prepared = String(validating: bare, as: UTF8.self).map(Password.prepared)
+    let prepared = String(validating: bare, as: UTF8.self).map(KeyFilePassword.prepared)
     // A file with nothing but a line ending has no password.
     try self.init(forms: bare.isEmpty ? [[]] : [prepared ?? Array(bare), Array(bare), Array(line)])
   }
@@ -77,12 +77,12 @@ public struct Password: Sendable {
   }
 
   /// The password in each of its forms, the one that encrypts first.
-  var variants: [Password] { forms.map { Password(only: $0) } }
+  var variants: [KeyFilePassword] { forms.map { KeyFilePassword(only: $0) } }
 
   private init(only form: SymmetricKey) { forms = [form] }
 }
 
-extension Password: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension KeyFilePassword: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   /// `<password>`.
   public var description: String { "<password>" }
 

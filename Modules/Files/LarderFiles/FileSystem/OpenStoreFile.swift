@@ -1,8 +1,8 @@
-/// A file opened by a ``FileSystem``.
+/// A file opened by a ``StoreFileSystem``.
 ///
 /// The file is closed by ``close()`` or when its last reference is released. Its operations may be called concurrently
 /// from several threads.
-public protocol OpenFile: AnyObject, Sendable {
+public protocol OpenStoreFile: AnyObject, Sendable {
   /// Reads bytes.
   ///
   /// - Parameters:
@@ -63,7 +63,7 @@ public protocol OpenFile: AnyObject, Sendable {
   func close() throws(FileError)
 }
 
-extension OpenFile {
+extension OpenStoreFile {
   /// Returns the size in ``attributes()``.
   public func size() throws(FileError) -> Int64 { try attributes().size }
 

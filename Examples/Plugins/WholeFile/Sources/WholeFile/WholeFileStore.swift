@@ -3,32 +3,31 @@ import Larder
 import LarderFiles
 
 /// A store that rewrites its whole file for each change.
-actor WholeFileStore<Value: Sendable>: DataStore {
+public actor WholeFileStore<Value: Sendable>: DataStore {
   /// The content of the file, in JSON, with keys in hexadecimal.
   private struct Content: Codable {
     var codec: String
     var entries: [String: Data]
   }
 
-  nonisolated let information: StoreInformation
+  public nonisolated let information: StoreInformation
   private let coder: ValueCoder<Value>
   private var files: StoreFileConfiguration
   private var lock: FileLock?
+  private var file: (any OpenStoreFile)?
   private var opened = OpenedFiles()
   private var stored = SortedEntries<[UInt8]>()
   private var codecName: String
   private var isOpen = true
-
-  /// Whether the file may contain a failed change that no reader has seen.
-  private var isFileInDoubt = false
+  private var isFileInDoubt = false  // whether it may contain a failed change that no reader has seen
 
   // Calls of the file system block, so the actor has its own thread, outside of the cooperative pool.
   private nonisolated let executor = DispatchQueueExecutor(label: "WholeFileStore")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  init(
+  public init(
     path: String, codec: some Codec<Value>, access: StoreAccess = .readWrite,
-    fileSystem: some FileSystem = POSIXFileSystem()
+    fileSystem: some StoreFileSystem = POSIXFileSystem()
   ) async throws {
     files = StoreFileConfiguration(
       path: path, durability: .synced, access: access, createsIfMissing: true, fileSystem: fileSystem)
@@ -45,11 +44,11 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   private func open() throws {
     (files.path, lock, opened) = try files.takeLock()
     guard try files.fileSystem.attributes(at: files.path) != nil else { return }
-    let bytes = try files.fileSystem.open(files.path, .read).readAll()
+    let file = try files.fileSystem.open(files.path, .read)
     let content: Content
     do {
-      content = try JSONDecoder().decode(Content.self, from: Data(bytes))
-    } catch {
+      content = try JSONDecoder().decode(Content.self, from: Data(file.readAll()))
+    } catch let error as DecodingError {
       throw files.error(.corrupted, during: .open, "\(files.path) is damaged", underlying: error)
     }
     codecName = try coder.codecRecord.name(replacing: content.codec, during: .open, store: information.name)
@@ -59,21 +58,23 @@ actor WholeFileStore<Value: Sendable>: DataStore {
       }
       _ = stored.setValue(Array(value), forKey: key)
     }
+    self.file = file
+    opened.note(try file.attributes().identity, at: files.path, as: .data)
   }
 
-  func value(forKey key: StoreKey) throws -> Value? {
+  public func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
     try checkOpen(for: .value)
     return try stored[key].map { try coder.value(of: $0, forKey: key, during: .value) }
   }
 
-  func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
     try information.check(keys, for: .values)
     try checkOpen(for: .values)
     return try keys.map { key in try stored[key].map { try coder.value(of: $0, forKey: key, during: .values) } }
   }
 
-  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
     try checkOpen(for: .entries)
     return try stored.entries(in: range, limit: limit, order: order).map { entry in
@@ -81,30 +82,29 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
     try checkOpen(for: .keys)
     return stored.keys(in: range, limit: limit, order: order)
   }
 
-  func count(in range: KeyRange) throws -> Int {
+  public func count(in range: KeyRange) throws -> Int {
     try checkOpen(for: .count)
     return stored.count(in: range)
   }
 
-  func apply(_ changes: ChangeBatch<Value>) throws {
+  public func apply(_ changes: ChangeBatch<Value>) throws {
     try information.check(changes)
     try checkOpen(for: .apply)
     try Task.checkCancellation()
     var (changed, displaced) = (stored, [[UInt8]]())
     for change in changes.changes {
-      let encoded = try change.mapValue { try coder.bytes(of: $1, forKey: $0, during: .apply) }
-      changed.apply(encoded, displacing: &displaced)
+      changed.apply(try change.mapValue { try coder.bytes(of: $1, forKey: $0, during: .apply) }, displacing: &displaced)
     }
     if !changes.isEmpty { try write(changed, during: .apply) }
   }
 
-  func update<Result: Sendable>(
+  public func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> Result {
     try information.check(updateOf: keys)
@@ -121,34 +121,27 @@ actor WholeFileStore<Value: Sendable>: DataStore {
 
   /// Writes the file before it publishes the change, so that everything a reader sees is durable.
   private func write(_ changed: SortedEntries<[UInt8]>, during operation: StoreOperation) throws {
-    try files.check(opened, during: operation)
     var content = Content(codec: codecName, entries: [:])
     changed.forEach { content.entries[$0.hexadecimal] = Data($1) }
     let bytes = try JSONEncoder().encode(content)
     do {
-      try files.fileSystem.replaceFile(at: files.path) { try $0.write(bytes) }
-    } catch let error as FileError {
-      // It may be unknown which of the two files is at the path. The next write or synchronization resolves this.
-      if error.leavesReplacementInDoubt { isFileInDoubt = true }
-      throw StoreError(
-        error, during: operation, store: information.name, message: "\(files.path) could not be written",
-        outcome: error.leavesReplacementInDoubt ? .unknown : .nothingChanged)
+      file = try files.replaceFile(&opened, during: operation) { try $0.write(bytes) }
+    } catch let error as StoreError where error.outcome == .unknown {
+      isFileInDoubt = true  // Either file may be at the path, until the next write or synchronization.
+      throw error
     }
-    isFileInDoubt = false
-    stored = changed
+    (isFileInDoubt, stored) = (false, changed)
   }
 
-  func synchronize() throws {
+  public func synchronize() throws {
     try checkOpen(for: .synchronize)
     if isFileInDoubt { try write(stored, during: .synchronize) }
   }
 
-  func close() throws {
-    defer { (isOpen, lock) = (false, nil) }
+  public func close() throws {
+    defer { (isOpen, lock, file) = (false, nil, nil) }
     if isOpen, isFileInDoubt { try write(stored, during: .close) }
-    try files.reportingFileErrors(during: .close, message: "\(files.path) could not be unlocked") {
-      try lock?.release()
-    }
+    try files.reportingFileErrors(during: .close, message: "\(files.path) is still locked") { try lock?.release() }
   }
 
   private func checkOpen(for operation: StoreOperation) throws {

@@ -4,18 +4,18 @@ import Testing
 
 @testable import LarderCompression
 
-@Suite struct InflaterTests {
+@Suite struct ZlibInflaterTests {
   private let data = Array("to be or not to be, that is the question whether to be".utf8)
 
   private func deflated(_ data: [UInt8], dictionary: [UInt8] = []) throws -> [UInt8] {
-    var deflater = try Deflater(dictionary: dictionary.span.bytes)
+    var deflater = try ZlibDeflater(dictionary: dictionary.span.bytes)
     var bytes: [UInt8] = []
     try data.withUnsafeBytes { try deflater.deflate($0, appendingTo: &bytes) }
     return bytes
   }
 
   private func inflated(_ bytes: [UInt8], size: Int, dictionary: [UInt8] = []) throws -> [UInt8] {
-    var inflater = try Inflater()
+    var inflater = try ZlibInflater()
     return try bytes.withUnsafeBytes { try inflater.inflate($0, size: size, dictionary: dictionary.span.bytes) }
   }
 
@@ -42,7 +42,7 @@ import Testing
     let dictionary = Array("that is the question".utf8)
     let with = try deflated(data, dictionary: dictionary)
     let without = try deflated(data)
-    var inflater = try Inflater()
+    var inflater = try ZlibInflater()
     for _ in 0..<3 {
       let first = try with.withUnsafeBytes {
         try inflater.inflate($0, size: data.count, dictionary: dictionary.span.bytes)
@@ -57,17 +57,17 @@ import Testing
   @Test func noDataExpandsBeyondTheBoundForDeclaredSizes() throws {
     let zeros = [UInt8](repeating: 0, count: 10_000_000)
     let bytes = try deflated(zeros)
-    #expect(bytes.count * Inflater.maximumExpansion > zeros.count)
+    #expect(bytes.count * ZlibInflater.maximumExpansion > zeros.count)
     #expect(bytes.count * 1000 < zeros.count)
     #expect(try inflated(bytes, size: zeros.count) == zeros)
   }
 
   @Test func theChecksumMatchesThePublishedAlgorithm() {
     let digits = Array("123456789".utf8)
-    #expect(digits.withUnsafeBytes { CRC32.checksum(of: $0) } == 0xCBF4_3926)
-    let start = digits.prefix(4).withUnsafeBytes { CRC32.checksum(of: $0) }
-    #expect(digits.dropFirst(4).withUnsafeBytes { CRC32.checksum(of: $0, continuing: start) } == 0xCBF4_3926)
-    #expect(CRC32.checksum(of: UnsafeRawBufferPointer(start: nil, count: 0), continuing: start) == start)
+    #expect(digits.withUnsafeBytes { ZlibCRC32.checksum(of: $0) } == 0xCBF4_3926)
+    let start = digits.prefix(4).withUnsafeBytes { ZlibCRC32.checksum(of: $0) }
+    #expect(digits.dropFirst(4).withUnsafeBytes { ZlibCRC32.checksum(of: $0, continuing: start) } == 0xCBF4_3926)
+    #expect(ZlibCRC32.checksum(of: UnsafeRawBufferPointer(start: nil, count: 0), continuing: start) == start)
   }
 }
 #endif

@@ -1,13 +1,11 @@
-import Foundation
 import Larder
 import LarderExpiry
 import LarderObservation
 import LarderTesting
-import TestSupport
 import Testing
+import Watched
 
-/// The decorator of the guide `Modules/Testing/LarderTesting/LarderTesting.docc/WritingADecorator.md`.
-@Suite(.limitedParallelism) struct WatchedStoreTests {
+struct WatchedStoreTests {
   static let suite = ConformanceSuite(named: "WatchedStore", lacking: [.persistence, .encoding]) { _ in
     MemoryStore<Expiring<SampleValue?>>().observable().expiring().watched(threshold: .seconds(1)) { _, _, _ in }
   }
@@ -28,16 +26,7 @@ import Testing
       clock.advance(by: .seconds(2))
       value = 2
     }
-    await expectStoreError(.invalidKey) { try await store.value(forKey: "") }
+    await #expect(throws: StoreError.self) { try await store.value(forKey: "") }
     #expect(reports.withLock { $0 } == ["update 2.0 seconds false", "value 0.0 seconds true"])
-  }
-
-  @Test func theGuideShowsThisCode() throws {
-    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    let guide = tests.appendingPathComponent(
-      "../../Modules/Testing/LarderTesting/LarderTesting.docc/WritingADecorator.md")
-    let text = try String(contentsOf: guide, encoding: .utf8)
-    let code = try String(contentsOf: tests.appendingPathComponent("WatchedStore.swift"), encoding: .utf8)
-    #expect(text.contains("```swift\n\(code)```"), "WritingADecorator.md does not show WatchedStore.swift as it is")
   }
 }

@@ -15,13 +15,13 @@ import Glibc
 /// in these cases.
 ///
 /// Paths are operating system paths. A relative path starts at the working directory.
-public protocol FileSystem: Sendable {
+public protocol StoreFileSystem: Sendable {
   /// Opens a file.
   ///
   /// - Parameters:
   ///   - path: The path of the file.
   ///   - mode: The mode to open it in. A new file has permissions 0600.
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile
 
   /// Renames a file, replacing any existing file at the new path.
   ///
@@ -77,7 +77,7 @@ public protocol FileSystem: Sendable {
   func canonicalPath(of path: String) throws(FileError) -> String
 }
 
-extension FileSystem {
+extension StoreFileSystem {
   /// Returns ``attributes(at:)``.
   public func attributesWithoutFollowing(at path: String) throws(FileError) -> FileAttributes? {
     try attributes(at: path)

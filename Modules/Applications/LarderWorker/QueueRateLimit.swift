@@ -3,9 +3,9 @@
 /// The items of a batch start together, and the next start waits for the time of all of them.
 ///
 /// ```swift
-/// let limit = RateLimit(100, per: .seconds(60))
+/// let limit = QueueRateLimit(100, per: .seconds(60))
 /// ```
-public struct RateLimit: Sendable, Hashable {
+public struct QueueRateLimit: Sendable, Hashable {
   /// The maximum number of items in an interval.
   public let count: Int
 
@@ -32,7 +32,7 @@ struct RateSchedule: Sendable {
   private let spacing: Duration
   private var nextStart: Duration = .zero
 
-  init(_ limit: RateLimit) {
+  init(_ limit: QueueRateLimit) {
     // A worker with an invalid limit refuses to run.
     spacing = limit.interval / max(limit.count, 1)
   }

@@ -9,7 +9,7 @@ public import Foundation
 /// The instant at which an entry expires, and whether reads move it.
 ///
 /// An entry is live while the time is before its deadline. Deadlines have microsecond precision.
-public struct Deadline: Sendable, Hashable {
+public struct ExpiryDeadline: Sendable, Hashable {
   /// The divisor of the window that gives the time after which a read moves the deadline again.
   private static let partsOfWindow: Int64 = 10
 
@@ -22,7 +22,7 @@ public struct Deadline: Sendable, Hashable {
   let windowMicroseconds: Int64?
 }
 
-extension Deadline {
+extension ExpiryDeadline {
   /// Creates a deadline that reads do not move.
   ///
   /// - Parameter date: The first instant at which the entry is absent, rounded to the nearest microsecond.
@@ -49,20 +49,20 @@ extension Deadline {
   /// than that tenth, was set before the clock was set back. It is moved as well, so that the entry does not live that
   /// much longer.
   @usableFromInline
-  func moved(byReadAt now: WallTime) -> Deadline? {
+  func moved(byReadAt now: WallTime) -> ExpiryDeadline? {
     guard let windowMicroseconds else { return nil }
     let remaining = now.microseconds(until: time)
-    let (whole, rest) = windowMicroseconds.quotientAndRemainder(dividingBy: Deadline.partsOfWindow)
+    let (whole, rest) = windowMicroseconds.quotientAndRemainder(dividingBy: ExpiryDeadline.partsOfWindow)
     let part = whole + (rest > 0 ? 1 : 0)
     let isFarOff = remaining > windowMicroseconds && remaining - windowMicroseconds > part
     guard remaining <= windowMicroseconds - part || isFarOff else { return nil }
     return now.advanced(byMicroseconds: windowMicroseconds).map {
-      Deadline(time: $0, windowMicroseconds: windowMicroseconds)
+      ExpiryDeadline(time: $0, windowMicroseconds: windowMicroseconds)
     }
   }
 }
 
-extension Deadline {
+extension ExpiryDeadline {
   /// Creates a deadline from stored values, or returns `nil` if none is stored.
   ///
   /// - Parameters:
@@ -82,16 +82,18 @@ extension Deadline {
 
 extension TimeToLive {
   /// Returns the deadline of an entry that is written now, or `nil` if it does not expire.
-  func deadline(from now: WallTime) -> Deadline? {
+  func deadline(from now: WallTime) -> ExpiryDeadline? {
     switch self {
     case .never: nil
     case .after(let timeToLive):
-      now.advanced(byMicroseconds: timeToLive.wholeMicroseconds).map { Deadline(time: $0, windowMicroseconds: nil) }
+      now.advanced(byMicroseconds: timeToLive.wholeMicroseconds).map {
+        ExpiryDeadline(time: $0, windowMicroseconds: nil)
+      }
     case .sliding(let window):
       now.advanced(byMicroseconds: window.wholeMicroseconds).map {
-        Deadline(time: $0, windowMicroseconds: window.wholeMicroseconds)
+        ExpiryDeadline(time: $0, windowMicroseconds: window.wholeMicroseconds)
       }
-    case .until(let date): Deadline(date)
+    case .until(let date): ExpiryDeadline(date)
     }
   }
 

@@ -4,13 +4,13 @@ import Testing
 
 @testable import LarderExpiry
 
-@Suite struct DeadlineTests {
+@Suite struct ExpiryDeadlineTests {
   private func time(_ microseconds: Int64) -> WallTime {
     WallTime(microseconds: microseconds)
   }
 
   @Test func anEntryIsLiveBeforeItsDeadlineAndNotAtIt() {
-    let deadline = Deadline(time: time(500_000), windowMicroseconds: nil)
+    let deadline = ExpiryDeadline(time: time(500_000), windowMicroseconds: nil)
     #expect(!deadline.isPast(at: time(-1)))
     #expect(!deadline.isPast(at: time(499_999)))
     #expect(deadline.isPast(at: time(500_000)))
@@ -18,38 +18,38 @@ import Testing
   }
 
   @Test func aReadMovesOnlySlidingDeadlinesAfterATenthOfTheWindow() {
-    #expect(Deadline(time: time(1000), windowMicroseconds: nil).moved(byReadAt: time(999)) == nil)
-    let deadline = Deadline(time: time(1000), windowMicroseconds: 1000)
+    #expect(ExpiryDeadline(time: time(1000), windowMicroseconds: nil).moved(byReadAt: time(999)) == nil)
+    let deadline = ExpiryDeadline(time: time(1000), windowMicroseconds: 1000)
     #expect(deadline.moved(byReadAt: time(0)) == nil)
     #expect(deadline.moved(byReadAt: time(99)) == nil)
-    #expect(deadline.moved(byReadAt: time(100)) == Deadline(time: time(1100), windowMicroseconds: 1000))
-    #expect(deadline.moved(byReadAt: time(999)) == Deadline(time: time(1999), windowMicroseconds: 1000))
+    #expect(deadline.moved(byReadAt: time(100)) == ExpiryDeadline(time: time(1100), windowMicroseconds: 1000))
+    #expect(deadline.moved(byReadAt: time(999)) == ExpiryDeadline(time: time(1999), windowMicroseconds: 1000))
   }
 
   @Test func aTenthIsAtLeastAMicrosecond() {
     for window in 1...10 as ClosedRange<Int64> {
-      let deadline = Deadline(time: time(window), windowMicroseconds: window)
+      let deadline = ExpiryDeadline(time: time(window), windowMicroseconds: window)
       #expect(deadline.moved(byReadAt: time(0)) == nil)
       #expect(deadline.moved(byReadAt: time(1))?.time == time(window + 1))
     }
     // Rounds a tenth up to a microsecond. Rounding down would allow eleven writes in a window.
-    let deadline = Deadline(time: time(11), windowMicroseconds: 11)
+    let deadline = ExpiryDeadline(time: time(11), windowMicroseconds: 11)
     #expect(deadline.moved(byReadAt: time(1)) == nil)
     #expect(deadline.moved(byReadAt: time(2)) != nil)
   }
 
   @Test func aDeadlineBeyondItsWindowMeansTheClockWasSetBack() {
-    let deadline = Deadline(time: time(1000), windowMicroseconds: 1000)
+    let deadline = ExpiryDeadline(time: time(1000), windowMicroseconds: 1000)
     #expect(deadline.moved(byReadAt: time(-100)) == nil)
-    #expect(deadline.moved(byReadAt: time(-101)) == Deadline(time: time(899), windowMicroseconds: 1000))
-    #expect(deadline.moved(byReadAt: time(.min)) == Deadline(time: time(.min + 1000), windowMicroseconds: 1000))
+    #expect(deadline.moved(byReadAt: time(-101)) == ExpiryDeadline(time: time(899), windowMicroseconds: 1000))
+    #expect(deadline.moved(byReadAt: time(.min)) == ExpiryDeadline(time: time(.min + 1000), windowMicroseconds: 1000))
   }
 
   @Test func aDeadlineMovesAtMostTenTimesPerWindow() {
-    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "DeadlineTests")
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiryDeadlineTests")
     for _ in 0..<200 {
       let window = Int64.random(in: 2...1000, using: &generator)
-      var deadline = Deadline(time: time(window), windowMicroseconds: window)
+      var deadline = ExpiryDeadline(time: time(window), windowMicroseconds: window)
       var (now, moves): (Int64, [Int64]) = (0, [])
       for _ in 0..<500 {
         now += Int64.random(in: 0...(window / 2 + 1) / 2, using: &generator)
@@ -71,8 +71,8 @@ import Testing
 
   @Test func aDeadlineShowsItsDateAndItsWindow() {
     let date = Date(timeIntervalSince1970: 1_767_225_600.25)
-    #expect(Deadline(date).date == date)
-    #expect(Deadline(date).window == nil)
-    #expect(Deadline(time: time(0), windowMicroseconds: 1_500_000).window == .milliseconds(1500))
+    #expect(ExpiryDeadline(date).date == date)
+    #expect(ExpiryDeadline(date).window == nil)
+    #expect(ExpiryDeadline(time: time(0), windowMicroseconds: 1_500_000).window == .milliseconds(1500))
   }
 }

@@ -5,7 +5,7 @@ public import Foundation
 #endif
 
 /// A received item with the receipt that acknowledges it.
-public struct Delivery<Element: Sendable>: Sendable {
+public struct QueueDelivery<Element: Sendable>: Sendable {
   /// The key of the item.
   public let key: StoreKey
 

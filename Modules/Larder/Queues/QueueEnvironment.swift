@@ -1,0 +1,42 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The clocks and the random numbers of a queue, which tests replace.
+///
+/// ```swift
+/// let clock = ManualClock()
+/// let queue = try await QueueStore<Job>(path: path, codec: .cbor(), environment: .manual(clock))
+/// ```
+///
+/// `ManualClock` and `manual(_:)` are in `LarderTesting`.
+public struct QueueEnvironment: Sendable {
+  /// The monotonic clock by which consumers wait.
+  ///
+  /// A queue that only one process opens also measures leases and delays by it.
+  public var clock: any Clock<Duration>
+
+  /// A closure that returns the wall-clock time, by which leases and delays are stored; `nil` for the time of the system, or
+  /// of the server if the queue has one.
+  public var now: (@Sendable () -> Date)?
+
+  /// The generator of the random part of the delays in ``RetryPolicy``.
+  public var randomness: any RandomNumberGenerator & Sendable
+
+  /// Creates an environment.
+  ///
+  /// - Parameters:
+  ///   - clock: The monotonic clock by which consumers wait. Defaults to a `ContinuousClock`.
+  ///   - now: A closure that returns the wall-clock time. Defaults to `nil`, for the time of the system or the server.
+  ///   - randomness: The generator of the random part of the delays. Defaults to the system's.
+  public init(
+    clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+  ) {
+    self.clock = clock
+    self.now = now
+    self.randomness = randomness
+  }
+}
