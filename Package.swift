@@ -353,7 +353,15 @@ let package = Package(
         "LarderCache", "LarderCBOR", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderPostgres", "LarderSQLite",
         "LarderStoreQueue", "LarderTesting", "TestSupport",
       ]),
-    .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
+    .testTarget(
+      name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderCache", "LarderFiles", "TestSupport"]),
+    .testTarget(
+      name: "ScheduleTests",
+      dependencies: [
+        "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderExpiry",
+        "LarderIndexes",
+        "LarderMirror", "LarderObservation",
+      ]),
     .testTarget(
       name: "ConformanceTests",
       dependencies: [

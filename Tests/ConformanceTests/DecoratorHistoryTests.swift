@@ -12,7 +12,7 @@ import Testing
 /// `LARDER_ROUNDS` sets the number of random histories of each.
 @Suite struct DecoratorHistoryTests {
   /// A cache that uses the `reload` policy for every third read.
-  private final class ReloadingStore<Base: DataStore>: ForwardingStore {
+  private final class ReloadingStore<Base: DataStore>: PassingStore {
     typealias Value = Base.Value
     let base: CachedStore<Base>
     private let readCount = Atomic(0)

@@ -139,6 +139,12 @@ private struct ForgetfulStore<Base: DataStore>: StoreDecorator {
 
   private var tenant: KeyMappingStore<Base> { base.prefixed(by: "m/") }
 
+  func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await body()
+  }
+
   var information: StoreInformation { tenant.information }
 
   func value(forKey key: StoreKey) async throws -> Base.Value? { try await tenant.value(forKey: key) }

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderLMDB
 
 /// A store that closes its environment when it is closed.
-private struct EnvironmentOwner<Value: Sendable>: ForwardingStore {
+private struct EnvironmentOwner<Value: Sendable>: PassingStore {
   let base: LMDBStore<Value>
   let environment: LMDBEnvironment
 

@@ -54,7 +54,7 @@ import TestSupport
 }
 
 /// A decorator that only forwards, which is the least that every decorator must do.
-struct ForwardedStore<Base: DataStore>: ForwardingStore {
+struct ForwardedStore<Base: DataStore>: PassingStore {
   typealias Value = Base.Value
 
   let base: Base

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A store that closes its database when it is closed.
-private struct DatabaseOwner<Value: Sendable>: ForwardingStore {
+private struct DatabaseOwner<Value: Sendable>: PassingStore {
   let base: SQLiteStore<Value>
   let database: SQLiteDatabase
 

@@ -12,7 +12,7 @@ import Testing
 /// Sliding deadlines over the stack that the README recommends.
 @Suite(.limitedParallelism) struct SlidingStackTests {
   /// A store that counts the calls that reach the bottom of the stack.
-  private final class CountingStore<Base: DataStore>: ForwardingStore {
+  private final class CountingStore<Base: DataStore>: PassingStore {
     typealias Value = Base.Value
 
     let base: Base

@@ -23,7 +23,7 @@ import Testing
   private let byByte = StoreIndex<[UInt8]>("byte") { _, value in [[Int(value.first ?? 0)]] }
 
   /// A store of bytes with other information.
-  private struct OtherStore<Base: DataStore>: ForwardingStore {
+  private struct OtherStore<Base: DataStore>: PassingStore {
     let base: Base
     let change: @Sendable (inout StoreInformation) -> Void
 
@@ -128,7 +128,7 @@ import Testing
   }
 
   /// A store that accepts small commits only.
-  private struct SmallCommits<Base: DataStore>: ForwardingStore {
+  private struct SmallCommits<Base: DataStore>: PassingStore {
     let base: Base
 
     var information: StoreInformation {

@@ -579,7 +579,7 @@ private final class UpdateGate: Sendable {
 }
 
 /// A store whose updates wait before a gate.
-private struct HeldUpdates<Base: DataStore>: ForwardingStore {
+private struct HeldUpdates<Base: DataStore>: PassingStore {
   let base: Base
   let gate: UpdateGate
 

@@ -149,7 +149,7 @@ import TestSupport
   // MARK: Background loads
 
   /// A base whose reads block their thread until they are released, as in a store that never suspends.
-  private final class BlockingStore: ForwardingStore {
+  private final class BlockingStore: PassingStore {
     typealias Value = Int
     let base: MemoryStore<Int>
     let gate = DispatchSemaphore(value: 0)
@@ -269,7 +269,7 @@ import TestSupport
   // MARK: Tasks
 
   /// A base that records the callers of its reads.
-  private final class CallerStore: ForwardingStore {
+  private final class CallerStore: PassingStore {
     typealias Value = Int
     let base: FaultyStore<MemoryStore<Int>>
     let callers = Locked<[String?]>([])
@@ -338,7 +338,7 @@ struct AskedClock: Clock {
 }
 
 /// A decorator in which the values of some keys cannot be read.
-final class DamagedStore: ForwardingStore {
+final class DamagedStore: PassingStore {
   typealias Value = Int
 
   /// An error that names the unreadable keys.

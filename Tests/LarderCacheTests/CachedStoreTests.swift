@@ -329,7 +329,7 @@ extension CachedStore {
 }
 
 /// A store that runs the body of each update twice, as a store may do if its first commit had no effect.
-struct RepeatingStore: ForwardingStore {
+struct RepeatingStore: PassingStore {
   typealias Value = Int
 
   let base: MemoryStore<Int>

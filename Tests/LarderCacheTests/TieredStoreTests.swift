@@ -20,7 +20,7 @@ import Testing
   let failures = Failures()
 
   /// A store without the capabilities of the one inside.
-  struct Server: ForwardingStore {
+  struct Server: PassingStore {
     let base: ProbedStore<Int>
   }
 

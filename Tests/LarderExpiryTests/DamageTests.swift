@@ -64,7 +64,7 @@ import Testing
   }
 
   /// A store that does not know the keys of one of its parts, like a compressed file with a damaged block.
-  private struct GapStore<Value: Sendable>: ForwardingStore {
+  private struct GapStore<Value: Sendable>: PassingStore {
     struct Gap: UnreadableKeysError, CustomStringConvertible {
       let keys: KeyRange
       var description: String { "a gap" }

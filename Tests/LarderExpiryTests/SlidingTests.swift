@@ -328,7 +328,7 @@ import Testing
   }
 
   @Test func nothingIsRenewedInAReadOnlyStore() async throws {
-    struct ReadOnly: ForwardingStore {
+    struct ReadOnly: PassingStore {
       typealias Value = Expiring<String>
       let base: WatchedStore<MemoryStore<Expiring<String>>>
       var information: StoreInformation {

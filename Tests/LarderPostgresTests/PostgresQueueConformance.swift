@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A queue that closes its database when it is closed.
-private struct DatabaseOwner<Value: Sendable>: ForwardingStore {
+private struct DatabaseOwner<Value: Sendable>: PassingStore {
   let base: PostgresQueue<Value>
   let database: PostgresDatabase
 

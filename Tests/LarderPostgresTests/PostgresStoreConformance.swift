@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A store that closes its database when it is closed.
-struct PostgresDatabaseOwner<Value: Sendable>: ForwardingStore {
+struct PostgresDatabaseOwner<Value: Sendable>: PassingStore {
   let base: PostgresStore<Value>
   let database: PostgresDatabase
 

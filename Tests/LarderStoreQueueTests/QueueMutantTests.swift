@@ -59,7 +59,7 @@ import Testing
   }
 
   /// A decorator that passes everything on but for its fault.
-  private struct FaultyQueue: ForwardingStore, DurableQueue {
+  private struct FaultyQueue: PassingStore, DurableQueue {
     typealias Value = SampleValue?
 
     let base: Queue

@@ -264,7 +264,7 @@ private final class Flag: Sendable {
 }
 
 /// An observable store whose operations a test can intercept.
-final class HookedStore: ForwardingStore, ObservableStore {
+final class HookedStore: PassingStore, ObservableStore {
   typealias Value = [UInt8]
 
   private struct State {

@@ -37,7 +37,7 @@ import Testing
   }
 
   /// Runs a closure before the first read of a range of keys returns.
-  private struct InterruptedStore<Base: DataStore>: ForwardingStore {
+  private struct InterruptedStore<Base: DataStore>: PassingStore {
     let base: Base
     let interruption = Interruption()
 
@@ -334,7 +334,7 @@ import Testing
 }
 
 /// A store that takes a moment for each commit, and counts them.
-private final class CountingStore: ForwardingStore {
+private final class CountingStore: PassingStore {
   typealias Value = [UInt8]
 
   let base: MemoryStore<[UInt8]>

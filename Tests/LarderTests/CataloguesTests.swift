@@ -63,8 +63,8 @@ import Testing
   @Test func theCodeOfEveryPageIsCompiled() throws {
     // The blocks of `Scripts/prove-isolation`, by how they begin.
     let built = [
-      "README.md": "// swift-tools-version", "GettingStarted.md": "import Larder", "WritingAStore.md": "",
-      "LarderTesting.md": "import Larder",
+      "README.md": "// swift-tools-version", "GettingStarted.md": "import Larder",
+      "WritingAStore.md": "// swift-tools-version", "WritingADecorator.md": "// swift-tools-version",
     ]
     let root = CataloguesTests.repository.standardizedFileURL.path
     let tree = try #require(

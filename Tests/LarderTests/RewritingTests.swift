@@ -131,7 +131,7 @@ import Testing
   // MARK: Damage
 
   /// A store that does not know the keys of some of its parts, like a file with damaged blocks.
-  private struct GapStore: ForwardingStore {
+  private struct GapStore: PassingStore {
     struct Gap: UnreadableKeysError, CustomStringConvertible {
       let keys: KeyRange
       var description: String { "a gap" }
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test func anErrorThatNamesNoKeysEndsAWalk() async throws {
-    struct ClosedStore: ForwardingStore {
+    struct ClosedStore: PassingStore {
       let base: MemoryStore<Int>
       func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
         throw StoreError(.ioFailed, during: .keys, message: "unplugged")

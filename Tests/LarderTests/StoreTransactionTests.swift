@@ -353,7 +353,7 @@ import Testing
 }
 
 /// A store that is open for reading only.
-private struct ReadOnlyStore<Base: DataStore>: ForwardingStore {
+private struct ReadOnlyStore<Base: DataStore>: PassingStore {
   let base: Base
 
   var information: StoreInformation {

@@ -82,14 +82,16 @@ extension StoreFileSystem {
 
   /// Creates a directory and its missing parents, durably, with permissions 0700.
   ///
-  /// - Parameter path: The path of the directory. If the directory exists, this is a no-op.
+  /// - Parameter path: The path of the directory. If it exists, only its entry in its parent is made durable, because a process
+  ///   that died may have created it.
   /// - Throws: ``FileError``, with ENOTDIR if the path leads to something other than a directory.
   public func createDirectories(at path: String) throws(FileError) {
+    let (parent, _) = FilePaths.split(path)
     if let existing = try attributes(at: path) {
       guard existing.kind == .directory else { throw FileError(.createDirectory, path: path, errorNumber: ENOTDIR) }
+      try synchronizeDirectory(at: parent)
       return
     }
-    let (parent, _) = FilePaths.split(path)
     if parent != path { try createDirectories(at: parent) }
     do throws(FileError) {
       try createDirectory(at: path)

@@ -237,6 +237,22 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
 }
 
 extension StoreFileConfiguration {
+  /// Opens the file of the store for reading, and lists it.
+  ///
+  /// For a writer, the name of the file is made durable first: a process that died may have put the file there, and what a
+  /// reader has seen must survive a power failure.
+  ///
+  /// - Parameter opened: The list of open files.
+  /// - Returns: The file, or `nil` if it is missing. Keep it open as long as it is listed.
+  /// - Throws: ``FileError``.
+  public func openFile(_ opened: inout OpenedFiles) throws(FileError) -> (any OpenStoreFile)? {
+    guard try fileSystem.attributes(at: path) != nil else { return nil }
+    if access == .readWrite { try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory) }
+    let file = try fileSystem.open(path, .read)
+    opened.note(try file.attributes().identity, at: path, as: .data)
+    return file
+  }
+
   /// Replaces the file of the store, and keeps the new one open and listed.
   ///
   /// The new file has permissions 0600.

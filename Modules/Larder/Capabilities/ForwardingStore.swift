@@ -1,7 +1,8 @@
 /// A decorator that forwards every operation to its base, except for those that it implements itself.
 ///
 /// Use it for a decorator that does something before or after operations and leaves keys and values as they are. All
-/// asynchronous operations, also those of capabilities, pass through ``StoreDecorator/forward(_:of:_:)``:
+/// asynchronous operations, also those of capabilities, pass through ``StoreDecorator/forward(_:of:_:)``, which is the only
+/// method that it must have:
 ///
 /// ```swift
 /// struct LoggedStore<Base: DataStore>: ForwardingStore {
@@ -9,7 +10,7 @@
 ///   let log: @Sendable (StoreOperation) -> Void
 ///
 ///   func forward<Result>(
-///     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+///     _ operation: StoreOperation, of key: StoreKey?, _ body: nonisolated(nonsending) () async throws -> Result
 ///   ) async throws -> Result {
 ///     log(operation)
 ///     return try await body()

@@ -22,8 +22,10 @@ public protocol StoreDecorator: DataStore {
 
   /// Performs an operation of a capability on the base.
   ///
-  /// The default implementation only calls `body`. Implement this method to do something before or after every such
-  /// operation. It is not called for the operations of ``InvalidatableStore``, which are synchronous.
+  /// A decorator that does nothing before or after such an operation returns the result of `body`. The method is not called
+  /// for the operations of ``InvalidatableStore``, which are synchronous. Write the type of `body` as it is here, with
+  /// `nonisolated(nonsending)`: without it, the type is another one unless your package has the feature
+  /// `NonisolatedNonsendingByDefault` of Swift.
   ///
   /// - Parameters:
   ///   - operation: The operation. It is ``StoreOperation/apply`` for
@@ -34,17 +36,8 @@ public protocol StoreDecorator: DataStore {
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws.
   func forward<Result>(
-    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+    _ operation: StoreOperation, of key: StoreKey?, _ body: nonisolated(nonsending) () async throws -> Result
   ) async throws -> Result
-}
-
-extension StoreDecorator {
-  /// Calls the base.
-  public func forward<Result>(
-    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
-  ) async throws -> Result {
-    try await body()
-  }
 }
 
 extension StoreDecorator where Base: ExpirableStore, Base.Value == Value {

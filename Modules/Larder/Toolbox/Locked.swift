@@ -94,18 +94,28 @@ struct ThreadLock: ~Copyable, Sendable {
   @usableFromInline
   @inline(never)
   borrowing func lock() {
+    #if DEBUG
+    WorkScheduler.current?.willLock()
+    #endif
     mutex._unsafeLock()
   }
 
   @usableFromInline
   @inline(never)
   borrowing func lockIfAvailable() -> Bool {
-    mutex._unsafeTryLock()
+    let isLocked = mutex._unsafeTryLock()
+    #if DEBUG
+    if isLocked { WorkScheduler.current?.didLock() }
+    #endif
+    return isLocked
   }
 
   @usableFromInline
   @inline(never)
   borrowing func unlock() {
     mutex._unsafeUnlock()
+    #if DEBUG
+    WorkScheduler.current?.didUnlock()
+    #endif
   }
 }

@@ -35,6 +35,9 @@ public final class ManualClock: Clock {
   /// The number of tasks that are waiting for a later time.
   public var sleeperCount: Int { sleepers.tags.count }
 
+  /// The earliest deadline of a sleeping task, or `nil` if none sleeps.
+  var nextDeadline: Instant? { sleepers.tags.min() }
+
   /// Advances the time and wakes the tasks whose deadlines have passed, the earliest deadline first.
   ///
   /// The time moves in one step, so all the tasks that wake see the new time. A task that then sleeps until a time in

@@ -2,7 +2,7 @@ import Larder
 import TestSupport
 
 /// An in-memory store with every capability, which records its calls.
-final class CapableStore: ForwardingStore {
+final class CapableStore: PassingStore {
   typealias Value = Int
 
   let base = MemoryStore<Int>(name: "able")

@@ -189,7 +189,7 @@ import Testing
 }
 
 /// A store that shows its observers.
-private struct ObserverCount: ForwardingStore, ObservableStore {
+private struct ObserverCount: PassingStore, ObservableStore {
   typealias Value = Int
 
   let base: MemoryStore<Int>

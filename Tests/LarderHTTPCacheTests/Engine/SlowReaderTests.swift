@@ -225,7 +225,7 @@ import Testing
 }
 
 /// A store that counts the reads of whole chunks.
-private struct CountingStore: ForwardingStore {
+private struct CountingStore: PassingStore {
   typealias Value = [UInt8]
 
   let base: MemoryStore<[UInt8]>

@@ -197,7 +197,7 @@ private struct StorageCheck {
 }
 
 /// A store in memory that counts updates, and cannot read some values.
-final class ProbedStore: ForwardingStore {
+final class ProbedStore: PassingStore {
   typealias Value = [UInt8]
 
   let base = MemoryStore<[UInt8]>()

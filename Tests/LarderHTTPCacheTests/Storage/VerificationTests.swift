@@ -66,7 +66,7 @@ import Testing
 }
 
 /// A store in memory that another program changes before and after one call.
-private final class DisturbedStore: ForwardingStore {
+private final class DisturbedStore: PassingStore {
   typealias Value = [UInt8]
   typealias Step = @Sendable () async throws -> Void
 

@@ -153,7 +153,14 @@ extension TieredStore: CustomStringConvertible {
   public var description: String { "TieredStore[\(base), in: \(cache)]" }
 }
 
-extension TieredStore: StoreDecorator {}
+extension TieredStore: StoreDecorator {
+  /// Calls the base.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await body()
+  }
+}
 extension TieredStore: FlushableStore where Base: FlushableStore {}
 extension TieredStore: ObservableStore where Base: ObservableStore {}
 extension TieredStore: MaintainableStore where Base: MaintainableStore {}

@@ -181,7 +181,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
       case .delay(let duration, moment):
         try await waiting(moment, of: operation) { try await clock.sleep(for: duration) }
       case .yields(let limit):
-        for _ in 0..<plan.withLock({ $0.yieldCount(upTo: limit) }) { await Task.yield() }
+        for _ in 0..<plan.withLock({ $0.yieldCount(upTo: limit) }) { await suspendOnce() }
       case .error, .suspension, .delay:
         break
       }

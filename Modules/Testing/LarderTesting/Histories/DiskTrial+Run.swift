@@ -71,6 +71,8 @@ extension DiskTrial {
       throw Mismatch(message: "after \(run.place) the store contains \(state), expected \(expectation.current)")
     }
     expectation.current = state
+    // A state that a reader has seen must survive a power loss, also if its outcome was unknown before the process died.
+    if durability == .synced { expectation.allowed = [state] }
     if isClean, hadError == (expectation.firstError != nil) {
       expectation.succeeded(.reopen, leaving: state, durability: durability)
     }

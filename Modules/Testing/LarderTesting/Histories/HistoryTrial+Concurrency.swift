@@ -51,7 +51,7 @@ private struct Recorder: Sendable {
     let operations = Locked<[ConcurrentOperation]>([])
     @Sendable func run(_ moves: [ConcurrentPlan.Move], task: Int) async throws {
       for move in moves {
-        for _ in 0..<move.yields { await Task.yield() }
+        for _ in 0..<move.yields { await suspendOnce() }
         guard let operation = try await self.run(move.step, task: task) else { continue }
         operations.withLock { $0.append(operation) }
       }

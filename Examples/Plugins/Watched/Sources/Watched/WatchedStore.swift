@@ -9,7 +9,7 @@ public struct WatchedStore<Base: DataStore>: ForwardingStore {
 
   // Every asynchronous operation of the store and of its capabilities passes through here.
   public func forward<Result>(
-    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+    _ operation: StoreOperation, of key: StoreKey?, _ body: nonisolated(nonsending) () async throws -> Result
   ) async throws -> Result {
     let start = time.duration
     do {

@@ -43,8 +43,7 @@ public actor WholeFileStore<Value: Sendable>: DataStore {
 
   private func open() throws {
     (files.path, lock, opened) = try files.takeLock()
-    guard try files.fileSystem.attributes(at: files.path) != nil else { return }
-    let file = try files.fileSystem.open(files.path, .read)
+    guard let file = try files.openFile(&opened) else { return }
     let content: Content
     do {
       content = try JSONDecoder().decode(Content.self, from: Data(file.readAll()))
@@ -59,7 +58,6 @@ public actor WholeFileStore<Value: Sendable>: DataStore {
       _ = stored.setValue(Array(value), forKey: key)
     }
     self.file = file
-    opened.note(try file.attributes().identity, at: files.path, as: .data)
   }
 
   public func value(forKey key: StoreKey) throws -> Value? {

@@ -1,0 +1,263 @@
+import Larder
+import LarderFiles
+
+/// A test that runs code with concurrent tasks in many orders, each of which can be repeated.
+///
+/// A test on the thread pool sees the few orders that the system happens to choose. A trial runs all tasks of a closure on one
+/// thread and chooses, at each suspension, which of them continues:
+///
+/// ```swift
+/// let trial = ScheduledTrial("two withdrawals") { context in
+///   let account = Account(balance: 100)
+///   async let first = account.withdraw(80)
+///   async let second = account.withdraw(80)
+///   let granted = await [first, second].count { $0 }
+///   guard granted == 1 else { throw Overdrawn() }
+/// }
+/// try await trial.run(schedules: 1000)
+/// ```
+///
+/// A failure has the ``Schedule`` of the run, shortened to the decisions that matter, and ``replay(_:)`` repeats it.
+///
+/// - Time stands still while work is ready. If nothing is, ``ScheduledContext/clock`` moves on to the end of the shortest sleep.
+///   Give this clock to the code.
+/// - In debug builds, other work also runs in the middle of a piece of work, before the code takes a `Locked` and after it has
+///   released one, as another thread would.
+/// - In debug builds, work of a `DispatchQueueExecutor` is part of the trial. Everything that waits for another thread is not: a
+///   queue of the system, the main actor, `Task.sleep` and the clocks of Swift. Then nothing is ready, and the run fails as a
+///   deadlock.
+/// - One trial runs at a time, beside other tests.
+///
+/// The decisions repeat a run if its code makes no other choices. Take random numbers from ``ScheduledContext/generator(_:)``, and
+/// set `SWIFT_DETERMINISTIC_HASHING=1` if the order of a set or a dictionary matters. See <doc:TestingConcurrentCode>.
+public struct ScheduledTrial: Sendable {
+  /// The name of what is tested, for failures.
+  public let name: String
+
+  /// The number of pieces of work after which a run fails, because it may never end.
+  public let maximumSteps: Int
+
+  private let body: @Sendable (ScheduledContext) async throws -> Void
+
+  /// Creates a trial.
+  ///
+  /// - Parameters:
+  ///   - name: The name of what is tested, for failures.
+  ///   - maximumSteps: The number of pieces of work after which a run fails. Defaults to 20,000.
+  ///   - body: A closure that throws an error if its tasks did something wrong. It runs once for each schedule, and must not
+  ///     keep anything from an earlier run.
+  public init(
+    _ name: String, maximumSteps: Int = 20_000, body: @escaping @Sendable (ScheduledContext) async throws -> Void
+  ) {
+    self.name = name
+    self.maximumSteps = maximumSteps
+    self.body = body
+  }
+
+  /// Whether the runtime lets a program choose the order of its jobs.
+  ///
+  /// It does on Linux and on systems by Apple, unless the runtime is linked statically.
+  public static var isAvailable: Bool { RuntimeHooks.areSet }
+
+  /// The thread of all trials, outside of the pool.
+  private static let thread = DispatchQueueExecutor(label: "Larder.ScheduledTrial")
+
+  /// Runs the body with many schedules.
+  ///
+  /// - Parameters:
+  ///   - schedules: The number of runs.
+  ///   - seed: The seed of the first run; each of the others has the next number. Defaults to
+  ///     ``SeededGenerator/seedOfProcess``.
+  ///   - strategy: The way to choose among orders. Defaults to `nil`, which alternates between all.
+  /// - Throws: ``ScheduleFailure`` for the first schedule that fails. `StoreError` with `unsupported` if trials are not
+  ///   available; see ``isAvailable``. `CancellationError`.
+  public func run(
+    schedules: Int, seed: UInt64 = SeededGenerator.seedOfProcess, strategy: ScheduleStrategy? = nil
+  ) async throws {
+    try checkAvailable()
+    for number in 0..<UInt64(max(0, schedules)) {
+      try Task.checkCancellation()
+      let seed = seed &+ number
+      let decisions = ScheduleDecisions(strategy: strategy ?? .alternating(seed), seed: seed)
+      if let failure = await Self.thread.run({ [self] in attempt(decisions, seed: seed) }) {
+        throw await Self.thread.run { [self] in shortened(failure) }
+      }
+    }
+  }
+
+  /// Runs the body with one schedule.
+  ///
+  /// - Parameter schedule: The schedule, usually that of a failure.
+  /// - Throws: ``ScheduleFailure`` if it fails. `StoreError` with `unsupported` if trials are not available.
+  public func replay(_ schedule: Schedule) async throws {
+    try checkAvailable()
+    let failure = await Self.thread.run { [self] in
+      attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed)
+    }
+    if let failure { throw failure }
+  }
+
+  private func checkAvailable() throws {
+    guard Self.isAvailable else {
+      throw StoreError(
+        .unsupported, during: .open, store: name,
+        message: "this runtime of Swift lets no program choose the order of its jobs")
+    }
+  }
+
+  // MARK: One run
+
+  /// Runs the body once, on the thread of the trials.
+  private func attempt(_ decisions: ScheduleDecisions, seed: UInt64) -> ScheduleFailure? {
+    let context = ScheduledContext(seed: seed)
+    let run = ScheduledRun(decisions, clock: context.clock, maximumSteps: maximumSteps)
+    context.run = run
+    defer { context.run = nil }
+    var error = outcome(of: run) { [body] in try await body(context) }
+    if case ScheduledRun.End.crash? = error, let afterCrash = context.takeAfterCrash() {
+      run.forgetEverything()
+      error = outcome(of: run, afterCrash)
+    }
+    guard let error else { return nil }
+    return ScheduleFailure(
+      trial: name, schedule: Schedule(seed: seed, decisions: run.decisions.deviations), underlying: error,
+      trace: run.trace)
+  }
+
+  private func outcome(
+    of run: ScheduledRun, _ body: @escaping @Sendable () async throws -> Void
+  ) -> (any Error)? {
+    let ending = Ending()
+    do {
+      try run.run {
+        Task.detached(executorPreference: TrialPool.shared) {
+          do {
+            try await body()
+            ending.result = .success(())
+          } catch {
+            ending.result = .failure(error)
+          }
+        }
+      } until: {
+        ending.result != nil
+      }
+      try ending.result?.get()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// How a body ended.
+  ///
+  /// Proof for @unchecked: only the thread of the trials uses it.
+  private final class Ending: @unchecked Sendable {
+    var result: Result<Void, any Error>?
+  }
+
+  /// Removes the decisions from the schedule of a failure without which the run fails, too.
+  private func shortened(_ failure: ScheduleFailure) -> ScheduleFailure {
+    var shortest = failure
+    var size = max(1, failure.schedule.decisions.count / 2)
+    var attempts = 200
+    while size > 0, attempts > 0 {
+      var position = 0
+      let numbers = shortest.schedule.decisions.keys.sorted()
+      while position < numbers.count, attempts > 0 {
+        var schedule = shortest.schedule
+        for number in numbers[position..<min(position + size, numbers.count)] { schedule.decisions[number] = nil }
+        attempts -= 1
+        position += size
+        guard schedule.decisions.count < shortest.schedule.decisions.count else { continue }
+        if let found = attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed),
+          found.schedule.decisions.count < shortest.schedule.decisions.count
+        {
+          shortest = found
+        }
+      }
+      size /= 2
+    }
+    return shortest
+  }
+}
+
+/// One run of a ``ScheduledTrial``, for its body.
+///
+/// Proof for @unchecked: only code of the trial uses it, which runs on one thread.
+public final class ScheduledContext: @unchecked Sendable {
+  /// The seed of the run, for everything in it that is random, such as a `FaultPlan` or a `SimulatedFileSystem`.
+  public let seed: UInt64
+
+  /// A clock that moves on when no work is ready.
+  public let clock = ManualClock()
+
+  /// The run, as long as it goes.
+  fileprivate var run: ScheduledRun?
+  private var afterCrash: (@Sendable () async throws -> Void)?
+
+  fileprivate init(seed: UInt64) {
+    self.seed = seed
+  }
+
+  /// Returns a generator of random numbers, which are the same each time that the schedule is repeated.
+  ///
+  /// - Parameter purpose: A name for the numbers. Generators with different names are independent.
+  public func generator(_ purpose: String = "body") -> SeededGenerator {
+    SeededGenerator(seed: seed, purpose: purpose)
+  }
+
+  /// Adds a task that the run cancels at any moment, or never.
+  ///
+  /// - Parameter task: The task.
+  public func mayCancel<Success, Failure>(_ task: Task<Success, Failure>) {
+    run?.addCancellable { task.cancel() }
+  }
+
+  /// Allows that the run ends at any moment as if the process had died, and then runs a closure.
+  ///
+  /// After the moment, no task continues. The closure can take away what was not written to a `SimulatedFileSystem`, open it
+  /// again, and check what it has.
+  ///
+  /// - Parameter body: The closure, which throws an error if something is wrong. It does not run if the body ends first.
+  public func mayCrash(then body: @escaping @Sendable () async throws -> Void) {
+    afterCrash = body
+    run?.mayCrash = true
+  }
+
+  fileprivate func takeAfterCrash() -> (@Sendable () async throws -> Void)? {
+    defer { afterCrash = nil }
+    return afterCrash
+  }
+}
+
+/// A schedule with which the body of a ``ScheduledTrial`` fails.
+public struct ScheduleFailure: Error, CustomStringConvertible {
+  /// The name of the trial.
+  public let trial: String
+
+  /// The schedule, which ``ScheduledTrial/replay(_:)`` repeats.
+  public let schedule: Schedule
+
+  /// The error that the body threw, or the reason for which it could not end.
+  public let underlying: any Error
+
+  /// The work that ran, in order.
+  let trace: [String]
+
+  /// The error, the schedule, and the last work that ran.
+  public var description: String {
+    let reason =
+      switch underlying {
+      case ScheduledRun.End.deadlock:
+        "nothing can run, and the body has not ended: a task waits for another one, or for something that is not part of "
+          + "the trial, such as a queue, the main actor, or a clock of the system"
+      case ScheduledRun.End.tooManySteps: "the body has not ended after the maximum number of steps"
+      default: "\(underlying)"
+      }
+    return """
+      \(trial): \(reason)
+      replay(Schedule("\(schedule)")!)
+      The last of \(trace.count) pieces of work: \(trace.suffix(40).joined(separator: ", "))
+      """
+  }
+}

@@ -1,0 +1,180 @@
+import Larder
+import LarderFiles
+import LarderTesting
+import Testing
+
+/// Trials that must find a fault, and trials that must not.
+@Suite(.enabled(if: ScheduledTrial.isAvailable)) struct ScheduledTrialTests {
+  private struct Wrong: Error {}
+
+  /// A counter with a fault: it reads, suspends, and writes.
+  private actor Account {
+    var balance = 100
+
+    func withdraw(_ amount: Int) async -> Bool {
+      guard balance >= amount else { return false }
+      await Task.yield()
+      balance -= amount
+      return true
+    }
+  }
+
+  private static let withdrawals = ScheduledTrial("two withdrawals") { _ in
+    let account = Account()
+    async let first = account.withdraw(80)
+    async let second = account.withdraw(80)
+    guard await [first, second].count(where: { $0 }) == 1 else { throw Wrong() }
+  }
+
+  @Test func aFaultAcrossASuspensionIsFound() async throws {
+    let failure = try #require(
+      await #expect(throws: ScheduleFailure.self) { try await Self.withdrawals.run(schedules: 100, seed: 1) })
+    #expect(failure.underlying is Wrong)
+    // The schedule repeats it, also from its text.
+    let schedule = try #require(Schedule(failure.schedule.description))
+    #expect(schedule == failure.schedule)
+    for _ in 0..<3 {
+      await #expect(throws: ScheduleFailure.self) { try await Self.withdrawals.replay(schedule) }
+    }
+  }
+
+  @Test func aFaultBetweenTwoLocksIsFound() async throws {
+    let trial = ScheduledTrial("two increments") { _ in
+      let count = Box(0)
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<2 {
+          group.addTask {
+            let old = count.value.withLock { $0 }
+            count.value.withLock { $0 = old + 1 }
+          }
+        }
+      }
+      guard count.value.withLock({ $0 }) == 2 else { throw Wrong() }
+    }
+    #if DEBUG
+    await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 1000, seed: 1) }
+    #else
+    try await trial.run(schedules: 1000, seed: 1)
+    #endif
+  }
+
+  @Test func aDeadlockIsAFailure() async throws {
+    let trial = ScheduledTrial("never") { _ in
+      await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+    }
+    let failure = try #require(
+      await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 1, seed: 1) })
+    #expect(failure.description.contains("nothing can run"))
+  }
+
+  @Test func aLivelockIsAFailure() async throws {
+    let trial = ScheduledTrial("for ever", maximumSteps: 500) { _ in
+      while true { await Task.yield() }
+    }
+    let failure = try #require(
+      await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 1, seed: 1) })
+    #expect(failure.description.contains("maximum number of steps"))
+  }
+
+  @Test func timePassesWhenNothingElseCanRun() async throws {
+    let trial = ScheduledTrial("sleeps") { context in
+      let order = Box<[Int]>([])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          try await context.clock.sleep(for: .seconds(3600))
+          order.value.withLock { $0.append(2) }
+        }
+        group.addTask {
+          try await context.clock.sleep(for: .seconds(60))
+          order.value.withLock { $0.append(1) }
+        }
+        group.addTask {
+          try await context.clock.sleep(for: .seconds(7200))
+          order.value.withLock { $0.append(3) }
+        }
+        try await group.waitForAll()
+      }
+      guard order.value.withLock({ $0 }) == [1, 2, 3], context.clock.now.offset == .seconds(7200) else { throw Wrong() }
+    }
+    try await trial.run(schedules: 50, seed: 1)
+  }
+
+  @Test func executorsTakePart() async throws {
+    let trial = ScheduledTrial("executors") { _ in
+      let executor = DispatchQueueExecutor(label: "test")
+      let results = await withTaskGroup(of: Int.self) { group in
+        for number in 0..<3 {
+          group.addTask { await executor.run { number } }
+        }
+        return await group.reduce(into: []) { $0.append($1) }
+      }
+      guard results.sorted() == [0, 1, 2] else { throw Wrong() }
+    }
+    try await trial.run(schedules: 200, seed: 1)
+  }
+
+  @Test func aTaskIsCancelledAtAnyMoment() async throws {
+    let moments = Locked<Set<Int>>([])
+    let trial = ScheduledTrial("cancellation") { context in
+      let task = Task {
+        for step in 0..<20 {
+          if Task.isCancelled { return step }
+          await Task.yield()
+        }
+        return 20
+      }
+      context.mayCancel(task)
+      let moment = await task.value
+      moments.withLock { _ = $0.insert(moment) }
+    }
+    try await trial.run(schedules: 500, seed: 1)
+    #expect(moments.withLock { $0.count } > 10)
+  }
+
+  @Test func aRunDiesAtAnyMoment() async throws {
+    let lengths = Locked<Set<Int>>([])
+    let trial = ScheduledTrial("crash") { context in
+      let box = Box(0)
+      context.mayCrash { lengths.withLock { _ = $0.insert(box.value.withLock { $0 }) } }
+      for _ in 0..<20 {
+        await Task.yield()
+        box.value.withLock { $0 += 1 }
+      }
+    }
+    try await trial.run(schedules: 500, seed: 1)
+    #expect(lengths.withLock { $0.count } > 10)
+  }
+
+  @Test func theCurrentTaskIsRestoredAfterAnInterruption() async throws {
+    let trial = ScheduledTrial("task-local values") { _ in
+      let box = Box(0)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<4 {
+          group.addTask {
+            try await Self.$number.withValue(number) {
+              for _ in 0..<5 {
+                box.value.withLock { $0 += 1 }
+                guard Self.number == number, !Task.isCancelled else { throw Wrong() }
+                await Task.yield()
+                guard Self.number == number else { throw Wrong() }
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    try await trial.run(schedules: 300, seed: 1)
+  }
+
+  @TaskLocal private static var number = -1
+}
+
+/// A lock that closures share.
+private final class Box<Value: Sendable>: Sendable {
+  let value: Locked<Value>
+
+  init(_ value: Value) {
+    self.value = Locked(value)
+  }
+}
