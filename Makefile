@@ -77,6 +77,11 @@ test-thread: set-up ## Run the tests with the thread sanitizer, which detects da
 	LARDER_CUTS=500 LARDER_STEPS=1 TSAN_OPTIONS="suppressions=$(CURDIR)/Scripts/thread-sanitizer-suppressions" \
 	  Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
 
+schedules: set-up ## Run decorators and stacks in one order of events after another, until it is stopped or one fails.
+	while :; do \
+	  LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter '^ScheduleTests\.' || exit 1; \
+	done
+
 # Each of the two durabilities gets half of the cuts. `-enable-testing` is for `@testable` in release builds.
 soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS to choose.
 	@Scripts/set-up soak
@@ -99,9 +104,6 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	  "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) --kinds lmdb
 
 # Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
-schedules: set-up ## Run decorators and stacks in one order of events after another, until it is stopped or one fails.
-	while LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter ScheduleTests; do :; done
-
 fuzz: set-up-build ## Feed the CBOR decoder with inputs from libFuzzer; DURATION=… sets the seconds.
 	@ln -sfn ../../../Tests/LarderCBORTests/DecoderProbe.swift Fuzzing/Sources/FuzzCBOR/DecoderProbe.swift
 	swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS)

@@ -92,7 +92,8 @@ struct FolderCommand: AsyncParsableCommand {
   @Option(help: "The color.") var color = "gray"
 
   func run() async throws {
-    try await options.withNotes { book in try await book.folders.setValue(Folder(color: color), forKey: name) }
+    try await options.withNotes { book in try await book.folders.setValue(Folder(color: color), forKey: StoreKey(name))
+    }
   }
 }
 

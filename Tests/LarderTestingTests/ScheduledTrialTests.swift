@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderFiles
 import LarderTesting
@@ -65,6 +66,28 @@ import Testing
     let failure = try #require(
       await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 1, seed: 1) })
     #expect(failure.description.contains("nothing can run"))
+  }
+
+  @Test func aTaskThatAnotherThreadResumesHasLeft() async throws {
+    let trial = ScheduledTrial("a thread", maximumSteps: .max) { _ in
+      let (isSuspended, isResumed) = (Box(false), Box(false))
+      async let other: Void = {
+        isSuspended.value.withLock { $0 = true }
+        // The trial has work until the thread has resumed the task.
+        while !isResumed.value.withLock({ $0 }) { await Task.yield() }
+      }()
+      await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+        Thread {
+          while !isSuspended.value.withLock({ $0 }) { sched_yield() }
+          continuation.resume()
+          isResumed.value.withLock { $0 = true }
+        }.start()
+      }
+      await other
+    }
+    let failure = try #require(
+      await #expect(throws: ScheduleFailure.self) { try await trial.replay(Schedule(seed: 1)) })
+    #expect(failure.description.contains("a thread that is not part of the trial"))
   }
 
   @Test func aLivelockIsAFailure() async throws {

@@ -11,7 +11,7 @@ import LarderObservation
 import LarderTesting
 import Testing
 
-/// Decorators and stacks in many schedules: four tasks whose results one order of all operations must explain.
+/// Decorators and stacks in many schedules: three tasks whose results one order of all operations must explain.
 ///
 /// `LARDER_SCHEDULES` sets the number of schedules of each.
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))

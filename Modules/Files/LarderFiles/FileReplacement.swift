@@ -89,7 +89,12 @@ extension StoreFileSystem {
     let (parent, _) = FilePaths.split(path)
     if let existing = try attributes(at: path) {
       guard existing.kind == .directory else { throw FileError(.createDirectory, path: path, errorNumber: ENOTDIR) }
-      try synchronizeDirectory(at: parent)
+      do throws(FileError) {
+        try synchronizeDirectory(at: parent)
+      } catch {
+        // The process may not open a parent that it did not create this directory in.
+        guard error.isAccessDenied || error.errorNumber == EROFS else { throw error }
+      }
       return
     }
     if parent != path { try createDirectories(at: parent) }

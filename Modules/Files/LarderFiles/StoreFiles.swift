@@ -271,13 +271,14 @@ extension StoreFileConfiguration {
     try check(opened, during: operation)
     do {
       var replacement = try FileReplacement(of: path, like: nil, in: fileSystem)
+      let identity: FileAttributes.Identity
       do {
         try write(&replacement.writer)
+        identity = try replacement.file.attributes().identity
       } catch {
         replacement.abandon()
         throw error
       }
-      let identity = try replacement.file.attributes().identity
       let file = try replacement.commit()
       opened.note(identity, at: path, as: .data)
       return file

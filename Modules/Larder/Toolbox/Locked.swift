@@ -103,6 +103,9 @@ struct ThreadLock: ~Copyable, Sendable {
   @usableFromInline
   @inline(never)
   borrowing func lockIfAvailable() -> Bool {
+    #if DEBUG
+    WorkScheduler.current?.willTryLock()
+    #endif
     let isLocked = mutex._unsafeTryLock()
     #if DEBUG
     if isLocked { WorkScheduler.current?.didLock() }

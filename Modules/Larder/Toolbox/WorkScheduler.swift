@@ -89,6 +89,11 @@ public final class WorkScheduler {
     heldLocks += 1
   }
 
+  /// Notes that the thread is going to take a lock if no other one has it.
+  func willTryLock() {
+    if heldLocks == 0 { reachPoint() }
+  }
+
   /// Notes that the thread has taken a lock without waiting for it.
   func didLock() {
     heldLocks += 1

@@ -16,7 +16,7 @@ extension QueueStore {
   /// - Throws: The same errors as ``enqueue(_:)``.
   @discardableResult
   public func enqueue(
-    _ element: Element, id: StoreKey? = nil, delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
+    _ element: Element, id: StoreKey? = nil, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) async throws -> EnqueuedItem {
     guard priority == 0, group == nil else {
       return try await enqueue([QueueInput(element, id: id, after: delay, priority: priority, group: group)])[0]

@@ -35,6 +35,9 @@ public final class ManualClock: Clock {
   /// The number of tasks that are waiting for a later time.
   public var sleeperCount: Int { sleepers.tags.count }
 
+  /// Removes the sleeping tasks without resuming them, and returns what keeps them.
+  func forgetSleepers() -> Any { sleepers.forgetAll() }
+
   /// The earliest deadline of a sleeping task, or `nil` if none sleeps.
   var nextDeadline: Instant? { sleepers.tags.min() }
 

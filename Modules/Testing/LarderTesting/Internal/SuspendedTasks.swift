@@ -53,6 +53,9 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
     try await wait(nil, isSatisfied)
   }
 
+  /// Removes all waiters without resuming them, and returns what keeps them.
+  func forgetAll() -> Any { state.withLock { $0.takeAll { _ in true } } }
+
   /// Resumes all suspended tasks whose tags a closure selects, in the order in which they were suspended.
   func resume(where isResumed: (Tag) -> Bool) {
     let resumed = state.withLock { $0.takeAll { $0.tag.map(isResumed) ?? false } }

@@ -13,8 +13,8 @@ import Larder
 /// process, with the original as an argument. It is declared in `swift/Runtime/Concurrency.h` of the Swift project, and is no
 /// part of Swift's API. Jobs that other threads enqueue go to the original, so that trials run beside other tests.
 ///
-/// There are hooks for sleeping jobs and for the main actor, too, but Swift 6.3 does not call them: its clocks and its main actor
-/// go to Dispatch directly.
+/// There are hooks for sleeping jobs and for the main actor, too. Swift 6.3.1 on Linux did not call them in a program that slept
+/// by each of its clocks and ran on the main actor: both go to Dispatch directly.
 enum RuntimeHooks {
   private typealias Original = @convention(thin) (UnownedJob) -> Void
   private typealias Enqueue = @convention(thin) (UnownedJob, Original) -> Void

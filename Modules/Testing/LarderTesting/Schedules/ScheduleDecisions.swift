@@ -23,7 +23,7 @@ public struct Schedule: Sendable, Hashable, CustomStringConvertible {
     self.decisions = decisions
   }
 
-  /// Creates a schedule from its text, or returns `nil` if the text is none.
+  /// Creates a schedule from its text, or returns `nil` if the text is not a schedule.
   ///
   /// - Parameter text: The seed, and decisions such as `9=2`, separated by spaces.
   public init?(_ text: String) {
@@ -51,10 +51,9 @@ public enum ScheduleStrategy: Sendable, Hashable {
   /// Each task gets a random priority, and the ready one with the highest runs, until it is moved behind all others at some
   /// random moments.
   ///
-  /// This finds a fault that needs an order of `changes + 1` events more often than ``random`` does.
-  ///
-  /// Source: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-  /// Bugs", ASPLOS 2010.
+  /// This often finds a fault that needs an order of `changes + 1` events. The idea is from Burckhardt, Kothari, Musuvathi,
+  /// Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010, whose guarantee does not
+  /// hold here, because the length of a run is unknown.
   case priorities(changes: Int)
 
   /// The work that is ready first runs, except at a few random moments.
@@ -88,7 +87,7 @@ struct ScheduleDecisions {
   private(set) var deviations: [Int: Int] = [:]
   /// The numbers of the decisions at which a strategy with few changes makes one.
   private var moments: Set<Int> = []
-  private var priorities: [UInt: Int] = [:]
+  private var priorities: [Int: Int] = [:]
   private var lowestPriority = 0
 
   init(strategy: ScheduleStrategy, seed: UInt64) {
@@ -114,9 +113,9 @@ struct ScheduleDecisions {
 
   /// Chooses the work that runs next.
   ///
-  /// - Parameter tasks: The identities of the tasks that are ready, at least one, in the order in which they became ready.
+  /// - Parameter tasks: The numbers of the tasks that are ready, at least one, in the order in which they became ready.
   /// - Returns: The index of the one that runs.
-  mutating func choose(among tasks: [UInt]) -> Int {
+  mutating func choose(among tasks: [Int]) -> Int {
     decide { decisions in
       switch decisions.source {
       case .schedule(let recorded): min(recorded[decisions.count] ?? 0, tasks.count - 1)
@@ -142,11 +141,10 @@ struct ScheduleDecisions {
     }
   }
 
-  /// Returns whether something happens that may happen at any moment, such as the cancellation of a task, and to which of
-  /// several things.
+  /// Chooses whether an accident happens now, such as the cancellation of a task, and to which of several targets.
   ///
-  /// - Parameter count: The number of things to which it can happen.
-  /// - Returns: The index of one of them, or `nil`.
+  /// - Parameter count: The number of targets.
+  /// - Returns: The index of the target, or `nil` for no accident.
   mutating func accident(among count: Int) -> Int? {
     guard count > 0 else { return nil }
     let choice = decide { decisions in
@@ -167,7 +165,7 @@ struct ScheduleDecisions {
     return choice
   }
 
-  private mutating func indexOfHighestPriority(among tasks: [UInt]) -> Int {
+  private mutating func indexOfHighestPriority(among tasks: [Int]) -> Int {
     for task in tasks where priorities[task] == nil {
       priorities[task] = Int.random(in: 0..<1 << 30, using: &generator)
     }

@@ -4,13 +4,14 @@ import Larder
 /// One run of a ``ScheduledTrial``: the work that is ready, and the loop that runs one piece after another on one thread.
 ///
 /// Everything happens on the thread of the trials. A piece of work is a job of a task from one suspension to the next, a job of
-/// an actor, or a closure of an executor. Its code runs as it would on the pool: a task continues without a hop where it would there, because it
-/// prefers the pool of the trial, and an actor runs all of its jobs that are ready.
+/// an actor, or a closure of an executor. The tasks of the body prefer the pool of the run, as they would prefer no executor on
+/// the pool of the process, so they continue without a hop where they would there. A task without this preference, which
+/// `Task {}` creates, has additional hops.
 final class ScheduledRun {
   /// Work that is ready to run.
   private struct Work {
-    /// The task or the actor, for priorities and traces.
-    var identity: UInt
+    /// The number of the task, the actor or the executor, for priorities and traces.
+    var number: Int
     /// The executor whose work runs in order and one after another, or `nil` for the pool.
     var executor: ObjectIdentifier?
     var name: String
@@ -20,6 +21,7 @@ final class ScheduledRun {
   /// The reason for which a run ended before its body.
   enum End: Error {
     case deadlock
+    case left
     case tooManySteps
     case crash
   }
@@ -29,19 +31,25 @@ final class ScheduledRun {
 
   /// The run whose work the thread is running.
   ///
-  /// Only the thread of the trials has a scheduler, so only it reads and writes this variable.
+  /// Only the thread of the trials reads and writes it: others have no scheduler, or another one.
   nonisolated(unsafe) private static var running: ScheduledRun?
 
-  static var current: ScheduledRun? { WorkScheduler.current == nil ? nil : running }
+  static var current: ScheduledRun? {
+    guard let scheduler = WorkScheduler.current, scheduler === running?.scheduler else { return nil }
+    return running
+  }
 
   let clock: ManualClock
+  let pool = TrialPool()
   private(set) var decisions: ScheduleDecisions
   private let maximumSteps: Int
+  private let switchesAtLocks: Bool
 
   private var ready: [Work] = []
   private var busyExecutors: Set<ObjectIdentifier> = []
+  private var numbers: [UInt: Int] = [:]
+  private var currentNumber = 0
   private var steps = 0
-  private var yieldCount: UInt = 0
   private var depth = 0
   private var cancellations: [() -> Void] = []
   private(set) var trace: [String] = []
@@ -51,58 +59,63 @@ final class ScheduledRun {
   // Assigned once, because its closures need the run.
   private var scheduler: WorkScheduler?
 
-  init(_ decisions: ScheduleDecisions, clock: ManualClock, maximumSteps: Int) {
+  init(_ decisions: ScheduleDecisions, clock: ManualClock, maximumSteps: Int, switchesAtLocks: Bool) {
     self.decisions = decisions
     self.clock = clock
     self.maximumSteps = maximumSteps
+    self.switchesAtLocks = switchesAtLocks
     scheduler = WorkScheduler(
       taking: { [unowned self] executor, name, work in
+        let identifier = ObjectIdentifier(executor)
         ready.append(
-          Work(
-            identity: UInt(bitPattern: ObjectIdentifier(executor)), executor: ObjectIdentifier(executor), name: name,
-            run: work))
+          Work(number: number(of: UInt(bitPattern: identifier)), executor: identifier, name: name, run: work))
       },
       reachingPoint: { [unowned self] in interrupt() })
   }
 
   // MARK: Receiving work
 
-  private static func identity(of job: UnownedJob) -> UInt { unsafeBitCast(job, to: UInt.self) }
-
-  func enqueue(_ job: UnownedJob) {
-    ready.append(
-      Work(
-        identity: Self.identity(of: job), executor: nil, name: "task",
-        run: { job.runSynchronously(on: TrialPool.shared.asUnownedTaskExecutor()) }))
+  /// Returns a number that is the same each time that a run is repeated, as long as no task has the address of an earlier one.
+  private func number(of address: UInt) -> Int {
+    if let number = numbers[address] { return number }
+    numbers[address] = numbers.count + 1
+    return numbers.count
   }
 
-  /// Resumes a task as work of its own.
+  func enqueue(_ job: UnownedJob) {
+    let number = number(of: unsafeBitCast(job, to: UInt.self))
+    ready.append(
+      Work(
+        number: number, executor: nil, name: "job \(number)",
+        run: { [pool] in job.runSynchronously(on: pool.asUnownedTaskExecutor()) }))
+  }
+
+  /// Resumes the current task as work of its own.
   func enqueueResumption(_ resume: @escaping () -> Void) {
-    yieldCount += 1
-    ready.append(Work(identity: yieldCount, executor: nil, name: "yield", run: resume))
+    ready.append(Work(number: currentNumber, executor: nil, name: "yield of \(currentNumber)", run: resume))
   }
 
   // MARK: Running it
 
-  /// Runs work until the body has ended, and then what is left and ready.
+  /// Runs work until the body has ended, and then other work that is ready.
   ///
   /// - Parameters:
   ///   - start: A closure that creates the task of the body.
   ///   - hasEnded: A closure that returns whether the body has ended.
-  /// - Throws: ``End`` if the body cannot end, or the run has crashed.
+  /// - Throws: ``End`` if the body or the other work does not end, or the run has crashed.
   func run(_ start: () -> Void, until hasEnded: () -> Bool) throws {
+    let outer = Self.running
     Self.running = self
-    defer { Self.running = nil }
+    defer { Self.running = outer }
     uninterrupted(start)
-    while !hasEnded() {
+    while true {
       guard steps < maximumSteps else { throw End.tooManySteps }
-      try accident()
-      if !step() {
-        guard wakeSleepers() else { throw End.deadlock }
-      }
+      if !hasEnded() { try accident() }
+      if step() { continue }
+      if hasEnded() { return }
+      if wakeSleepers() { continue }
+      throw pool.hasLeftJobs ? End.left : End.deadlock
     }
-    // Work of the background that the body did not wait for.
-    while steps < maximumSteps, step() {}
   }
 
   /// Runs one piece of work.
@@ -116,19 +129,22 @@ final class ScheduledRun {
       return seen.insert(executor).inserted
     }
     guard !candidates.isEmpty else { return false }
-    let choice = decisions.choose(among: candidates.map { ready[$0].identity })
+    let choice = decisions.choose(among: candidates.map { ready[$0].number })
     let work = ready.remove(at: candidates[choice])
     steps += 1
-    if trace.count < 10_000 { trace.append(work.name) }
+    trace.append(String(repeating: ">", count: depth) + work.name)
     if let executor = work.executor { busyExecutors.insert(executor) }
+    let outerNumber = currentNumber
+    currentNumber = work.number
     scheduler?.run(work.run)
+    currentNumber = outerNumber
     if let executor = work.executor { busyExecutors.remove(executor) }
     return true
   }
 
   /// Runs other work in the middle of one, nested on the stack.
   private func interrupt() {
-    guard depth < Self.maximumDepth else { return }
+    guard switchesAtLocks, depth < Self.maximumDepth else { return }
     var count = decisions.interruption()
     guard count > 0, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return }
     depth += 1
@@ -174,19 +190,57 @@ final class ScheduledRun {
   /// Drops all work, as the death of a process does.
   func forgetEverything() {
     trace.append("crash")
+    // Never released: a task of a dead process neither continues nor ends, and its continuations must not be missed.
+    _ = Unmanaged.passRetained(Forgotten(ready.map(\.run), clock.forgetSleepers()))
     (ready, cancellations, busyExecutors, mayCrash) = ([], [], [], false)
+  }
+
+  /// The work and the sleepers of a process that has died.
+  private final class Forgotten {
+    let work: [() -> Void]
+    let sleepers: Any
+
+    init(_ work: [() -> Void], _ sleepers: Any) {
+      self.work = work
+      self.sleepers = sleepers
+    }
   }
 }
 
-/// The pool of a trial, which its tasks prefer to the pool of the process.
+/// The pool of a run, which the tasks of its body prefer to the pool of the process.
 ///
-/// A job that another thread enqueues, or that is left when its run has ended, runs outside of the trial.
+/// A job that another thread enqueues has left the trial. It is kept until the run has ended, so that it does not run beside it.
 final class TrialPool: TaskExecutor {
-  static let shared = TrialPool()
+  private struct State {
+    var hasEnded = false
+    var jobs: [UnownedJob] = []
+  }
+
+  private let state = Locked(State())
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    if let run = ScheduledRun.current { return run.enqueue(job) }
+    if let run = ScheduledRun.current, run.pool === self { return run.enqueue(job) }
+    let runsNow = state.withLock { state in
+      if !state.hasEnded { state.jobs.append(job) }
+      return state.hasEnded
+    }
+    if runsNow { run(job) }
+  }
+
+  /// Whether another thread has enqueued a job during the run.
+  var hasLeftJobs: Bool { state.withLock { !$0.jobs.isEmpty } }
+
+  /// Runs the jobs that have left, now that the run has ended.
+  func end() {
+    let jobs = state.withLock { state in
+      defer { state = State(hasEnded: true) }
+      return state.jobs
+    }
+    for job in jobs { run(job) }
+  }
+
+  private func run(_ job: UnownedJob) {
     DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }

@@ -37,6 +37,9 @@ public struct ScheduledTrial: Sendable {
   /// The number of pieces of work after which a run fails, because it may never end.
   public let maximumSteps: Int
 
+  /// A Boolean value that indicates whether other work also runs around locks.
+  public let switchesAtLocks: Bool
+
   private let body: @Sendable (ScheduledContext) async throws -> Void
 
   /// Creates a trial.
@@ -44,19 +47,24 @@ public struct ScheduledTrial: Sendable {
   /// - Parameters:
   ///   - name: The name of what is tested, for failures.
   ///   - maximumSteps: The number of pieces of work after which a run fails. Defaults to 20,000.
+  ///   - switchesAtLocks: Whether other work also runs around locks, in debug builds. Defaults to `true`. Pass `false` if the
+  ///     body itself cancels tasks: a cancellation handler runs while the runtime holds the lock of its task, and no other work
+  ///     may run in the middle of it.
   ///   - body: A closure that throws an error if its tasks did something wrong. It runs once for each schedule, and must not
   ///     keep anything from an earlier run.
   public init(
-    _ name: String, maximumSteps: Int = 20_000, body: @escaping @Sendable (ScheduledContext) async throws -> Void
+    _ name: String, maximumSteps: Int = 20_000, switchesAtLocks: Bool = true,
+    body: @escaping @Sendable (ScheduledContext) async throws -> Void
   ) {
     self.name = name
     self.maximumSteps = maximumSteps
+    self.switchesAtLocks = switchesAtLocks
     self.body = body
   }
 
   /// Whether the runtime lets a program choose the order of its jobs.
   ///
-  /// It does on Linux and on systems by Apple, unless the runtime is linked statically.
+  /// It does on Linux, unless the runtime is linked statically.
   public static var isAvailable: Bool { RuntimeHooks.areSet }
 
   /// The thread of all trials, outside of the pool.
@@ -110,11 +118,15 @@ public struct ScheduledTrial: Sendable {
   /// Runs the body once, on the thread of the trials.
   private func attempt(_ decisions: ScheduleDecisions, seed: UInt64) -> ScheduleFailure? {
     let context = ScheduledContext(seed: seed)
-    let run = ScheduledRun(decisions, clock: context.clock, maximumSteps: maximumSteps)
+    let run = ScheduledRun(
+      decisions, clock: context.clock, maximumSteps: maximumSteps, switchesAtLocks: switchesAtLocks)
     context.run = run
-    defer { context.run = nil }
+    defer {
+      context.run = nil
+      run.pool.end()
+    }
     var error = outcome(of: run) { [body] in try await body(context) }
-    if case ScheduledRun.End.crash? = error, let afterCrash = context.takeAfterCrash() {
+    while case ScheduledRun.End.crash? = error, let afterCrash = context.takeAfterCrash() {
       run.forgetEverything()
       error = outcome(of: run, afterCrash)
     }
@@ -130,7 +142,7 @@ public struct ScheduledTrial: Sendable {
     let ending = Ending()
     do {
       try run.run {
-        Task.detached(executorPreference: TrialPool.shared) {
+        Task.detached(executorPreference: run.pool) {
           do {
             try await body()
             ending.result = .success(())
@@ -148,7 +160,7 @@ public struct ScheduledTrial: Sendable {
     }
   }
 
-  /// How a body ended.
+  /// The result of a body.
   ///
   /// Proof for @unchecked: only the thread of the trials uses it.
   private final class Ending: @unchecked Sendable {
@@ -170,7 +182,7 @@ public struct ScheduledTrial: Sendable {
         position += size
         guard schedule.decisions.count < shortest.schedule.decisions.count else { continue }
         if let found = attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed),
-          found.schedule.decisions.count < shortest.schedule.decisions.count
+          found.schedule.decisions.count < shortest.schedule.decisions.count, found.isLike(failure)
         {
           shortest = found
         }
@@ -183,7 +195,8 @@ public struct ScheduledTrial: Sendable {
 
 /// One run of a ``ScheduledTrial``, for its body.
 ///
-/// Proof for @unchecked: only code of the trial uses it, which runs on one thread.
+/// Proof for @unchecked: only work of the trial uses it, which runs on one thread; work that has left the trial waits until the
+/// run has ended.
 public final class ScheduledContext: @unchecked Sendable {
   /// The seed of the run, for everything in it that is random, such as a `FaultPlan` or a `SimulatedFileSystem`.
   public let seed: UInt64
@@ -191,7 +204,7 @@ public final class ScheduledContext: @unchecked Sendable {
   /// A clock that moves on when no work is ready.
   public let clock = ManualClock()
 
-  /// The run, as long as it goes.
+  /// The current run, or `nil` after it has ended.
   fileprivate var run: ScheduledRun?
   private var afterCrash: (@Sendable () async throws -> Void)?
 
@@ -206,14 +219,14 @@ public final class ScheduledContext: @unchecked Sendable {
     SeededGenerator(seed: seed, purpose: purpose)
   }
 
-  /// Adds a task that the run cancels at any moment, or never.
+  /// Adds a task that the run cancels between any two pieces of work, or never.
   ///
   /// - Parameter task: The task.
   public func mayCancel<Success, Failure>(_ task: Task<Success, Failure>) {
     run?.addCancellable { task.cancel() }
   }
 
-  /// Allows that the run ends at any moment as if the process had died, and then runs a closure.
+  /// Allows the run to end between two pieces of work, as if the process had died, and then runs a closure.
   ///
   /// After the moment, no task continues. The closure can take away what was not written to a `SimulatedFileSystem`, open it
   /// again, and check what it has.
@@ -244,10 +257,20 @@ public struct ScheduleFailure: Error, CustomStringConvertible {
   /// The work that ran, in order.
   let trace: [String]
 
+  /// Whether both failures have the same kind of error.
+  func isLike(_ other: ScheduleFailure) -> Bool {
+    if let end = underlying as? ScheduledRun.End, let otherEnd = other.underlying as? ScheduledRun.End {
+      return "\(end)".prefix(4) == "\(otherEnd)".prefix(4)
+    }
+    return type(of: underlying) == type(of: other.underlying)
+  }
+
   /// The error, the schedule, and the last work that ran.
   public var description: String {
     let reason =
       switch underlying {
+      case ScheduledRun.End.left: "a task was resumed by a thread that is not part of the trial"
+      case ScheduledRun.End.crash: "the process died, and no closure was given for this"
       case ScheduledRun.End.deadlock:
         "nothing can run, and the body has not ended: a task waits for another one, or for something that is not part of "
           + "the trial, such as a queue, the main actor, or a clock of the system"
