@@ -359,8 +359,7 @@ let package = Package(
       name: "ScheduleTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderExpiry",
-        "LarderIndexes",
-        "LarderMirror", "LarderObservation",
+        "LarderIndexes", "LarderJSON", "LarderMirror", "LarderObservation", "LarderStoreQueue",
       ]),
     .testTarget(
       name: "ConformanceTests",

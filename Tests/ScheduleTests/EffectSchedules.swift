@@ -1,0 +1,133 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderJSON
+import LarderStoreQueue
+import LarderTesting
+import Testing
+
+/// Transactions, a queue, and a document in many schedules: what was acknowledged has happened once, also after a crash.
+@Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
+struct EffectSchedules {
+  private struct Wrong: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ description: String) {
+      self.description = description
+    }
+  }
+
+  private static let count = ProcessInfo.processInfo.environment["LARDER_SCHEDULES"].flatMap { Int($0) } ?? 60
+
+  private static func slow(_ context: ScheduledContext) -> FaultyStore<MemoryStore<[UInt8]>> {
+    var plan = FaultPlan(seed: context.seed)
+    plan.schedule(.yields(upTo: 2), probability: 0.5)
+    return MemoryStore<[UInt8]>().faulty(plan: plan, clock: context.clock)
+  }
+
+  @Test func transfersKeepTheSum() async throws {
+    let trial = ScheduledTrial("transfers") { context in
+      let bytes = Self.slow(context)
+      let accounts = bytes.typed(Int.self, prefix: "a/", codec: .json())
+      let log = bytes.typed(Int.self, prefix: "l/", codec: .json())
+      try await accounts.apply([.set("x", 100), .set("y", 100)])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<3 {
+          group.addTask {
+            for number in 0..<2 {
+              try await bytes.transaction { transaction in
+                let balance = try await transaction.value(forKey: "x", in: accounts) ?? 0
+                try await transaction.setValue(balance - 1, forKey: "x", in: accounts)
+                try await transaction.update("y", in: accounts) { $0 = ($0 ?? 0) + 1 }
+                try await transaction.setValue(1, forKey: "\(task)/\(number)", in: log)
+                return .commit(())
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let balances = try await accounts.values(forKeys: ["x", "y"])
+      let transferCount = try await log.count(in: .all)
+      guard balances == [94, 106], transferCount == 6 else { throw Wrong("\(balances), \(transferCount) transfers") }
+    }
+    try await trial.run(schedules: Self.count)
+  }
+
+  @Test func consumersShareAQueue() async throws {
+    let trial = ScheduledTrial("two consumers") { context in
+      let bytes = Self.slow(context)
+      let queue = try await StoreQueue(
+        bytes, prefix: "q/", codec: .cbor(Int.self), environment: .manual(context.clock))
+      let consumed = await withTaskGroup(of: Result<[Int], any Error>.self) { group in
+        group.addTask {
+          do {
+            for number in 0..<4 { try await queue.enqueue(number) }
+            return .success([])
+          } catch {
+            return .failure(error)
+          }
+        }
+        for _ in 0..<2 {
+          group.addTask {
+            do {
+              var values: [Int] = []
+              for _ in 0..<2 { values.append(try await queue.withNext(lease: .seconds(60)) { $0.value }) }
+              return .success(values)
+            } catch {
+              return .failure(error)
+            }
+          }
+        }
+        return await group.reduce(into: []) { $0.append($1) }
+      }
+      let values = try consumed.flatMap { try $0.get() }
+      guard values.sorted() == [0, 1, 2, 3] else { throw Wrong("consumed \(values)") }
+      guard try await queue.counts() == QueueCounts() else { throw Wrong("\(try await queue.counts())") }
+    }
+    try await trial.run(schedules: Self.count)
+  }
+
+  #if DEBUG
+  /// The writer of the file takes part in debug builds only.
+  @Test func aDocumentKeepsAcknowledgedWritesThroughACrash() async throws {
+    let crashes = Locked(0)
+    let trial = ScheduledTrial("a document") { context in
+      let disk = SimulatedFileSystem(seed: context.seed)
+      let acknowledged = Acknowledged()
+      @Sendable func open() async throws -> JSONFileStore<Int> {
+        try await JSONFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
+      }
+      let store = try await open()
+      context.mayCrash {
+        crashes.withLock { $0 += 1 }
+        disk.losePower()
+        disk.restart()
+        let store = try await open()
+        for key in acknowledged.keys.withLock({ $0 }) {
+          guard try await store.value(forKey: key) != nil else { throw Wrong("\(key) is lost") }
+        }
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<3 {
+          group.addTask {
+            for number in 0..<3 {
+              let key: StoreKey = "\(task)/\(number)"
+              try await store.setValue(number, forKey: key)
+              acknowledged.keys.withLock { $0.append(key) }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      guard try await store.count() == 9 else { throw Wrong("\(try await store.count()) entries") }
+    }
+    try await trial.run(schedules: Self.count)
+    #expect(crashes.withLock { $0 } > 0)
+  }
+
+  private final class Acknowledged: Sendable {
+    let keys = Locked<[StoreKey]>([])
+  }
+  #endif
+}
