@@ -359,7 +359,7 @@ let package = Package(
       name: "ScheduleTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderExpiry",
-        "LarderIndexes", "LarderJSON", "LarderMirror", "LarderObservation", "LarderStoreQueue",
+        "LarderIndexes", "LarderJSON", "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
       ]),
     .testTarget(
       name: "ConformanceTests",

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderJSON
+import LarderQueue
 import LarderStoreQueue
 import LarderTesting
 import Testing
@@ -89,7 +90,29 @@ struct EffectSchedules {
   }
 
   #if DEBUG
-  /// The writer of the file takes part in debug builds only.
+  // The threads of files take part in debug builds only.
+
+  /// The next producer must get the room for which one that has given up was waiting.
+  @Test func aProducerThatGivesUpAdmitsOthers() async throws {
+    let trial = ScheduledTrial("producers") { context in
+      let queue = try await QueueStore<Int>(
+        path: "/queue", codec: .cbor(),
+        configuration: QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .wait)), durability: .buffered,
+        fileSystem: SimulatedFileSystem(seed: context.seed), environment: .manual(context.clock))
+      try await queue.enqueue(1)
+      let first = Task { try await queue.enqueue([QueueInput(2), QueueInput(3)]) }
+      let second = Task { try await queue.enqueue(4) }
+      var generator = context.generator()
+      for _ in 0..<Int.random(in: 0..<12, using: &generator) { await Task.yield() }
+      context.cancel(first)
+      guard case .failure(let error) = await first.result, error is CancellationError else {
+        throw Wrong("room for two")
+      }
+      _ = try await second.value
+    }
+    try await trial.run(schedules: Self.count)
+  }
+
   @Test func aDocumentKeepsAcknowledgedWritesThroughACrash() async throws {
     let crashes = Locked(0)
     let trial = ScheduledTrial("a document") { context in

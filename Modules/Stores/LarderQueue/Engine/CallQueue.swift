@@ -9,6 +9,8 @@ struct CallQueue<Call: Sendable>: Sendable {
   private var receivers: [Call] = []
   private var producers: [Call] = []
   private var pruningCount = 64
+  /// The number of times that the producers returned.
+  private(set) var producerReturns = 0
 
   /// Whether a thread works, or is about to.
   private(set) var isBusy = false
@@ -56,14 +58,21 @@ struct CallQueue<Call: Sendable>: Sendable {
 
   /// Parks a call that waits for items to receive, or for room.
   ///
+  /// A call that waits for room returns immediately if the others have returned since it was refused: it may have been refused only
+  /// because it was behind one that has given up.
+  ///
   /// - Parameters:
   ///   - call: The call.
-  ///   - isProducer: Whether it waits for room.
+  ///   - returns: The ``producerReturns`` before the call was refused room, or `nil` if it waits for items.
   ///   - isOver: A closure that returns whether a call has ended by cancellation.
-  /// - Returns: Whether the call was parked; `false` after closing has begun.
-  mutating func park(_ call: Call, isProducer: Bool, isOver: (Call) -> Bool) -> Bool {
+  /// - Returns: Whether the call waits; `false` after closing has begun.
+  mutating func park(_ call: Call, asProducerSince returns: Int?, isOver: (Call) -> Bool) -> Bool {
     guard !isClosing else { return false }
-    if isProducer { producers.append(call) } else { receivers.append(call) }
+    switch returns {
+    case nil: receivers.append(call)
+    case producerReturns: producers.append(call)
+    default: putBack([call])
+    }
     prune(isOver)
     return true
   }
@@ -88,6 +97,7 @@ struct CallQueue<Call: Sendable>: Sendable {
   mutating func returnProducers() {
     putBack(producers)
     producers = []
+    producerReturns += 1
   }
 
   /// Ends all waiting.

@@ -93,13 +93,14 @@ extension QueueEngine {
   ///   - outcome: The outcome of the group, to which this method adds the call if it does not wait.
   private func run(_ call: QueueCall, _ core: inout QueueCore, _ outcome: inout Outcome) {
     guard call.begin() else { return }
+    let (hasProducers, producerReturns) = state.withLock { ($0.calls.hasProducers, $0.calls.producerReturns) }
     core.ledger.advance(to: call.arrival)
     let mark = core.ledger.mark
     let held = (items: core.ledger.heldItems, bytes: core.ledger.heldBytes)
     core.ledger.beginCall()
     core.frames.beginCall()
     do {
-      let isBehindOthers = call.waitsForRoom && state.withLock { $0.calls.hasProducers }
+      let isBehindOthers = call.waitsForRoom && hasProducers
       if isBehindOthers, call.hasWaited { throw QueueRefusal.full(neverFits: false) }
       if call.needsRoom { try checkDisk(&core) }
       try call.body(&core)
@@ -122,17 +123,21 @@ extension QueueEngine {
       core.frames.dropCall()
       switch error {
       case QueueRefusal.full(neverFits: false) where call.waitsForRoom:
-        park(call, isProducer: true)
-      case QueueRefusal.noItems: park(call, isProducer: false)
+        park(call, asProducerSince: producerReturns)
+      case QueueRefusal.noItems: park(call)
       default: outcome.unchanged.append((call, .failure(storeError(error, during: call.operation))))
       }
     }
   }
 
   /// Parks a call, unless it was cancelled or the queue is closing.
-  private func park(_ call: QueueCall, isProducer: Bool) {
+  ///
+  /// - Parameters:
+  ///   - call: The call.
+  ///   - producerReturns: The number of returns of producers before the call found no room, or `nil` if it waits for items.
+  private func park(_ call: QueueCall, asProducerSince producerReturns: Int? = nil) {
     guard call.park() else { return }
-    let waits = state.withLock { $0.calls.park(call, isProducer: isProducer) { $0.result != nil } }
+    let waits = state.withLock { $0.calls.park(call, asProducerSince: producerReturns) { $0.result != nil } }
     if !waits { call.end(.failure(information.closedError(for: call.operation))) }
   }
 

@@ -175,8 +175,8 @@ final class ScheduledRun {
     uninterrupted(cancel)
   }
 
-  /// Runs code of the trial itself, whose jobs are received.
-  private func uninterrupted(_ body: () -> Void) {
+  /// Runs code in whose middle no other work may run, and whose jobs are received.
+  func uninterrupted(_ body: () -> Void) {
     depth += Self.maximumDepth
     scheduler?.run(body)
     depth -= Self.maximumDepth

@@ -48,8 +48,7 @@ public struct ScheduledTrial: Sendable {
   ///   - name: The name of what is tested, for failures.
   ///   - maximumSteps: The number of pieces of work after which a run fails. Defaults to 20,000.
   ///   - switchesAtLocks: Whether other work also runs around locks, in debug builds. Defaults to `true`. Pass `false` if the
-  ///     body itself cancels tasks: a cancellation handler runs while the runtime holds the lock of its task, and no other work
-  ///     may run in the middle of it.
+  ///     code under test cancels tasks; see ``ScheduledContext/cancel(_:)``.
   ///   - body: A closure that throws an error if its tasks did something wrong. It runs once for each schedule, and must not
   ///     keep anything from an earlier run.
   public init(
@@ -217,6 +216,17 @@ public final class ScheduledContext: @unchecked Sendable {
   /// - Parameter purpose: A name for the numbers. Generators with different names are independent.
   public func generator(_ purpose: String = "body") -> SeededGenerator {
     SeededGenerator(seed: seed, purpose: purpose)
+  }
+
+  /// Cancels a task.
+  ///
+  /// Use it in place of `task.cancel()`. The runtime calls cancellation handlers while it holds the lock of their task, so no other
+  /// work may run in the middle of them, which only this method knows.
+  ///
+  /// - Parameter task: The task.
+  public func cancel<Success, Failure>(_ task: Task<Success, Failure>) {
+    guard let run else { return task.cancel() }
+    run.uninterrupted { task.cancel() }
   }
 
   /// Adds a task that the run cancels between any two pieces of work, or never.
