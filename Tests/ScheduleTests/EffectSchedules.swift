@@ -128,7 +128,7 @@ struct EffectSchedules {
         disk.restart()
         let store = try await open()
         for key in acknowledged.keys.withLock({ $0 }) {
-          guard try await store.value(forKey: key) != nil else { throw Wrong("\(key) is lost") }
+          guard try store.value(forKey: key) != nil else { throw Wrong("\(key) is lost") }
         }
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
