@@ -126,27 +126,12 @@ import Testing
       fileSystem: bench.disk, environment: .manual(bench.clock))
   }
 
-  /// The release is a part of a call that began before the queue closed.
   @Test func aClosingQueueReleasesItemsThatNeedAKey() async throws {
     let bench = QueueBench()
-    let isDecoding = Locked(false)
-    let isClosing = Locked(false)
-    var queue = try await QueuePoisonTests.openLocked(bench) {
-      isDecoding.withLock { $0 = true }
-      while !isClosing.withLock({ $0 }) { sched_yield() }
-      return false
+    try await expectReleaseWhileClosing { codec in
+      try await QueueStore(
+        path: "/queue", codec: codec, fileSystem: bench.disk, environment: .manual(bench.clock))
     }
-    try await queue.enqueue([0xFF])
-    let receiving = Task { [queue] in try await queue.receive(lease: .seconds(900)) }
-    while !isDecoding.withLock({ $0 }) { await Task.yield() }
-    let closing = Task { [queue] in try await queue.close() }
-    // Closing has begun when new operations are refused.
-    while await (try? queue.counts()) != nil { await Task.yield() }
-    isClosing.withLock { $0 = true }
-    await expectStoreError(.keyUnavailable) { try await receiving.value }
-    try await closing.value
-    queue = try await QueuePoisonTests.openLocked(bench, hasKey: { true })
-    #expect(try await queue.receive(lease: .seconds(900))?.attempt == 1)
   }
 
   @Test(arguments: [StoreError.Code.keyUnavailable, .undecodable])

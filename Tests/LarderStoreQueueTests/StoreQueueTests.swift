@@ -102,34 +102,14 @@ import Testing
     #expect(try await queue.receive(lease: .seconds(60))?.attempt == 1)
   }
 
-  /// The release is a part of a call that began before the queue closed.
   @Test func aClosingQueueReleasesItemsThatNeedAKey() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
-    func open(hasKey: @escaping @Sendable () -> Bool) async throws -> StoreQueue<LMDBStore<[UInt8]>, [UInt8]> {
+    try await expectReleaseWhileClosing { codec in
       try await StoreQueue(
-        LMDBStore(path: folder.path("queue"), codec: .raw, durability: .buffered), prefix: "q/",
-        codec: LockedCodec(hasKey: hasKey), environment: .manual(clock))
+        LMDBStore<[UInt8]>(path: folder.path("queue"), codec: .raw, durability: .buffered), prefix: "q/", codec: codec,
+        environment: .manual(clock))
     }
-    let isDecoding = Locked(false)
-    let isClosing = Locked(false)
-    var queue = try await open {
-      isDecoding.withLock { $0 = true }
-      while !isClosing.withLock({ $0 }) { sched_yield() }
-      return false
-    }
-    try await queue.enqueue([0xFF])
-    let receiving = Task { [queue] in try await queue.receive(lease: .seconds(900)) }
-    while !isDecoding.withLock({ $0 }) { await Task.yield() }
-    let closing = Task { [queue] in try await queue.close() }
-    // Closing has begun when new operations are refused.
-    while await (try? queue.counts()) != nil { await Task.yield() }
-    isClosing.withLock { $0 = true }
-    await expectStoreError(.keyUnavailable) { try await receiving.value }
-    try await closing.value
-    queue = try await open { true }
-    #expect(try await queue.receive(lease: .seconds(900))?.attempt == 1)
-    try await queue.close()
   }
 
   @Test func aBaseWhoseEntriesExpireIsRefused() async throws {

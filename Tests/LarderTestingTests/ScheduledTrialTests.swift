@@ -39,8 +39,24 @@ import Testing
     }
   }
 
-  @Test func aFaultBetweenTwoLocksIsFound() async throws {
-    let trial = ScheduledTrial("two increments") { _ in
+  @Test(arguments: [ScheduleStrategy.random, .priorities(changes: 2), .preemptions(2)])
+  func eachStrategyFindsIt(_ strategy: ScheduleStrategy) async throws {
+    let failure = try #require(
+      await #expect(throws: ScheduleFailure.self) {
+        try await Self.withdrawals.run(schedules: 200, seed: 1, strategy: strategy)
+      })
+    #expect(failure.underlying is Wrong)
+  }
+
+  @Test func textThatIsNoScheduleIsRefused() {
+    for text in ["", "x", "1 2", "1 2=", "1 =2", "1 2=3=4", "-1 2=3"] { #expect(Schedule(text) == nil, "\(text)") }
+    #expect(Schedule("7 2=3 1=4") == Schedule(seed: 7, decisions: [1: 4, 2: 3]))
+    #expect(Schedule(seed: 7, decisions: [2: 3, 1: 4]).description == "7 1=4 2=3")
+  }
+
+  /// Increments a number in two tasks, each under one lock for reading and another one for writing.
+  private static func increments(switchesAtLocks: Bool) -> ScheduledTrial {
+    ScheduledTrial("two increments", switchesAtLocks: switchesAtLocks) { _ in
       let count = Box(0)
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<2 {
@@ -52,11 +68,16 @@ import Testing
       }
       guard count.value.withLock({ $0 }) == 2 else { throw Wrong() }
     }
+  }
+
+  @Test func aFaultBetweenTwoLocksIsFound() async throws {
     #if DEBUG
-    await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 1000, seed: 1) }
-    #else
-    try await trial.run(schedules: 1000, seed: 1)
+    await #expect(throws: ScheduleFailure.self) {
+      try await Self.increments(switchesAtLocks: true).run(schedules: 1000, seed: 1)
+    }
     #endif
+    // Without points at locks, the two are one piece of work.
+    try await Self.increments(switchesAtLocks: false).run(schedules: 200, seed: 1)
   }
 
   @Test func aDeadlockIsAFailure() async throws {

@@ -1,4 +1,6 @@
+import Foundation
 public import Larder
+import Testing
 
 /// A codec of bytes that needs a key, as encrypted values do, for those that begin with 0xFF.
 public struct LockedCodec: Codec {
@@ -36,4 +38,34 @@ public struct LockedCodec: Codec {
     if value.first == 0xFF, !hasKey() { throw MissingKey(storeErrorCode: code) }
     return value
   }
+}
+
+/// Expects that a queue which closes while it receives releases an item for which it lacks a key.
+///
+/// The release is a part of a call that began before the queue closed.
+///
+/// - Parameter open: A closure that opens the queue, or opens it again, with a codec.
+public func expectReleaseWhileClosing<Queue: DurableQueue<[UInt8]>>(
+  open: (LockedCodec) async throws -> Queue
+) async throws {
+  let isDecoding = Locked(false)
+  let isClosing = Locked(false)
+  var queue = try await open(
+    LockedCodec {
+      isDecoding.withLock { $0 = true }
+      while !isClosing.withLock({ $0 }) { sched_yield() }
+      return false
+    })
+  try await queue.enqueue([0xFF])
+  let receiving = Task { [queue] in try await queue.receive(lease: .seconds(900)) }
+  while !isDecoding.withLock({ $0 }) { await Task.yield() }
+  let closing = Task { [queue] in try await queue.close() }
+  // Closing has begun when new operations are refused.
+  while await (try? queue.counts()) != nil { await Task.yield() }
+  isClosing.withLock { $0 = true }
+  await expectStoreError(.keyUnavailable) { try await receiving.value }
+  try await closing.value
+  queue = try await open(LockedCodec { true })
+  #expect(try await queue.receive(lease: .seconds(900))?.attempt == 1)
+  try await queue.close()
 }

@@ -256,7 +256,9 @@ func suspendOnce() async {
   }
 }
 
-/// A closure that is sent to a task which runs on the same thread, immediately, while its caller waits.
+/// A closure that is sent to a task which starts immediately.
+///
+/// Proof for @unchecked: the task runs it on the thread of its caller, which waits for it.
 private struct UncheckedSendable: @unchecked Sendable {
   let body: () -> Void
 
