@@ -93,7 +93,7 @@ import WholeFile
 
   @Test(arguments: [
     ("WritingAStore", "WholeFile", ["WholeFileStore", "WholeFileStoreProvider"]),
-    ("WritingADecorator", "Watched", ["WatchedStore"]),
+    ("WritingADecorator", "Watched", ["WatchedStore", "CheckedStore"]),
   ])
   func theGuidesShowThePackages(_ page: String, _ package: String, _ sources: [String]) throws {
     let repository = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardized

@@ -32,6 +32,7 @@ extension StoreFiles {
   ///
   /// - Parameters:
   ///   - operation: The operation.
+  ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
   ///   - outcome: Whether the operation may have changed anything. Defaults to `nothingChanged`.
   ///   - body: The closure.
@@ -39,13 +40,13 @@ extension StoreFiles {
   /// - Throws: `StoreError` for a ``FileError``, with its ``FileError/code(during:)``; any other error that `body`
   ///   throws.
   public func reportingFileErrors<Result>(
-    during operation: StoreOperation, message: String, outcome: StoreError.Outcome = .nothingChanged,
-    _ body: () throws -> Result
+    during operation: StoreOperation, key: StoreKey? = nil, message: String,
+    outcome: StoreError.Outcome = .nothingChanged, _ body: () throws -> Result
   ) throws -> Result {
     do {
       return try body()
     } catch let error as FileError {
-      throw StoreError(error, during: operation, store: name, message: message, outcome: outcome)
+      throw StoreError(error, during: operation, store: name, key: key, message: message, outcome: outcome)
     }
   }
 

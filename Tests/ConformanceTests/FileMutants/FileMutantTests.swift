@@ -106,6 +106,11 @@ import WholeFile
       try await FileMutantTests.trial(of: fault).runEveryHistory(
         upToLength: 2, faults: [.error(EIO), .error(ENOSPC)], seed: 1)
     }
+    // Two of the stores misreport without any fault of the disk.
+    if failure.fault != nil {
+      let operation = try #require(failure.faultyOperation)
+      #expect(operation.contains(" /") && "\(failure)".contains("the last fault at \(operation)"))
+    }
     try await FileMutantTests.trial(of: nil as ReportFault?).repeatTrial(
       failure.history, seed: #require(failure.seed), fault: failure.fault)
   }

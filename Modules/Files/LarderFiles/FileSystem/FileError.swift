@@ -85,14 +85,15 @@ extension StoreError {
   ///   - error: The failed call, which becomes the underlying error.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
+  ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A message that describes the failure.
   ///   - outcome: Whether anything may have been changed. Defaults to `nothingChanged`.
   public init(
-    _ error: FileError, during operation: StoreOperation, store: String, message: String,
+    _ error: FileError, during operation: StoreOperation, store: String, key: StoreKey? = nil, message: String,
     outcome: Outcome = .nothingChanged
   ) {
     self.init(
-      error.code(during: operation), during: operation, store: store, message: message, underlying: error,
+      error.code(during: operation), during: operation, store: store, key: key, message: message, underlying: error,
       isRetryable: error.isTransient, outcome: outcome)
   }
 }

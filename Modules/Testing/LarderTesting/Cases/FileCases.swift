@@ -98,7 +98,7 @@ extension CaseList {
   private mutating func addReplacementCases() {
     add(
       "246", "a store whose files were moved away does not write into the files of the store that replaced it",
-      needs: [.persistence, .ownFiles]
+      checks: .durability, needs: [.persistence, .ownFiles]
     ) { trial in
       let old = try await trial.open(with: Entries(keys: ["a"]))
       try await expect(old, holds: Entries(keys: ["a"]), "initially")
@@ -122,7 +122,7 @@ extension CaseList {
     }
     add(
       "246a", "a write that returns after any one file was moved away is kept, and the files have one owner",
-      needs: [.persistence, .ownFiles]
+      checks: .durability, needs: [.persistence, .ownFiles]
     ) { trial in
       let example = try await trial.open(with: Entries(keys: ["a"]))
       try await expect(example, holds: Entries(keys: ["a"]), "initially")

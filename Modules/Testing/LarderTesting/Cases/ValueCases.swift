@@ -24,11 +24,11 @@ extension CaseList {
     add("201", "the store lacks exactly the capabilities that the suite states", keys: ["k"]) { store, trial in
       let durability = store.information.durability
       try expect(
-        "whether the suite states that the store lacks persistence; its durability is \(durability)",
+        "whether the suite is made with `lacking: .persistence`; the durability of the store is \(durability)",
         trial.lacks(.persistence), equals: durability == .volatile)
       if durability != .volatile {
         try expect(
-          "whether the suite states that the store lacks acknowledgedPersistence; its durability is \(durability)",
+          "whether the suite is made with `lacking: .acknowledgedPersistence`; the durability of the store is \(durability)",
           trial.lacks(.acknowledgedPersistence), equals: durability == .accepted)
       }
       if trial.lacks(.readOnlyAccess), trial.isPersistent {
@@ -36,17 +36,17 @@ extension CaseList {
         try await trial.open(at: elsewhere).close()
         let reader = try await trial.openUnlessRefused(at: elsewhere, for: .readOnly)
         try expect(
-          "whether a store that lacks readOnlyAccess, as the suite states, reports read-only access",
+          "whether a store of a suite with `lacking: .readOnlyAccess` reports read-only access",
           reader?.information.access == .readOnly, equals: false)
       }
       if trial.lacks(.encoding) {
         try await store.setValue(.unencodable(), forKey: "k")
         try await expect(
-          "a value that cannot be encoded, in a store that lacks encoding, as the suite states",
+          "a value that cannot be encoded, in a store of a suite with `lacking: .encoding`",
           store.value(forKey: "k"), equals: .unencodable())
       }
       try expect(
-        "whether the suite states that the store lacks observation", trial.lacks(.observation),
+        "whether the suite is made with `lacking: .observation`", trial.lacks(.observation),
         equals: AnyDataStore(store).observation == nil)
       try await expect("whether it contains the key that was set", store.contains("k"), equals: true)
     }

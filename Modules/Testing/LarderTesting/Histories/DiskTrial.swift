@@ -143,7 +143,9 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     let disk = SimulatedFileSystem(seed: seed)
     if let fault { disk.schedule(fault.fault, atOperation: fault.operation) }
     func failure(_ message: String) -> TrialFailure {
-      TrialFailure(store: name, message: message, history: history, seed: seed, fault: fault)
+      TrialFailure(
+        store: name, message: message, history: history, seed: seed, fault: fault,
+        faultyOperation: disk.lastFaultyOperation)
     }
 
     var expectation = Expectation()

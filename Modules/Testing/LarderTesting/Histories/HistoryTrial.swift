@@ -187,6 +187,9 @@ public struct TrialFailure: Error {
   /// The fault of a simulated disk and the number of its operation.
   public var fault: (fault: SimulatedFault, operation: Int)?
 
+  /// The last operation of the disk that had a fault and its path, such as `write /store.json`.
+  public var faultyOperation: String?
+
   /// The shortest concurrent history that no order explains.
   public var violation: ConcurrentHistory?
 }
@@ -196,7 +199,10 @@ extension TrialFailure: CustomStringConvertible {
   public var description: String {
     var details: [String] = []
     if let seed { details.append("seed \(seed)") }
-    if let fault { details.append("\(fault.fault) at operation \(fault.operation)") }
+    if let fault {
+      let place = faultyOperation.map { ", the last fault at \($0)" } ?? ""
+      details.append("\(fault.fault) at operation \(fault.operation)\(place)")
+    }
     if let violation {
       details.append("history:\n\(violation)")
     } else {

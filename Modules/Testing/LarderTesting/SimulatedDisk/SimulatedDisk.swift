@@ -26,6 +26,8 @@ struct SimulatedDisk {
   /// The faults of later operations, by their numbers.
   var faults: [Int: SimulatedFault] = [:]
   private(set) var operationCount = 0
+  /// The last operation that had a fault, and its path.
+  private(set) var lastFaultyOperation: String?
   private(set) var hasPower = true
   var capacity: Int?
 
@@ -81,6 +83,7 @@ struct SimulatedDisk {
   mutating func begin(_ operation: FileError.Operation, _ path: String) throws(FileError) -> Course {
     guard hasPower else { throw FileError(operation, path: path, errorNumber: EIO) }
     operationCount += 1
+    if faults[operationCount] != nil { lastFaultyOperation = "\(operation) \(path)" }
     switch faults[operationCount] {
     case nil: return .normal
     case .shortTransfer: return .short

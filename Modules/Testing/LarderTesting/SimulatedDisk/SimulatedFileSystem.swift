@@ -58,6 +58,11 @@ public final class SimulatedFileSystem: StoreFileSystem {
     withDisk { $0.operationCount }
   }
 
+  /// The last operation that had a fault and its path, such as `write /store.json`, or `nil` if there was no fault.
+  public var lastFaultyOperation: String? {
+    withDisk { $0.lastFaultyOperation }
+  }
+
   /// Whether the power is on.
   public var hasPower: Bool {
     withDisk { $0.hasPower }
