@@ -98,13 +98,16 @@ struct ThreadLock: ~Copyable, Sendable {
     WorkScheduler.current?.willLock()
     #endif
     mutex._unsafeLock()
+    #if DEBUG
+    WorkScheduler.current?.didLock()
+    #endif
   }
 
   @usableFromInline
   @inline(never)
   borrowing func lockIfAvailable() -> Bool {
     #if DEBUG
-    WorkScheduler.current?.willTryLock()
+    WorkScheduler.current?.willLock()
     #endif
     let isLocked = mutex._unsafeTryLock()
     #if DEBUG

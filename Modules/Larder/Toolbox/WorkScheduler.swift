@@ -83,18 +83,12 @@ public final class WorkScheduler {
     take(executor, name, work)
   }
 
-  /// Notes that the thread is going to take a lock.
+  /// Notes that the thread is going to take a lock, or to try.
   func willLock() {
     if heldLocks == 0 { reachPoint() }
-    heldLocks += 1
   }
 
-  /// Notes that the thread is going to take a lock if no other one has it.
-  func willTryLock() {
-    if heldLocks == 0 { reachPoint() }
-  }
-
-  /// Notes that the thread has taken a lock without waiting for it.
+  /// Notes that the thread has taken a lock.
   func didLock() {
     heldLocks += 1
   }
