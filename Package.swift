@@ -368,7 +368,8 @@ let package = Package(
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
-        "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "TestSupport", "Watched", "WholeFile",
+        "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderWorker", "TestSupport",
+        "Watched", "WholeFile",
       ]),
 
     // The packages of the guides to writing a store and a decorator. They are here so that their tests run with those of this

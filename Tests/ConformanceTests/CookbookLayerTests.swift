@@ -1,0 +1,245 @@
+import Foundation
+import Larder
+import LarderBatching
+import LarderBounded
+import LarderCache
+import LarderCrypto
+import LarderExpiry
+import LarderJSON
+import LarderMetrics
+import LarderObservation
+import LarderSQLite
+import LarderTesting
+import TestSupport
+import Testing
+
+extension CookbookTests {
+  /// The answers that add a decorator or a transform of the codec.
+  @Suite struct Layers {
+    private struct Session: Codable, Sendable, Equatable {
+      var user: String
+    }
+
+    private struct Settings: Codable, Sendable, Equatable {
+      var fontSize = 14
+    }
+
+    private struct Note: Codable, Sendable, Equatable {
+      var text: String
+    }
+
+    // MARK: Time
+
+    @Test func sessionsExpire() async throws {
+      let temporary = try TemporaryFolder()
+      let folder = temporary.path
+      let token = "7f3a"
+
+      let sessions = try await SQLiteStore(path: folder + "/sessions.sqlite", codec: .json(Session.self).expiring())
+        .cached()
+        .expiring(.sliding(.seconds(1800)))
+
+      try await sessions.setValue(Session(user: "Ada"), forKey: StoreKey(token))
+      let session = try await sessions.value(forKey: StoreKey(token))
+
+      #expect(session == Session(user: "Ada"))
+      let later = sessions.base.expiring(.sliding(.seconds(1800))) { Date(timeIntervalSinceNow: 1799) }
+      #expect(try await later.peekValue(forKey: StoreKey(token)) == session)
+      let tooLate = sessions.base.expiring(.sliding(.seconds(1800))) { Date(timeIntervalSinceNow: 1801) }
+      #expect(try await tooLate.value(forKey: StoreKey(token)) == nil)
+      try await sessions.close()
+    }
+
+    @Test func aTokenIsRedeemedOnce() async throws {
+      let temporary = try TemporaryFolder()
+      let folder = temporary.path
+
+      let tokens = try await SQLiteStore(path: folder + "/tokens.sqlite", codec: .json(String.self).expiring())
+        .expiring(.after(.seconds(900)))
+
+      func redeem(_ token: String) async throws -> String? {
+        try await tokens.update(StoreKey(token)) { email in
+          defer { email = nil }
+          return email
+        }
+      }
+
+      try await tokens.setValue("ada@example.com", forKey: "d41d")
+      let emails = try await withThrowingTaskGroup(of: String?.self) { group in
+        for _ in 0..<20 { group.addTask { try await redeem("d41d") } }
+        return try await group.reduce(into: [String]()) { $0 += $1.map { [$0] } ?? [] }
+      }
+      #expect(emails == ["ada@example.com"])
+      #expect(try await tokens.base.count() == 0)
+      try await tokens.setValue("bob@example.com", forKey: "98b2")
+      let tooLate = tokens.base.expiring { Date(timeIntervalSinceNow: 901) }
+      #expect(try await tooLate.value(forKey: "98b2") == nil)
+      try await tokens.close()
+    }
+
+    @Test func aClientHasALimit() async throws {
+      let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60)))
+
+      func isAllowed(_ client: StoreKey) async throws -> Bool {
+        try await limits.updateKeepingDeadlines(deciding: [client]) { counts in
+          let count = counts[0] ?? 0
+          guard count < 5 else { return .discard(false) }
+          counts[0] = count + 1
+          return .commit(true)
+        }
+      }
+
+      var allowed = 0
+      for _ in 0..<8 where try await isAllowed("192.0.2.1") { allowed += 1 }
+      #expect(allowed == 5)
+      #expect(try await isAllowed("192.0.2.2"))
+      let nextMinute = limits.base.expiring { Date(timeIntervalSinceNow: 61) }
+      #expect(try await nextMinute.value(forKey: "192.0.2.1") == nil)
+    }
+
+    @Test func aLeaseHasOneOwner() async throws {
+      let leases = MemoryStore<Expiring<String>>().expiring()
+
+      func takeLease(_ name: StoreKey, owner: String) async throws -> Bool {
+        try await leases.update(deciding: [name], timeToLive: .after(.seconds(30))) { slots in
+          guard slots[0] == nil || slots[0] == owner else { return .discard(false) }
+          slots[0] = owner
+          return .commit(true)
+        }
+      }
+
+      #expect(try await takeLease("report", owner: "a"))
+      #expect(try await !takeLease("report", owner: "b"))
+      #expect(try await takeLease("report", owner: "a"))
+      let later = leases.base.expiring { Date(timeIntervalSinceNow: 31) }
+      #expect(try await later.value(forKey: "report") == nil)
+      try await leases.removeValue(forKey: "report")
+      #expect(try await takeLease("report", owner: "b"))
+    }
+
+    // MARK: Caches
+
+    @Test func anImageIsDownloadedOnce() async throws {
+      let temporary = try TemporaryFolder()
+      let folder = temporary.path
+      let downloads = Locked<[String]>([])
+      @Sendable func download(_ url: String) async throws -> [UInt8] {
+        downloads.withLock { $0.append(url) }
+        return Array(repeating: 7, count: 1000)
+      }
+
+      let disk = try await SQLiteStore(path: folder + "/images.sqlite", codec: .raw, durability: .buffered)
+        .bounded(bytes: 200_000_000)
+      let images = disk.cached(CachedStoreConfiguration(costLimit: 50_000_000) { _, image in image.count })
+
+      func image(at url: String) async throws -> [UInt8] {
+        let key = StoreKey(shortening: url, limit: images.information.maximumKeyLength)
+        if let image = try await images.value(forKey: key) { return image }
+        let image = try await download(url)
+        try await images.setValue(image, forKey: key)
+        return image
+      }
+
+      let long = "https://example.com/" + String(repeating: "a", count: 600)
+      for url in ["https://example.com/1.png", long, "https://example.com/1.png", long] {
+        #expect(try await image(at: url).count == 1000)
+      }
+      #expect(downloads.withLock { $0 } == ["https://example.com/1.png", long])
+      #expect(images.statistics().hits == 2)
+      #expect(try await disk.usage().entries == 2)
+      try await images.close()
+    }
+
+    // MARK: Observation
+
+    @Test func settingsAreShownWhenTheyChange() async throws {
+      let temporary = try TemporaryFolder()
+      let folder = temporary.path
+      let (sizes, continuation) = AsyncStream.makeStream(of: Int.self)
+      @Sendable func show(_ settings: Settings) async { continuation.yield(settings.fontSize) }
+
+      let settings = try await JSONFileStore<Settings>(path: folder + "/settings.json").observable()
+      let showing = Task {
+        for try await current in settings.updates(forKey: "settings") {
+          await show(current ?? Settings())
+        }
+      }
+
+      var shown = sizes.makeAsyncIterator()
+      #expect(await shown.next() == 14)
+      try await settings.setValue(Settings(fontSize: 16), forKey: "settings")
+      #expect(await shown.next() == 16)
+      try await settings.close()
+      try await showing.value
+    }
+
+    // MARK: Many writers
+
+    @Test func manyTasksShareACommit() async throws {
+      let base = MemoryStore<Int>().faulty()
+      let incoming = Array(0..<100)
+      base.schedule(.suspension(), on: .apply)
+
+      let events = base.batched()
+
+      func record(_ incoming: [Int]) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for event in incoming {
+            group.addTask { try await events.setValue(event, forKey: StoreKey(integer: event)) }
+          }
+          try await group.waitForAll()
+        }
+      }
+
+      // The first commit waits until all other tasks have called.
+      let resuming = Task {
+        try await base.waitForSuspended()
+        while events.waitingCount < incoming.count - 1 { await Task.yield() }
+        base.resume()
+      }
+      try await record(incoming)
+      try await resuming.value
+      #expect(base.operationCount == 2)
+      #expect(try base.base.count(in: .all) == 100)
+    }
+
+    // MARK: Measuring
+
+    @Test func theCacheSavesCalls() async throws {
+      let base = MemoryStore<Int>()
+      try base.apply([.set("7", 7)])
+
+      let backend = base.metered(as: "backend")
+      let store = backend.cached().metered(as: "store")
+
+      for _ in 1...3 { _ = try await store.value(forKey: "7") }
+      print(store.report())  // three reads, as callers see them
+      print(backend.report())  // the one that the cache has not saved
+
+      #expect(store.report()["value"]?.count == 3)
+      #expect(backend.report()["value"]?.count == 1)
+    }
+
+    // MARK: Encryption
+
+    @Test func valuesAreEncrypted() async throws {
+      let temporary = try TemporaryFolder()
+      let (folder, keyFolder) = (temporary.path, temporary.path)
+      for isFirstStart in [true, false] {
+        let ring = try await KeyRing.open(in: .file(keyFolder + "/keys.json"), createsIfMissing: isFirstStart)
+        let notes = try await SQLiteStore(
+          path: folder + "/notes.sqlite", codec: .json(Note.self).encrypted(with: ring, purpose: "notes"))
+        try await notes.checkingValues()
+
+        if isFirstStart {
+          try await notes.setValue(Note(text: "meet at the pier"), forKey: "7")
+        }
+        #expect(try notes.value(forKey: "7") == Note(text: "meet at the pier"))
+        #expect(notes.information.valuesAtRest == .encrypted)
+        try await notes.close()
+      }
+      let bytes = try Data(contentsOf: URL(filePath: folder + "/notes.sqlite"))
+      #expect(bytes.range(of: Data("pier".utf8)) == nil)
+    }
+  }
+}
