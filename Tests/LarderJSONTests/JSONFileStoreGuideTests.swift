@@ -3,7 +3,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// The Swift code of the guide `Modules/Stores/LarderJSON/LarderJSON.docc/UsingJSONFileStore.md`.
+/// The Swift code of the guide `Modules/Stores/LarderJSON/LarderJSON.docc/UsingJSONFileStore.md`, and the first of the README.
 ///
 /// It must appear in the guide unchanged.
 @Suite struct JSONFileStoreGuideTests {
@@ -22,6 +22,22 @@ import Testing
     let settings = try await JSONFileStore<Setting>(name: "settings")  // in the application's own folder
     let users = try await JSONFileStore<User>(path: "/srv/app/users.json")  // anywhere
     return [settings, users]
+  }
+
+  /// The first sample of the README.
+  ///
+  /// This is only compiled, because its file is in the folder of the process.
+  private static func firstSample() async throws {
+    struct User: Codable, Sendable {
+      var name: String
+      var visits = 0
+    }
+    let users = try await JSONFileStore<User>(path: "users.json")
+    try await users.setValue(User(name: "Ada"), forKey: "user:1")
+    try await users.update("user:1") { $0?.visits += 1 }
+    for try await entry in users.entries(in: .prefix("user:")) {
+      print(entry.key, entry.value.name)
+    }
   }
 
   @Test func theGuideShowsThisCode() throws {
