@@ -121,7 +121,7 @@ private final class Simulation: Sendable {
         }
       } * Self.maximumDeliveries
     let delivery = max(timeLimit + QueueWorker.cancellationLimit, lease * 2)
-    return delivery * deliveries + (lease + .seconds(2)) * restarts + retryPolicy.ceiling * Self.maximumDeliveries
+    return delivery * deliveries + (lease + .seconds(7)) * restarts + retryPolicy.ceiling * Self.maximumDeliveries
       + .seconds(5)
   }
 
@@ -145,7 +145,7 @@ private final class Simulation: Sendable {
         for queue in setUp { live += try await queue.counts().live }
         if live == 0 { break }
         guard context.clock.now.offset < bound else { throw Wrong(description: "\(live) items are left: \(summary)") }
-        try await context.clock.sleep(for: .milliseconds(500))
+        try await context.clock.sleep(for: .seconds(2))
         for (number, process) in processes.sorted(by: { $0.key < $1.key }) {
           let hasCrashed = state.withLock { $0.crashed.contains(number) }
           let hasStalled = !hasCrashed && process.worker.health().isStalled
@@ -191,7 +191,8 @@ private final class Simulation: Sendable {
         try await StoreQueue(
           store, prefix: StoreKey("q\(number)/"), codec: .cbor(),
           configuration: StoreQueueConfiguration(
-            maximumDeliveries: Self.maximumDeliveries, retryPolicy: retryPolicy, duplicateWindow: .zero),
+            maximumDeliveries: Self.maximumDeliveries, retryPolicy: retryPolicy, duplicateWindow: .zero,
+            pollInterval: .seconds(5)),
           environment: QueueEnvironment(
             clock: context.clock, now: { [context] in context.clock.date },
             randomness: context.generator("queue \(process ?? 0)"))))
