@@ -15,7 +15,7 @@ import Testing
 /// A bounded store whose limit never strikes is a store like any other.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct BoundedStoreConformance {
   /// The number of bytes by which the keys of records are longer than those of entries.
-  private static let overhead = 2 + 1 + 8
+  private static let overhead = 2 + 1
 
   private static var configuration: BoundedStoreConfiguration {
     var configuration = BoundedStoreConfiguration()

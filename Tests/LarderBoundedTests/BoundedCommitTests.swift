@@ -12,7 +12,7 @@ import Testing
   private func totals(after commit: BoundedCommit, from totals: Totals) async throws -> Totals? {
     let store = MemoryStore<[UInt8]>()
     try store.apply([.set(layout.totalsKey, totals.record), .set(layout.entryKey("k"), old.bytes)])
-    let complete = commit.withTotals(at: layout.totalsKey, store: "test", for: .update)
+    let complete = commit.completed(with: layout, store: "test", for: .update)
     guard try await store.perform(complete).isPerformed else { return nil }
     return try Totals(try store.value(forKey: layout.totalsKey), store: "test", for: .update)
   }
@@ -37,5 +37,50 @@ import Testing
     var commit = BoundedCommit(totals(place: 5))
     commit.use("k", EntryRecord(place: 2, microseconds: 0, size: 10), at: 1, layout)
     #expect(try await totals(after: commit, from: totals(place: 5)) == nil)
+  }
+
+  /// Their entries share a record of the order of use, which is no reason for a conflict.
+  @Test func twoCommitsWithTheSamePlaceKeepBothEntries() async throws {
+    let store = MemoryStore<[UInt8]>()
+    for key in ["a", "b"] {
+      var commit = BoundedCommit(Totals())
+      commit.set(StoreKey(key), nil, [1], at: 0, layout)
+      #expect(try await store.perform(commit.completed(with: layout, store: "test", for: .update)).isPerformed)
+    }
+    #expect(try store.value(forKey: layout.orderKey(0)).flatMap { OrderRecord($0) } == OrderRecord(["a", "b"]))
+    let totals = try Totals(try store.value(forKey: layout.totalsKey), store: "test", for: .update)
+    #expect((totals.bytes, totals.count, totals.place) == (4, 2, 2))
+  }
+
+  @Test func aRecordOfTheOrderKeepsTheOtherEntries() async throws {
+    let store = MemoryStore<[UInt8]>()
+    var totals = Totals()
+    (totals.bytes, totals.count, totals.place) = (20, 2, 4)
+    let other = EntryRecord(place: 4, microseconds: 0, size: 10)
+    try await store.apply([
+      .set(layout.totalsKey, totals.record), .set(layout.entryKey("k"), old.bytes),
+      .set(layout.entryKey("l"), other.bytes), .set(layout.orderKey(0), try #require(OrderRecord(["k", "l"]).bytes)),
+    ])
+    func perform(_ change: (inout BoundedCommit) -> Void) async throws -> OrderRecord? {
+      var commit = BoundedCommit(totals)
+      change(&commit)
+      #expect(try await store.perform(commit.completed(with: layout, store: "test", for: .update)).isPerformed)
+      totals = try Totals(try store.value(forKey: layout.totalsKey), store: "test", for: .update)
+      return try store.value(forKey: layout.orderKey(0)).flatMap { OrderRecord($0) }
+    }
+    #expect(try await perform { $0.use("k", old, at: 1, layout) } == OrderRecord(["l", "k"]))
+    #expect(try await perform { $0.evict("l", other, layout) } == OrderRecord(["k"]))
+    let moved = EntryRecord(place: 5, microseconds: 1, size: 10)
+    #expect(try await perform { $0.remove("k", moved, layout) } == nil)
+    #expect(try await store.keys(in: .prefix(layout.orderPrefix), limit: .max) == [])
+  }
+
+  @Test func damagedRecordsOfTheOrderAreRecognized() throws {
+    let keys = [StoreKey("a"), StoreKey(bytes: [UInt8](repeating: 7, count: 508))]
+    let bytes = try #require(OrderRecord(keys).bytes)
+    #expect(OrderRecord(bytes) == OrderRecord(keys))
+    let damages: [[UInt8]] = [[], [0], [0, 0], [0, 2, 1], Array(bytes.dropLast()), bytes + [1]]
+    for damage in damages { #expect(OrderRecord(damage) == nil) }
+    #expect(OrderRecord().bytes == nil)
   }
 }

@@ -18,12 +18,16 @@ import Testing
     return store
   }
 
+  private func orderKey(_ number: UInt8) -> StoreKey {
+    StoreKey(bytes: Array("b/o".utf8) + [0, 0, 0, 0, 0, 0, 0, number])
+  }
+
   /// The first record whose key begins with a prefix.
   private func first(_ prefix: StoreKey) async throws -> StoreKey {
     try #require(try await base.keys(in: .prefix(prefix), limit: 1).first)
   }
 
-  @Test(arguments: 0..<9) func everyDifferenceIsFoundAndRepaired(_ number: Int) async throws {
+  @Test(arguments: 0..<11) func everyDifferenceIsFoundAndRepaired(_ number: Int) async throws {
     let store = try await open(base)
     try await store.expectConsistent()
     var entryCount = 10
@@ -39,7 +43,9 @@ import Testing
     case 4: try await base.removeValue(forKey: first("b/o"))
     case 5: try await base.setValue([1, 2, 3], forKey: first("b/e"))
     case 6: try await base.setValue([], forKey: "b/oshort")
-    case 7: try await base.setValue([], forKey: "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}3")
+    case 7: try await base.setValue([0, 1, 51], forKey: orderKey(1))
+    case 9: try await base.setValue([0, 9, 51], forKey: first("b/o"))
+    case 10: try await base.setValue([0, 1, 51], forKey: first("b/o"))
     default: try await base.removeValue(forKey: "b/totals")
     }
     #expect(try await !store.verifyAccounting().findings.isEmpty)
@@ -105,13 +111,31 @@ import Testing
 
   @Test func superfluousPlacesEvictNothing() async throws {
     let store = try await open(base)
-    for number in 0..<100 {
-      try await base.setValue([], forKey: StoreKey("b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}key \(number)"))
+    // The entries get places in later records.
+    for number in 0..<20 {
+      try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey("\(number % 10)"))
     }
-    // It also has a place before its own.
-    try await base.setValue([], forKey: "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}0")
+    #expect(try base.value(forKey: orderKey(0)) == nil)
+    var superfluous: [UInt8] = []
+    for number in 0..<100 { superfluous += [0, 6] + Array("key \(number / 10)\(number % 10)".utf8) }
+    // One of the entries also has a place before its own.
+    try await base.setValue(superfluous + [0, 1, 48], forKey: orderKey(0))
     try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x")
     #expect(try await store.allKeys == (1..<10).map { StoreKey("\($0)") } + ["x"])
+    try await store.expectConsistent()
+  }
+
+  @Test func aDamagedRecordOfTheOrderFailsOnlyTheWritesThatChangeIt() async throws {
+    let store = try await open(base)
+    for number in 0..<10 { try await store.setValue([UInt8](repeating: 9, count: 8), forKey: StoreKey("\(number)")) }
+    // The last five are in the second record.
+    try await base.setValue([1, 2, 3], forKey: orderKey(0))
+    await expectStoreError(.corrupted) { try await store.setValue([1], forKey: "3") }
+    try await store.setValue([UInt8](repeating: 9, count: 8), forKey: "9")
+    #expect(try await store.value(forKey: "3") != nil)
+    try await store.repairAccounting()
+    try await store.setValue([1], forKey: "3")
+    #expect(try await store.usage().entries == 10)
     try await store.expectConsistent()
   }
 
@@ -123,12 +147,25 @@ import Testing
     try await store.setValue([7, 8], forKey: "a")
     let keys = try await base.keys(in: .all, limit: .max)
     #expect(
-      keys == ["b/ea", "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}a", "b/totals", "v/a"].map { StoreKey($0) })
+      keys == ["b/ea", "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}", "b/totals", "v/a"].map { StoreKey($0) })
     #expect(
       try base.values(forKeys: keys) == [
-        [0, 0, 0, 0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 0, 1, 2] + [0, 0, 0, 0, 0, 0, 0, 3], [],
+        [0, 0, 0, 0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 0, 1, 2] + [0, 0, 0, 0, 0, 0, 0, 3], [0, 1, 97],
         [1, 0] + [0, 0, 0, 0, 0, 0, 0, 3] + [0, 0, 0, 0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
           + [0, 0, 0, 0, 0, 0, 0, 1], [7, 8],
       ])
+  }
+
+  @Test func sixteenPlacesShareARecord() async throws {
+    let store = try await base.bounded(bytes: 1000)
+    for number in 0..<40 { try await store.setValue([], forKey: StoreKey("\(10 + number)")) }
+    func counts() async throws -> [Int] {
+      try await base.entries(in: .prefix("b/o"), limit: .max).map { $0.value.count / 4 }
+    }
+    // The first record has no place 0.
+    #expect(try await counts() == [15, 16, 9])
+    for number in 0..<20 { try await store.setValue([], forKey: StoreKey("\(10 + number)")) }
+    #expect(try await counts() == [11, 16, 13])
+    try await store.expectConsistent()
   }
 }

@@ -209,6 +209,26 @@ import Testing
     try await store.expectConsistent()
   }
 
+  /// Within the interval, the use of an entry that this process has written is not looked up.
+  @Test func aUseSoonAfterTheWriteReadsNothing() async throws {
+    var configuration = configuration
+    configuration.useInterval = .seconds(60)
+    let base = MemoryStore<[UInt8]>().faulty()
+    let store = try await base.bounded(bytes: .max, configuration: configuration)
+    let keys = (0..<1000).map { StoreKey(integer: $0) }
+    try await store.apply(ChangeBatch(keys.map { .set($0, nine) }))
+    clock.seconds += 59
+    let before = base.operationCount
+    for key in keys { #expect(try await store.value(forKey: key) != nil) }
+    try await store.synchronize()
+    #expect(base.operationCount - before == keys.count + 1)
+    clock.seconds += 1
+    _ = try await store.values(forKeys: keys)
+    try await store.synchronize()
+    #expect(store.statistics().persistedUseCount == keys.count)
+    try await store.expectConsistent()
+  }
+
   @Test func manyUsesShareACommit() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: .max, configuration: configuration)
@@ -234,16 +254,6 @@ import Testing
   }
 
   // MARK: Opening
-
-  @Test func openingWithASmallerLimitEvicts() async throws {
-    let base = MemoryStore<[UInt8]>()
-    let first = try await base.bounded(bytes: .max, configuration: configuration)
-    try await first.apply(ChangeBatch((0..<2000).map { .set(StoreKey(integer: $0), nine) }))
-    let second = try await base.bounded(bytes: 170, configuration: configuration)
-    #expect(try await second.allKeys == (1990..<2000).map { StoreKey(integer: $0) })
-    #expect(second.statistics().evictedCount == 1990)
-    try await second.expectConsistent()
-  }
 
   @Test func valuesWithoutAccountingAreAdopted() async throws {
     let base = MemoryStore<[UInt8]>()

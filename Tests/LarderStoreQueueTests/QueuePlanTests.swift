@@ -31,8 +31,7 @@ import Testing
       plans.indices.filter { number in
         let keys = plans[number].commit.keys.sorted()
         var slots = UpdateSlots(stored: keys.map { values[$0] })
-        let indices = Dictionary(uniqueKeysWithValues: zip(keys, 0...))
-        let isPerformed = plans[number].commit.perform(on: &slots, at: indices).isPerformed
+        let isPerformed = plans[number].commit.perform(on: &slots, with: keys).isPerformed
         for (key, value) in zip(keys, slots) { values[key] = value }
         return isPerformed
       }

@@ -16,7 +16,7 @@ import Testing
     ) -> (outcome: ConditionalCommit<Refusal>.Outcome, assigned: [StoreKey]) {
       let keys = commit.keys.sorted()
       var slots = UpdateSlots(stored: keys.map { values[$0] })
-      let outcome = commit.perform(on: &slots, at: Dictionary(uniqueKeysWithValues: zip(keys, 0...)))
+      let outcome = commit.perform(on: &slots, with: keys)
       for (key, value) in zip(keys, slots) { values[key] = value }
       return (outcome, slots.assignedIndices.map { keys[$0] })
     }
@@ -85,6 +85,21 @@ import Testing
     #expect(!entries.perform(commit).outcome.isPerformed)
     added.add(commit)
     #expect(!entries.perform(added).outcome.isPerformed)
+  }
+
+  @Test func aChangeCanRequireWhatItReplaces() {
+    for (stored, isPerformed) in [([1], true), ([2], false), (nil, false)] as [([UInt8]?, Bool)] {
+      var entries = Entries(values: stored.map { ["a": $0] } ?? [:])
+      var commit = ConditionalCommit<Never>()
+      commit.setValue([3], forKey: "a", replacing: [1])
+      #expect(entries.perform(commit).outcome.isPerformed == isPerformed)
+      #expect(entries.values["a"] == (isPerformed ? [3] : stored))
+    }
+    var entries = Entries(values: ["a": [1]])
+    var commit = ConditionalCommit<Never>()
+    commit.setValue([3], forKey: "a", replacing: [1])
+    commit.setValue([4], forKey: "a", replacing: [2])
+    #expect(!entries.perform(commit).outcome.isPerformed)
   }
 
   @Test func aCommitCanBeAddedToAnother() {

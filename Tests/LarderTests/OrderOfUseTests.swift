@@ -16,7 +16,7 @@ import Testing
       #expect(!isDue)
     }
     #expect((0..<(3 * limit)).filter { recent.isRecent(StoreKey(integer: $0)) } == Array(limit..<(3 * limit)))
-    recent.settle(StoreKey(integer: 3 * limit - 1))
+    recent.settle(StoreKey(integer: 3 * limit - 1), at: now)
     recent.forget(StoreKey(integer: 3 * limit - 2))
     #expect(!recent.isRecent(StoreKey(integer: 3 * limit - 1)) && !recent.isRecent(StoreKey(integer: 3 * limit - 2)))
     // A clock that was set back makes a use due.
@@ -152,10 +152,32 @@ import Testing
   @Test func anEntryWithANewPlaceIsNoLongerSpared() async throws {
     let order = OrderOfUse(interval: .seconds(600))
     _ = order.note("a", at: now)
-    order.finish(placed: ["a"])
+    order.finish(placed: ["a"], at: now)
     var evicted: [StoreKey] = []
     let spared = try await order.evict(
       in: .all, page: { _ in (["a"], nil) }, until: { !evicted.isEmpty }, key: { $0 }, { evicted.append($0) })
     #expect(evicted == ["a"] && spared == [])
+  }
+
+  @Test func theFirstUseAfterAPlaceIsDueAfterTheInterval() {
+    var recent = RecentUses(interval: .seconds(600))
+    recent.settle("a", at: now)
+    #expect(!recent.isRecent("a"))
+    var dues = [recent.note("a", at: now), recent.note("a", at: now + interval - 1)]
+    #expect(recent.isRecent("a"))
+    dues += [recent.note("a", at: now + interval), recent.note("a", at: now + interval)]
+    #expect(dues == [false, false, true, false])
+    recent.settle("b", at: now)
+    recent.forget("b")
+    let isForgotten = recent.note("b", at: now)
+    #expect(isForgotten)
+  }
+
+  @Test func placesAreRememberedForALimitedNumberOfKeys() {
+    var recent = RecentUses(interval: .seconds(600))
+    let limit = RecentUses.generationSize
+    for number in 0...2 * limit { recent.settle(StoreKey(integer: number), at: now) }
+    let dues = [recent.note(StoreKey(integer: limit), at: now), recent.note(StoreKey(integer: 0), at: now)]
+    #expect(dues == [false, true])
   }
 }

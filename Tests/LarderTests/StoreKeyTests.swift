@@ -56,6 +56,18 @@ import Testing
     }
   }
 
+  @Test func keysCanBeJoined() {
+    var random = SeededGenerator()
+    let samples = StoreKeyTests.samples(&random, rounds: 1)
+    for (left, right) in zip(samples, samples.reversed()) {
+      let key = StoreKey(bytes: left).appending(StoreKey(bytes: right))
+      guard key == StoreKey(bytes: left + right) else {
+        Issue.record("\(left) and \(right) became \(key.bytes)")
+        return
+      }
+    }
+  }
+
   @Test func equalKeysHaveEqualHashes() {
     var random = SeededGenerator()
     for bytes in StoreKeyTests.samples(&random, rounds: 1) {

@@ -40,7 +40,7 @@ let stores = [
       day)
   },
   ConformanceSuite(
-    named: "BoundedStore", lacking: .persistence, rounds: 4, maximumKeyLength: StoreKey.maximumLength - 11
+    named: "BoundedStore", lacking: .persistence, rounds: 4, maximumKeyLength: StoreKey.maximumLength - 3
   ) { _ in
     try await yielding([UInt8].self).observable().bounded(bytes: .max).typed(SampleValue?.self, codec: .json())
   },

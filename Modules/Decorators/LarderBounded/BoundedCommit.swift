@@ -8,8 +8,17 @@ struct BoundedCommit: Sendable {
   /// The totals, as they were read.
   let totals: Totals
 
-  /// The changes of entries and records, without those of the totals.
+  /// The changes of entries and their records, without those of the order of use and the totals.
   private(set) var entries = ConditionalCommit<any Error>()
+
+  /// The changes of the order of use, by the number of the record.
+  private var order: [UInt64: OrderChange] = [:]
+
+  /// The entries that leave a record of the order of use, and those that follow the remaining ones.
+  private struct OrderChange: Sendable {
+    var removed: [StoreKey] = []
+    var added: [StoreKey] = []
+  }
 
   /// The sums that the commit adds to the totals.
   private(set) var byteDelta = 0
@@ -23,8 +32,8 @@ struct BoundedCommit: Sendable {
   /// Whether the commit may be made only if no key was inserted since the totals were read.
   var refusesInsertions = false
 
-  /// The limit that the totals must not exceed afterwards.
-  var limit: (bytes: Int, entries: Int)?
+  /// The totals that a commit which increases them must not exceed afterwards.
+  var ceiling: (bytes: Int, entries: Int)?
 
   /// The entries that the limit removes or keeps out.
   private(set) var evictions: [BoundedEviction] = []
@@ -39,6 +48,9 @@ struct BoundedCommit: Sendable {
     self.totals = totals
     place = totals.place
   }
+
+  /// A Boolean value that indicates whether the commit neither requires nor changes anything.
+  var isEmpty: Bool { entries.keys.isEmpty && order.isEmpty }
 
   // MARK: Collecting changes
 
@@ -59,23 +71,21 @@ struct BoundedCommit: Sendable {
   mutating func set(
     _ key: StoreKey, _ old: EntryRecord?, _ value: [UInt8], at now: Int64, _ layout: BoundedLayout
   ) {
-    removeRecords(of: key, old, layout)
-    addRecords(of: key, size: key.count + value.count, at: now, layout)
+    place(key, old, size: key.count + value.count, at: now, layout)
     set(layout.valueKey(key), value)
     if old == nil { insertionCount += 1 }
   }
 
   /// Adds the removal of an entry.
   mutating func remove(_ key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {
-    removeRecords(of: key, old, layout)
+    replaceRecord(of: key, old, with: nil, layout)
     set(layout.valueKey(key), nil)
     removed.append(key)
   }
 
   /// Adds the use of an entry.
   mutating func use(_ key: StoreKey, _ record: EntryRecord, at now: Int64, _ layout: BoundedLayout) {
-    removeRecords(of: key, record, layout)
-    addRecords(of: key, size: record.size, at: now, layout)
+    place(key, record, size: record.size, at: now, layout)
   }
 
   /// Adds the eviction of an entry.
@@ -89,38 +99,80 @@ struct BoundedCommit: Sendable {
     evictions.append(BoundedEviction(key: key, byteCount: byteCount, reason: .share))
   }
 
-  private mutating func removeRecords(of key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {
-    require(old?.bytes, forKey: layout.entryKey(key))
-    set(layout.entryKey(key), nil)
-    guard let old else { return }
-    set(layout.orderKey(key, at: old.place), nil)
-    byteDelta -= old.size
-    countDelta -= 1
+  /// Removes a key from a record of the order of use.
+  mutating func removeFromOrder(_ key: StoreKey, number: UInt64) {
+    order[number, default: OrderChange()].removed.append(key)
   }
 
-  private mutating func addRecords(of key: StoreKey, size: Int, at now: Int64, _ layout: BoundedLayout) {
+  /// Adds a key to a record of the order of use.
+  mutating func addToOrder(_ key: StoreKey, number: UInt64) {
+    order[number, default: OrderChange()].added.append(key)
+  }
+
+  /// Gives an entry the last place.
+  private mutating func place(
+    _ key: StoreKey, _ old: EntryRecord?, size: Int, at now: Int64, _ layout: BoundedLayout
+  ) {
     place += 1
-    let record = EntryRecord(place: place, microseconds: now, size: size)
-    set(layout.entryKey(key), record.bytes)
-    set(layout.orderKey(key, at: place), [])
-    byteDelta += size
-    countDelta += 1
+    replaceRecord(of: key, old, with: EntryRecord(place: place, microseconds: now, size: size), layout)
     used.append(key)
+  }
+
+  /// Replaces the record of an entry, its place in the order and its size in the sums, provided that the record is still the
+  /// one that was read.
+  private mutating func replaceRecord(
+    of key: StoreKey, _ old: EntryRecord?, with new: EntryRecord?, _ layout: BoundedLayout
+  ) {
+    entries.setValue(new?.bytes, forKey: layout.entryKey(key), replacing: old?.bytes)
+    if let old {
+      removeFromOrder(key, number: layout.orderNumber(of: old.place))
+      byteDelta -= old.size
+      countDelta -= 1
+    }
+    if let new {
+      addToOrder(key, number: layout.orderNumber(of: new.place))
+      byteDelta += new.size
+      countDelta += 1
+    }
   }
 
   // MARK: Committing
 
-  /// Returns the changes of entries and records with that of the totals, which is computed in the update.
+  /// Returns the new values of a base without any accounting, without those of the totals.
+  func initialValues(_ layout: BoundedLayout) -> [StoreKey: [UInt8]] {
+    var values: [StoreKey: [UInt8]] = [:]
+    for (key, value) in entries.changes { values[key] = value }
+    for (number, change) in order { values[layout.orderKey(number)] = OrderRecord(change.added).bytes }
+    return values
+  }
+
+  /// Returns the complete commit, with the changes of the order of use and of the totals.
+  ///
+  /// These are computed in the update, so that other processes that change the same records don't make it stale.
   ///
   /// - Parameters:
-  ///   - key: The key of the record of totals.
+  ///   - layout: The keys of the records.
   ///   - store: The name of the store, for errors.
   ///   - operation: The operation, for errors.
-  func withTotals(at key: StoreKey, store: String, for operation: StoreOperation) -> ConditionalCommit<any Error> {
+  func completed(
+    with layout: BoundedLayout, store: String, for operation: StoreOperation
+  ) -> ConditionalCommit<any Error> {
     var commit = entries
-    commit.computeValue(forKey: key) { stored in
+    for (number, change) in order {
+      let key = layout.orderKey(number)
+      commit.computeValue(forKey: key) { stored in
+        let bytes = stored(key)
+        guard var record = bytes.map({ OrderRecord($0) }) ?? OrderRecord() else {
+          return .refuse(BoundedLayout.damage("a record of the order of use is damaged", store: store, for: operation))
+        }
+        record.keys.removeAll { change.removed.contains($0) }
+        record.keys += change.added
+        return .set(record.bytes)
+      }
+    }
+    commit.computeValue(forKey: layout.totalsKey) { stored in
       do {
-        let totals = try Totals(stored(key), store: store, for: operation)
+        let totals = try Totals(stored(layout.totalsKey), store: store, for: operation)
         guard let new = try self.totals(after: totals, store: store, for: operation) else { return .isStale }
         return new == totals ? .keep : .set(new.record)
       } catch {
@@ -145,7 +197,7 @@ struct BoundedCommit: Sendable {
     guard bytes >= 0, count >= 0 else {
       throw BoundedLayout.damage("the totals are less than the entries", store: store, for: operation)
     }
-    if let limit, bytes > limit.bytes || count > limit.entries { return nil }
+    if let ceiling, byteDelta > 0 && bytes > ceiling.bytes || countDelta > 0 && count > ceiling.entries { return nil }
     (totals.bytes, totals.count) = (bytes, count)
     // If another process has counted further in the meantime, the place must still change: another writer that walks
     // through the order of use sees by it that an entry may have moved away from where the walk would have come.

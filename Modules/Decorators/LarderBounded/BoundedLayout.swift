@@ -4,8 +4,8 @@ import Larder
 ///
 /// The article "The format of bounded stores" describes them.
 struct BoundedLayout: Sendable {
-  /// The number of bytes of a place in the order of use.
-  static let placeLength = 8
+  /// The number of places that share a record of the order of use.
+  static let placesPerRecord: UInt64 = 16
 
   let valuePrefix: StoreKey
 
@@ -26,37 +26,34 @@ struct BoundedLayout: Sendable {
 
   init(valuePrefix: StoreKey, recordPrefix: StoreKey) {
     self.valuePrefix = valuePrefix
-    totalsKey = recordPrefix + "totals"
-    entryPrefix = recordPrefix + "e"
-    orderPrefix = recordPrefix + "o"
+    totalsKey = recordPrefix.appending("totals")
+    entryPrefix = recordPrefix.appending("e")
+    orderPrefix = recordPrefix.appending("o")
     // The key that equals the prefix is not a key of a value.
-    values = KeyRange(from: valuePrefix + StoreKey(bytes: [0]), upTo: KeyRange.prefix(valuePrefix).upperBound)
+    values = KeyRange(from: valuePrefix.appending(StoreKey(bytes: [0])), upTo: KeyRange.prefix(valuePrefix).upperBound)
     entries = .prefix(entryPrefix)
     order = .prefix(orderPrefix)
-    overhead = max(valuePrefix.count, orderPrefix.count + BoundedLayout.placeLength)
+    overhead = max(valuePrefix.count, entryPrefix.count)
   }
 
-  func valueKey(_ key: StoreKey) -> StoreKey { valuePrefix + key }
+  func valueKey(_ key: StoreKey) -> StoreKey { valuePrefix.appending(key) }
 
-  func entryKey(_ key: StoreKey) -> StoreKey { entryPrefix + key }
+  func entryKey(_ key: StoreKey) -> StoreKey { entryPrefix.appending(key) }
 
-  func orderKey(_ key: StoreKey, at place: UInt64) -> StoreKey {
-    StoreKey(bytes: orderPrefix.bytes + place.bigEndianBytes + key.bytes)
+  /// Returns the number of the record of the order of use that has a place.
+  func orderNumber(of place: UInt64) -> UInt64 { place / Self.placesPerRecord }
+
+  func orderKey(_ number: UInt64) -> StoreKey { orderPrefix.appending(StoreKey(bytes: number.bigEndianBytes)) }
+
+  /// Returns the number of a record of the order of use, or `nil` if its key is damaged.
+  func orderNumber(ofKey orderKey: StoreKey) -> UInt64? {
+    let bytes = orderKey.bytes.dropFirst(orderPrefix.count)
+    return bytes.count == 8 ? UInt64(bigEndianBytes: bytes) : nil
   }
 
   func key(ofValue valueKey: StoreKey) -> StoreKey { StoreKey(bytes: valueKey.bytes.dropFirst(valuePrefix.count)) }
 
   func key(ofEntry entryKey: StoreKey) -> StoreKey { StoreKey(bytes: entryKey.bytes.dropFirst(entryPrefix.count)) }
-
-  /// Returns the key and the place of an entry in the order of use, or `nil` if the record is damaged.
-  func use(of orderKey: StoreKey) -> (key: StoreKey, place: UInt64)? {
-    let bytes = orderKey.bytes.dropFirst(orderPrefix.count)
-    guard bytes.count > BoundedLayout.placeLength else { return nil }
-    return (
-      StoreKey(bytes: bytes.dropFirst(BoundedLayout.placeLength)),
-      UInt64(bigEndianBytes: bytes.prefix(BoundedLayout.placeLength))
-    )
-  }
 
   /// Returns the range of the values of a range of keys.
   func valueRange(_ range: KeyRange) -> KeyRange {
@@ -100,6 +97,44 @@ struct EntryRecord: Sendable, Equatable {
 
   var bytes: [UInt8] {
     place.bigEndianBytes + UInt64(bitPattern: microseconds).bigEndianBytes + UInt64(size).bigEndianBytes
+  }
+}
+
+/// A record of the order of use: the keys of the entries with some places, the first one to evict first.
+struct OrderRecord: Sendable, Equatable {
+  var keys: [StoreKey]
+
+  init(_ keys: [StoreKey] = []) {
+    self.keys = keys
+  }
+
+  /// Reads a record, or returns `nil` if it is damaged.
+  init?(_ bytes: [UInt8]) {
+    var keys: [StoreKey] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      guard rest.count > 2 else { return nil }
+      let length = Int(rest[rest.startIndex]) << 8 | Int(rest[rest.startIndex + 1])
+      rest = rest.dropFirst(2)
+      guard length > 0, length <= rest.count else { return nil }
+      keys.append(StoreKey(bytes: rest.prefix(length)))
+      rest = rest.dropFirst(length)
+    }
+    guard !keys.isEmpty else { return nil }
+    self.keys = keys
+  }
+
+  /// The bytes of the record, or `nil` if there is no key, so that there is no record.
+  var bytes: [UInt8]? {
+    guard !keys.isEmpty else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(keys.reduce(0) { $0 + 2 + $1.count })
+    for key in keys {
+      bytes.append(UInt8(key.count >> 8))
+      bytes.append(UInt8(key.count & 0xFF))
+      key.withUnsafeBytes { bytes.append(contentsOf: $0) }
+    }
+    return bytes
   }
 }
 
@@ -179,11 +214,5 @@ extension UInt64 {
 
   fileprivate init(bigEndianBytes bytes: some Sequence<UInt8>) {
     self = bytes.reduce(0) { $0 << 8 | UInt64($1) }
-  }
-}
-
-extension StoreKey {
-  fileprivate static func + (left: StoreKey, right: StoreKey) -> StoreKey {
-    StoreKey(bytes: left.bytes + right.bytes)
   }
 }

@@ -36,19 +36,17 @@ extension BoundedStore {
   ///
   /// - Returns: The number of entries that were moved.
   private func persist(_ keys: [StoreKey]) async throws -> Int {
-    try await committing(.update) {
+    try await committing(.update) { _ in
       let read = try await read(keys, withValues: false, during: .update)
       let now = nowMicroseconds
-      let due = try keys.indices.filter { number in
-        guard let record = try read.record(number, of: keys[number]) else { return false }
-        return uses.isDue(at: now, after: record.microseconds)
-      }
       var commit = BoundedCommit(read.totals)
-      for number in due {
-        guard let record = try read.record(number, of: keys[number]) else { continue }
-        commit.use(keys[number], record, at: now, layout)
+      for (number, key) in keys.enumerated() {
+        guard let record = try read.record(number, of: key), uses.isDue(at: now, after: record.microseconds) else {
+          continue
+        }
+        commit.use(key, record, at: now, layout)
       }
-      return (commit, due.count)
+      return (commit, commit.used.count)
     }
   }
 }

@@ -23,7 +23,7 @@ extension BoundedStore {
       try await gate.withAccess(.exclusive) {
         try await information.repeating(.verify) { _ in
           let start = try await totals(for: .verify)
-          guard var walk = try await walk(fixing: false, during: .verify),
+          guard var walk = try await walk(from: start?.place ?? 0, fixing: false, during: .verify),
             try await totals(for: .verify) == start
           else { return nil }
           let totals = start ?? Totals()
@@ -40,7 +40,7 @@ extension BoundedStore {
   ///
   /// Call it after another program has changed the base, for example after restoring entries from a backup. It loses no
   /// entry, except that it evicts entries at the end if there is more than the limit. Entries without a place in the order
-  /// of use get the first one, so that they are evicted first.
+  /// of use get the last ones, as if they were used now.
   ///
   /// The method works in small steps, each of them a commit. If the process ends in the meantime, the next program that
   /// opens the store repairs again. The writers of this object wait. If another program writes in the meantime, the method
@@ -54,7 +54,7 @@ extension BoundedStore {
     try await running(.repairAccounting) {
       try information.checkWritable(for: .repairAccounting)
       let report = try await repair(for: .repairAccounting)
-      try await trim(for: .repairAccounting)
+      while try await trim(for: .repairAccounting) { try Task.checkCancellation() }
       return report
     }
   }
@@ -64,12 +64,13 @@ extension BoundedStore {
     try await gate.withAccess(.exclusive) {
       var findings: [VerificationReport.Finding] = []
       return try await information.repeating(operation) { _ in
-        guard let start = try await beginRepair(operation), var walk = try await walk(fixing: true, during: operation)
+        guard let start = try await beginRepair(operation),
+          var walk = try await walk(from: start.place, fixing: true, during: operation)
         else { return nil }
         findings += walk.report.findings
         var totals = start
         (totals.bytes, totals.count, totals.isInRepair) = (walk.bytes, walk.count, false)
-        totals.place = max(totals.place, walk.place)
+        totals.place = walk.place
         guard try await replaceTotals(start.record, by: totals, operation) else { return nil }
         walk.report.findings = findings
         return walk.report
@@ -108,8 +109,9 @@ extension BoundedStore {
   private struct Walk: Sendable {
     var report = VerificationReport(entryCount: 0)
     var bytes = 0
-    var place: UInt64 = 0
     let store: String
+    /// The greatest place that was found or given.
+    var place: UInt64
 
     var count: Int { report.entryCount }
 
@@ -120,37 +122,42 @@ extension BoundedStore {
 
   /// Compares entries and records in both directions.
   ///
+  /// - Parameters:
+  ///   - place: The greatest place in the order of use.
+  ///   - fixing: Whether to correct the differences.
+  ///   - operation: The operation, for errors.
   /// - Returns: The result, or `nil` if another program has changed in the meantime what is to be fixed.
-  private func walk(fixing: Bool, during operation: StoreOperation) async throws -> Walk? {
-    var walk = Walk(store: information.name)
-    var remaining: KeyRange? = layout.values
+  private func walk(from place: UInt64, fixing: Bool, during operation: StoreOperation) async throws -> Walk? {
+    var walk = Walk(store: information.name, place: place)
+    // The order of use comes first, so that entries can be added to each record that remains.
+    var remaining: KeyRange? = layout.order
     while let range = remaining {
-      let entries = try await callingBase(operation) {
-        try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
-      }
+      let records = try await entries(in: range, operation)
+      let commit = try await compareOrder(records, &walk, operation)
+      guard try await fix(commit, if: fixing, operation) else { return nil }
+      remaining = rest(of: range, after: records.last?.key, records.count)
+    }
+    remaining = layout.values
+    while let range = remaining {
+      let entries = try await entries(in: range, operation)
       let commit = try await compare(entries, &walk, operation)
       guard try await fix(commit, if: fixing, operation) else { return nil }
       remaining = rest(of: range, after: entries.last?.key, entries.count)
     }
     remaining = layout.entries
     while let range = remaining {
-      let keys = try await keys(in: range, operation)
+      let keys = try await callingBase(operation) {
+        try await base.keys(in: range, limit: Self.sliceSize, order: .ascending)
+      }
       let commit = try await compareRecords(keys.map(layout.key(ofEntry:)), &walk, operation)
-      guard try await fix(commit, if: fixing, operation) else { return nil }
-      remaining = rest(of: range, after: keys.last, keys.count)
-    }
-    remaining = layout.order
-    while let range = remaining {
-      let keys = try await keys(in: range, operation)
-      let commit = try await compareOrder(keys, &walk, operation)
       guard try await fix(commit, if: fixing, operation) else { return nil }
       remaining = rest(of: range, after: keys.last, keys.count)
     }
     return walk
   }
 
-  private func keys(in range: KeyRange, _ operation: StoreOperation) async throws -> [StoreKey] {
-    try await callingBase(operation) { try await base.keys(in: range, limit: Self.sliceSize, order: .ascending) }
+  private func entries(in range: KeyRange, _ operation: StoreOperation) async throws -> [StoreEntry<[UInt8]>] {
+    try await callingBase(operation) { try await base.entries(in: range, limit: Self.sliceSize, order: .ascending) }
   }
 
   private func rest(of range: KeyRange, after last: StoreKey?, _ count: Int) -> KeyRange? {
@@ -170,8 +177,8 @@ extension BoundedStore {
     let keys = entries.map { layout.key(ofValue: $0.key) }
     let stored = try await callingBase(operation) { try await base.values(forKeys: keys.map(layout.entryKey)) }
     let records = stored.map { $0.flatMap { EntryRecord($0) } }
-    let orderKeys = zip(keys, records).map { key, record in layout.orderKey(key, at: record?.place ?? 0) }
-    let places = try await callingBase(operation) { try await base.values(forKeys: orderKeys) }
+    let orderKeys = records.map { layout.orderKey(layout.orderNumber(of: $0?.place ?? 0)) }
+    let order = try await callingBase(operation) { try await base.values(forKeys: orderKeys) }
     var commit = BoundedCommit(Totals())
     for (number, key) in keys.enumerated() {
       let (record, size) = (records[number], key.count + entries[number].value.count)
@@ -185,18 +192,21 @@ extension BoundedStore {
           "the record of the entry is damaged"
         } else if record?.size != size {
           "the size of the entry is not the recorded one"
-        } else if places[number] == nil {
+        } else if order[number].flatMap({ OrderRecord($0) })?.keys.contains(key) != true {
           "the entry is not in the order of use"
         } else {
           nil
         }
       guard let problem else { continue }
       walk.find(key, problem)
-      let new = EntryRecord(place: record?.place ?? 0, microseconds: record?.microseconds ?? 0, size: size)
+      if record == nil { walk.place += 1 }
+      let new = EntryRecord(place: record?.place ?? walk.place, microseconds: record?.microseconds ?? 0, size: size)
+      let orderNumber = layout.orderNumber(of: new.place)
       commit.require(entries[number].value, forKey: entries[number].key)
       commit.require(stored[number], forKey: layout.entryKey(key))
       commit.set(layout.entryKey(key), new.bytes)
-      commit.set(orderKeys[number], [])
+      commit.removeFromOrder(key, number: orderNumber)
+      commit.addToOrder(key, number: orderNumber)
     }
     return commit
   }
@@ -214,31 +224,42 @@ extension BoundedStore {
       commit.require(nil, forKey: layout.valueKey(key))
       commit.require(stored[number], forKey: layout.entryKey(key))
       commit.set(layout.entryKey(key), nil)
+      if let record = stored[number].flatMap({ EntryRecord($0) }) {
+        commit.removeFromOrder(key, number: layout.orderNumber(of: record.place))
+      }
     }
     return commit
   }
 
   /// Finds places in the order of use that are not those of entries.
   private func compareOrder(
-    _ orderKeys: [StoreKey], _ walk: inout Walk, _ operation: StoreOperation
+    _ records: [StoreEntry<[UInt8]>], _ walk: inout Walk, _ operation: StoreOperation
   ) async throws -> BoundedCommit {
     var commit = BoundedCommit(Totals())
-    var uses: [(orderKey: StoreKey, key: StoreKey, place: UInt64)] = []
-    for orderKey in orderKeys {
-      if let use = layout.use(of: orderKey) {
-        uses.append((orderKey, use.key, use.place))
-      } else {
-        walk.find(nil, "a place in the order of use is damaged")
-        commit.set(orderKey, nil)
+    let order = records.map { layout.orderNumber(ofKey: $0.key) == nil ? nil : OrderRecord($0.value) }
+    let keys = Set(order.flatMap { $0?.keys ?? [] }).sorted()
+    let stored = try await callingBase(operation) { try await base.values(forKeys: keys.map(layout.entryKey)) }
+    let entries = Dictionary(uniqueKeysWithValues: zip(keys, stored))
+    for (record, content) in zip(records, order) {
+      guard let content else {
+        walk.find(nil, "a record of the order of use is damaged")
+        commit.require(record.value, forKey: record.key)
+        commit.set(record.key, nil)
+        continue
       }
-    }
-    let stored = try await callingBase(operation) { [uses] in
-      try await base.values(forKeys: uses.map { layout.entryKey($0.key) })
-    }
-    for (use, record) in zip(uses, stored) where record.flatMap({ EntryRecord($0) })?.place != use.place {
-      walk.find(use.key, "a place in the order of use is not that of the entry")
-      commit.require(record, forKey: layout.entryKey(use.key))
-      commit.set(use.orderKey, nil)
+      var kept = OrderRecord()
+      for key in content.keys {
+        let entry = entries[key].flatMap { $0 }.flatMap { EntryRecord($0) }
+        if let entry, layout.orderKey(layout.orderNumber(of: entry.place)) == record.key, !kept.keys.contains(key) {
+          kept.keys.append(key)
+        } else {
+          walk.find(key, "a place in the order of use is not that of the entry")
+          commit.require(entries[key] ?? nil, forKey: layout.entryKey(key))
+        }
+      }
+      guard kept != content else { continue }
+      commit.require(record.value, forKey: record.key)
+      commit.set(record.key, kept.bytes)
     }
     return commit
   }

@@ -3,6 +3,8 @@ public import Larder
 extension BoundedStore {
   /// Applies several changes and those of the accounting, all or none of them; see `DataStore`.
   ///
+  /// If more than 512 entries must be evicted to make room, the first of them are evicted in commits of their own.
+  ///
   /// - Throws: The errors of `apply(_:)`; `full`, with nothing changed, if the entries of the batch together exceed the
   ///   limit; `conflict`, with nothing changed, if other programs kept changing the same entries, or kept inserting entries
   ///   while the batch removes a range; `corrupted` if the accounting is damaged.
@@ -16,7 +18,7 @@ extension BoundedStore {
       let start = changes.changes.lastIndex { $0.removedRange == .all }
       if let start { return try await replaceEverything(by: changes.changes[(start + 1)...].finalValues(forKeys: [])) }
       let ranges = changes.changes.compactMap(\.removedRange).filter { !$0.isEmpty }
-      try await committing(.apply) { () -> (BoundedCommit, Void)? in
+      try await committing(.apply) { performed -> (BoundedCommit, Void)? in
         let known = try await existingKeys(in: ranges)
         let news = changes.changes[...].finalValues(forKeys: known.keys)
         let keys = news.keys.sorted()
@@ -25,7 +27,8 @@ extension BoundedStore {
         guard known.insertions == nil || known.insertions == read.totals.insertions else { return nil }
         var commit = BoundedCommit(read.totals)
         commit.refusesInsertions = known.insertions != nil
-        let isPlanned = try await plan(keys.map { ($0, news[$0] ?? nil) }, read, &commit, during: .apply)
+        let isPlanned = try await plan(
+          keys.map { ($0, news[$0] ?? nil) }, read, &commit, after: &performed, during: .apply)
         return isPlanned ? (commit, ()) : nil
       }
     }
@@ -43,14 +46,15 @@ extension BoundedStore {
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await running(.update) {
-      try await committing(.update) {
+      try await committing(.update) { performed in
         let read = try await read(keys, withValues: true, during: .update)
         try Task.checkCancellation()
         var slots = UpdateSlots(stored: read.values)
         let decision = body(&slots)
         var commit = BoundedCommit(read.totals)
         guard decision.isCommit else { return (commit, decision.result) }
-        let isPlanned = try await plan(zip(keys, slots).map { ($0, $1) }, read, &commit, during: .update)
+        let isPlanned = try await plan(
+          zip(keys, slots).map { ($0, $1) }, read, &commit, after: &performed, during: .update)
         return isPlanned ? (commit, decision.result) : nil
       }
     }
@@ -74,9 +78,7 @@ extension BoundedStore {
     }
     (totals.bytes, totals.count, totals.place) = (commit.byteDelta, commit.countDelta, commit.place)
     var batch = ChangeBatch<[UInt8]>([.removeAll(layout.values), .removeAll(layout.entries), .removeAll(layout.order)])
-    for (key, value) in commit.entries.changes {
-      if let value { batch.setValue(value, forKey: key) }
-    }
+    for (key, value) in commit.initialValues(layout) { batch.setValue(value, forKey: key) }
     batch.setValue(totals.record, forKey: layout.totalsKey)
     try await gate.withAccess(.exclusive) { [batch] in
       try await callingBase(.apply) { try await base.apply(batch) }
@@ -150,10 +152,16 @@ extension BoundedStore {
 
   /// Adds the changes of entries to a commit, and the evictions that make room for them.
   ///
+  /// - Parameters:
+  ///   - news: The keys with their values after the commit.
+  ///   - read: The records of these entries, and possibly their values.
+  ///   - commit: The commit.
+  ///   - performed: The commits that were performed before it, to make room.
+  ///   - operation: The operation, for errors.
   /// - Returns: Whether they could be planned, or `false` if what was read is stale.
   private func plan(
     _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, _ commit: inout BoundedCommit,
-    during operation: StoreOperation
+    after performed: inout [BoundedCommit], during operation: StoreOperation
   ) async throws -> Bool {
     let now = nowMicroseconds
     var sizes: [Int] = []
@@ -172,94 +180,8 @@ extension BoundedStore {
         if let value { commit.refuse(key, byteCount: key.count + value.count) }
       }
     }
-    guard commit.byteDelta > 0 || commit.countDelta > 0 else { return true }
-    try checkLimit(sizes, during: operation)
-    commit.limit = (byteLimit, entryLimit ?? .max)
-    return try await makeRoom(in: &commit, during: operation)
-  }
-
-  /// The number of entries by which a commit exceeds the limit, and the number of bytes.
-  private func excess(of commit: BoundedCommit) -> (bytes: Int, entries: Int) {
-    (
-      commit.totals.bytes + commit.byteDelta - min(byteLimit, Totals.maximumSum),
-      entryLimit.map { commit.totals.count + commit.countDelta - min($0, Totals.maximumSum) } ?? 0
-    )
-  }
-
-  /// Adds evictions to a commit until it keeps the limit.
-  ///
-  /// An entry that was used in this process since it got its place gets a new one instead, as long as there are others.
-  ///
-  /// - Parameter maximum: The number of evictions after which the commit need not keep the limit. Defaults to none.
-  /// - Returns: Whether it keeps the limit, or `false` if what was read is stale.
-  /// - Throws: `StoreError` with `corrupted` if the order of use lacks entries.
-  private func makeRoom(
-    in commit: inout BoundedCommit, maximum: Int = .max, during operation: StoreOperation
-  ) async throws -> Bool {
-    let now = nowMicroseconds
-    var misplaced: Set<StoreKey> = []
-    func isEnough() -> Bool {
-      let excess = excess(of: commit)
-      return excess.bytes <= 0 && excess.entries <= 0 || commit.evictions.count >= maximum
-    }
-    let spared = try await uses.evict(
-      in: layout.order, page: { try await candidates(in: $0, during: operation) }, until: isEnough,
-      key: { candidate in
-        let entryKey = layout.entryKey(candidate.key)
-        let isTaken = commit.concerns(entryKey) && !misplaced.contains(candidate.key)
-        guard !isTaken, !commit.concerns(candidate.orderKey) else { return nil }
-        if candidate.record != nil { return candidate.key }
-        // The place is not that of the entry. The commit removes it if that is still so.
-        misplaced.insert(candidate.key)
-        commit.require(candidate.bytes, forKey: entryKey)
-        commit.set(candidate.orderKey, nil)
-        return nil
-      },
-      { candidate in
-        if let record = candidate.record { commit.evict(candidate.key, record, layout) }
-      })
-    for candidate in spared {
-      if let record = candidate.record { commit.use(candidate.key, record, at: now, layout) }
-    }
-    if isEnough() { return true }
-    // During a repair by another process, the totals may be wrong.
-    guard try await totals(for: operation) ?? Totals() == commit.totals, !commit.totals.isInRepair else { return false }
-    throw BoundedLayout.damage(
-      "the order of use has fewer entries than the totals", store: information.name, for: operation)
-  }
-
-  /// An entry in the order of use.
-  private struct Candidate: Sendable {
-    let orderKey: StoreKey
-    let key: StoreKey
-    /// The stored record of the entry.
-    let bytes: [UInt8]?
-    /// The record, or `nil` if this place in the order is not that of an entry.
-    let record: EntryRecord?
-  }
-
-  /// Reads a part of the order of use.
-  private func candidates(
-    in range: KeyRange, during operation: StoreOperation
-  ) async throws -> (candidates: [Candidate], rest: KeyRange?) {
-    let pageSize = 64
-    let orderKeys = try await callingBase(operation) {
-      try await base.keys(in: range, limit: pageSize, order: .ascending)
-    }
-    let found = orderKeys.compactMap { orderKey in layout.use(of: orderKey).map { (orderKey, $0.key, $0.place) } }
-    let stored = try await callingBase(operation) {
-      try await base.values(forKeys: found.map(\.0) + found.map { layout.entryKey($0.1) })
-    }
-    let candidates = found.indices.compactMap { number -> Candidate? in
-      // Another writer has moved the entry in the meantime.
-      guard stored[number] != nil else { return nil }
-      let bytes = stored[found.count + number]
-      let record = bytes.flatMap { EntryRecord($0) }
-      return Candidate(
-        orderKey: found[number].0, key: found[number].1, bytes: bytes,
-        record: record?.place == found[number].2 ? record : nil)
-    }
-    return (candidates, orderKeys.count < pageSize ? nil : orderKeys.last.map { range.after($0) })
+    if commit.byteDelta > 0 || commit.countDelta > 0 { try checkLimit(sizes, during: operation) }
+    return try await makeRoom(in: &commit, keeping: Set(news.map(\.key)), after: &performed, during: operation)
   }
 
   // MARK: Committing
@@ -268,18 +190,21 @@ extension BoundedStore {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - plan: A closure that plans a commit, or returns `nil` if what it has read is stale.
+  ///   - plan: A closure that plans a commit, or returns `nil` if what it has read is stale. Its argument receives the
+  ///     commits that it has performed before it.
   func committing<Result>(
-    _ operation: StoreOperation, _ plan: () async throws -> (BoundedCommit, Result)?
+    _ operation: StoreOperation, _ plan: (inout [BoundedCommit]) async throws -> (BoundedCommit, Result)?
   ) async throws -> Result {
-    try await information.repeating(operation) { _ in
-      let planned = try await gate.withAccess(.exclusive) { () -> (BoundedCommit, Result)? in
-        guard let (commit, result) = try await plan(), try await perform(commit, during: operation) else { return nil }
-        return (commit, result)
+    var performed: [BoundedCommit] = []
+    defer { for commit in performed { finish(commit) } }
+    return try await information.repeating(operation) { _ in
+      try await gate.withAccess(.exclusive) { () -> Result? in
+        guard let (commit, result) = try await plan(&performed), try await perform(commit, during: operation) else {
+          return nil
+        }
+        performed.append(commit)
+        return result
       }
-      guard let (commit, result) = planned else { return nil }
-      finish(commit)
-      return result
     }
   }
 
@@ -287,9 +212,9 @@ extension BoundedStore {
   ///
   /// - Returns: Whether they were performed, or `false` if the commit is stale.
   func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws -> Bool {
-    guard !commit.entries.keys.isEmpty else { return true }
+    guard !commit.isEmpty else { return true }
     let outcome = try await callingBase(operation) {
-      try await base.perform(commit.withTotals(at: layout.totalsKey, store: information.name, for: operation))
+      try await base.perform(commit.completed(with: layout, store: information.name, for: operation))
     }
     if case .refused(let error) = outcome { throw error }
     return outcome.isPerformed
@@ -297,7 +222,7 @@ extension BoundedStore {
 
   /// Updates the state in memory after a commit, and reports its evictions.
   private func finish(_ commit: BoundedCommit) {
-    uses.finish(placed: commit.used, removed: commit.removed)
+    uses.finish(placed: commit.used, removed: commit.removed, at: nowMicroseconds)
     guard !commit.evictions.isEmpty else { return }
     counters.withLock { counters in
       for eviction in commit.evictions {
@@ -311,20 +236,6 @@ extension BoundedStore {
     }
     guard let report = configuration.onEviction else { return }
     for eviction in commit.evictions { report(eviction) }
-  }
-
-  /// Evicts entries in small steps until the limit is kept.
-  func trim(for operation: StoreOperation) async throws {
-    var isOver = true
-    while isOver {
-      try Task.checkCancellation()
-      isOver = try await committing(operation) {
-        var commit = BoundedCommit(try await totals(for: operation) ?? Totals())
-        let before = excess(of: commit)
-        guard before.bytes > 0 || before.entries > 0 else { return (commit, false) }
-        return try await makeRoom(in: &commit, maximum: 512, during: operation) ? (commit, true) : nil
-      }
-    }
   }
 }
 

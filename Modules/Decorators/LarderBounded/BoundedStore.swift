@@ -9,12 +9,13 @@ public import Larder
 /// ```
 ///
 /// The keys and values of all entries together never have more bytes than the limit. Each commit also changes the
-/// accounting, so that both agree after every error and crash, and if several processes write.
+/// accounting, so that both agree after every error and crash, and if several processes write. A store that had a greater
+/// limit before never grows until the smaller one is kept.
 ///
 /// ## Evictions
 ///
-/// A write that needs room evicts entries in the same commit, those first that were not used for longest. Writing an entry
-/// uses it, and so does reading it with `value(forKey:)` or `values(forKeys:)`. Scans and updates that leave it unchanged
+/// A write that needs room evicts entries in the same commit, those first that were not used for longest. If these are more
+/// than 512, the first of them are evicted in commits of their own before it. Writing an entry uses it, and so does reading it with `value(forKey:)` or `values(forKeys:)`. Scans and updates that leave it unchanged
 /// don't.
 ///
 /// An entry that is larger than its share of the limit is not stored. The write succeeds, removes the former value of the
@@ -63,7 +64,8 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// Opens a bounded store.
   ///
   /// Opening reads one record. There are two exceptions, unless the base is read-only: if the base contains values but no
-  /// accounting, or a repair that did not end, it counts all entries; and if there is more than the limit, it evicts.
+  /// accounting, or a repair that did not end, it counts all entries; and if there is more than the limit, it evicts up to
+  /// 512 entries. Each write evicts up to 512 further ones, until the limit is kept.
   ///
   /// - Parameters:
   ///   - base: The store of bytes.
@@ -120,7 +122,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
         try await !callingBase(.open) { try await base.keys(in: layout.values, limit: 1, order: .ascending) }.isEmpty
       }
     if needsRepair { try await repair(for: .open) }
-    try await trim(for: .open)
+    _ = try await trim(for: .open)
   }
 
   /// Reads the totals, or returns `nil` if there is no such record.
@@ -147,7 +149,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// Returns the value of a key, and records its use; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> [UInt8]? {
     try information.check(key, for: .value)
-    let value = try await values.value(forKey: key)
+    let value = try await callingBase(.value) { try await base.value(forKey: layout.valueKey(key)) }
     if value != nil { noteUse(of: key) }
     return value
   }
@@ -155,7 +157,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// Returns the values of several keys in one snapshot, and records their use; see `DataStore`.
   public func values(forKeys keys: [StoreKey]) async throws -> [[UInt8]?] {
     try information.check(keys, for: .values)
-    let values = try await values.values(forKeys: keys)
+    let values = try await callingBase(.values) { try await base.values(forKeys: keys.map(layout.valueKey)) }
     for (key, value) in zip(keys, values) where value != nil { noteUse(of: key) }
     return values
   }

@@ -273,7 +273,8 @@ extension StoreInformation {
     try checkWritable(for: .update)
     if let maximumChangeCount, keys.count > maximumChangeCount { throw changeCountError(keys.count, for: .update) }
     try check(keys, for: .update)
-    guard keys.count > 1 else { return }
+    // Ascending keys are distinct.
+    if zip(keys, keys.dropFirst()).allSatisfy({ $0 < $1 }) { return }
     var seen: Set<StoreKey> = []
     for key in keys where !seen.insert(key).inserted {
       throw StoreError(

@@ -21,7 +21,7 @@ public struct KeyPrefix: Sendable, Hashable {
   ///
   /// - Parameter key: The key of the layer, which has been checked.
   public func storedKey(_ key: StoreKey) -> StoreKey {
-    prefix.isEmpty ? key : StoreKey(bytes: prefix.bytes + key.bytes)
+    prefix.isEmpty ? key : prefix.appending(key)
   }
 
   /// Returns the key of the layer for a key of the base, or `nil` if the layer has no such key.

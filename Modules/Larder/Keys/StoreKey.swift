@@ -168,6 +168,22 @@ public struct StoreKey: Sendable {
     withUnsafeBytes { bytes in prefix.withUnsafeBytes { bytes.starts(with: $0) } }
   }
 
+  /// Returns the key that has the bytes of this key, followed by those of another one.
+  ///
+  /// - Parameter other: The key whose bytes follow.
+  public func appending(_ other: StoreKey) -> StoreKey {
+    withUnsafeBytes { first in
+      other.withUnsafeBytes { second in
+        // On the stack, because layers do this in each read.
+        withUnsafeTemporaryAllocation(byteCount: first.count + second.count, alignment: 1) { buffer in
+          buffer.copyMemory(from: first)
+          UnsafeMutableRawBufferPointer(rebasing: buffer[first.count...]).copyMemory(from: second)
+          return StoreKey(copying: UnsafeRawBufferPointer(buffer))
+        }
+      }
+    }
+  }
+
   /// The direct successor of this key, with no other key between them.
   ///
   /// It is one NUL byte longer, so the successor of a key of ``maximumLength`` can only be the bound of a range.

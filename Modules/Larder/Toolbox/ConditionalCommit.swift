@@ -54,21 +54,10 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   ///   must require, read or change the key.
   public typealias Computation = @Sendable (_ stored: (StoreKey) -> [UInt8]?) -> ComputedChange
 
-  /// The requirement and the change of an entry.
-  private struct Entry: Sendable {
-    /// The value that must be stored, where an inner `nil` is a missing key, or `nil` for any.
-    var required: [UInt8]??
-    var change = Change.none
-  }
+  private var entries: [StoreKey: PlannedEntry] = [:]
 
-  private enum Change: Sendable {
-    case none
-    /// The new value, or `nil` to remove the key.
-    case set([UInt8]?)
-    case compute(Computation)
-  }
-
-  private var entries: [StoreKey: Entry] = [:]
+  /// The computations, by the number that their entries have.
+  private var computations: [Computation] = []
 
   /// Whether a key is required to have two values, so that one of them was stale when it was read.
   private var isContradictory = false
@@ -78,7 +67,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
 
   /// A Boolean value that indicates whether the commit changes nothing, whatever it requires.
   public var isEmpty: Bool {
-    entries.values.allSatisfy { if case .none = $0.change { true } else { false } }
+    entries.values.allSatisfy { !$0.hasChange }
   }
 
   /// The keys of all entries that the commit requires, reads or changes.
@@ -114,11 +103,8 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   ///   - value: The value, or `nil` if the key must be missing.
   ///   - key: The key.
   public mutating func require(_ value: [UInt8]?, forKey key: StoreKey) {
-    if let required = entries[key]?.required {
-      if required != value { isContradictory = true }
-    } else {
-      entries[key, default: Entry()].required = .some(value)
-    }
+    let isConsistent = entries[key, default: PlannedEntry()].require(value)
+    if !isConsistent { isContradictory = true }
   }
 
   /// Sets or removes a value.
@@ -129,7 +115,18 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   ///   - value: The value, or `nil` to remove the key.
   ///   - key: The key.
   public mutating func setValue(_ value: [UInt8]?, forKey key: StoreKey) {
-    entries[key, default: Entry()].change = .set(value)
+    entries[key, default: PlannedEntry()].change = .set(value)
+  }
+
+  /// Sets or removes a value, and requires the value that it replaces.
+  ///
+  /// - Parameters:
+  ///   - value: The value, or `nil` to remove the key.
+  ///   - key: The key.
+  ///   - stored: The value that must be stored, or `nil` if the key must be missing.
+  public mutating func setValue(_ value: [UInt8]?, forKey key: StoreKey, replacing stored: [UInt8]?) {
+    let isConsistent = entries[key, default: PlannedEntry()].replace(stored, with: value)
+    if !isConsistent { isContradictory = true }
   }
 
   /// Computes a change within the update, from the values that are stored then.
@@ -150,8 +147,9 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   public mutating func computeValue(
     forKey key: StoreKey, reading others: some Sequence<StoreKey> = [], _ computation: @escaping Computation
   ) {
-    entries[key, default: Entry()].change = .compute(computation)
-    for key in others where entries[key] == nil { entries[key] = Entry() }
+    entries[key, default: PlannedEntry()].change = .compute(computations.count)
+    computations.append(computation)
+    for key in others where entries[key] == nil { entries[key] = PlannedEntry() }
   }
 
   /// Adds the conditions, changes and computations of another commit, which count as later ones.
@@ -161,51 +159,99 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
     if other.isContradictory { isContradictory = true }
     for (key, entry) in other.entries {
       if let required = entry.required { require(required, forKey: key) }
-      if case .none = entry.change {
-        if entries[key] == nil { entries[key] = Entry() }
-      } else {
-        entries[key, default: Entry()].change = entry.change
+      switch entry.change {
+      case .none: if entries[key] == nil { entries[key] = PlannedEntry() }
+      case .set(let value): setValue(value, forKey: key)
+      case .compute(let number): computeValue(forKey: key, other.computations[number])
       }
     }
   }
 
   // MARK: Performing
 
+  /// The keys in ascending order, because a store reads and writes entries that are close to each other faster.
+  fileprivate var sortedKeys: [StoreKey] { entries.keys.sorted() }
+
   /// Performs the commit on the slots of an update, or leaves all of them unassigned.
   ///
   /// - Parameters:
   ///   - slots: The slots.
-  ///   - indices: The position of the slot of each of ``keys``.
-  func perform(on slots: inout UpdateSlots<[UInt8]>, at indices: [StoreKey: Int]) -> Outcome {
+  ///   - keys: The keys of the slots in ascending order, with ``keys`` among them.
+  func perform(on slots: inout UpdateSlots<[UInt8]>, with keys: [StoreKey]) -> Outcome {
     if isContradictory { return .isStale }
     func stored(_ key: StoreKey) -> [UInt8]? {
       precondition(concerns(key), "a computation can only read keys that the commit requires, reads or changes")
-      return indices[key].flatMap { slots[$0] }
+      return keys.index(ofSorted: key).flatMap { slots[$0] }
     }
-    for (key, entry) in entries {
-      if let required = entry.required, stored(key) != required { return .isStale }
+    let planned = entries.compactMap { key, entry in keys.index(ofSorted: key).map { (index: $0, entry: entry) } }
+    for (index, entry) in planned {
+      if let required = entry.required, slots[index] != required { return .isStale }
     }
     // A refusal counts only if everything that the commit was planned from is current. Of several, that of the first key
     // counts.
-    var refused: (key: StoreKey, reason: Refusal)?
+    var refused: (index: Int, reason: Refusal)?
     var changes: [(index: Int, value: [UInt8]?)] = []
-    for (key, entry) in entries {
+    for (index, entry) in planned {
       let change: ComputedChange =
         switch entry.change {
         case .none: .keep
         case .set(let value): .set(value)
-        case .compute(let computation): computation(stored)
+        case .compute(let number): computations[number](stored)
         }
       switch change {
       case .keep: break
-      case .set(let value): if let index = indices[key], value != slots[index] { changes.append((index, value)) }
+      case .set(let value): if value != slots[index] { changes.append((index, value)) }
       case .isStale: return .isStale
-      case .refuse(let reason): if refused.map({ key < $0.key }) ?? true { refused = (key, reason) }
+      case .refuse(let reason): if refused.map({ index < $0.index }) ?? true { refused = (index, reason) }
       }
     }
     if let refused { return .refused(refused.reason) }
     for (index, value) in changes { slots[index] = value }
     return .performed
+  }
+}
+
+/// The requirement and the change of an entry in a ``ConditionalCommit``.
+///
+/// It does not depend on the type of the refusals, because a dictionary of it is much faster then.
+private struct PlannedEntry: Sendable {
+  enum Change: Sendable {
+    case none
+    /// The new value, or `nil` to remove the key.
+    case set([UInt8]?)
+    /// The computation with a number.
+    case compute(Int)
+  }
+
+  /// The value that must be stored, where an inner `nil` is a missing key, or `nil` for any.
+  var required: [UInt8]??
+  var change = Change.none
+
+  var hasChange: Bool { if case .none = change { false } else { true } }
+
+  /// Requires a value, and returns whether no other one was required before.
+  mutating func require(_ value: [UInt8]?) -> Bool {
+    if let required { return required == value }
+    required = .some(value)
+    return true
+  }
+
+  /// Sets a value and requires another one, and returns whether no other one was required before.
+  mutating func replace(_ stored: [UInt8]?, with value: [UInt8]?) -> Bool {
+    change = .set(value)
+    return require(stored)
+  }
+}
+
+extension [StoreKey] {
+  /// Returns the position of a key in ascending keys.
+  fileprivate func index(ofSorted key: StoreKey) -> Int? {
+    var (first, end) = (0, count)
+    while first < end {
+      let middle = (first + end) / 2
+      if self[middle] < key { first = middle + 1 } else { end = middle }
+    }
+    return first < count && self[first] == key ? first : nil
   }
 }
 
@@ -218,12 +264,10 @@ extension DataStore where Value == [UInt8] {
   public func perform<Refusal>(
     _ commit: ConditionalCommit<Refusal>
   ) async throws -> ConditionalCommit<Refusal>.Outcome {
-    // In order, because a store reads and writes entries that are close to each other faster.
-    let keys = commit.keys.sorted()
+    let keys = commit.sortedKeys
     guard !keys.isEmpty else { return .performed }
-    let indices = Dictionary(uniqueKeysWithValues: zip(keys, 0...))
     return try await update(deciding: keys) { slots in
-      let outcome = commit.perform(on: &slots, at: indices)
+      let outcome = commit.perform(on: &slots, with: keys)
       return outcome.isPerformed ? .commit(outcome) : .discard(outcome)
     }
   }
@@ -242,11 +286,10 @@ extension DataStore where Value == [UInt8] {
   ) async throws -> [Int] {
     let keys = commits.reduce(into: Set<StoreKey>()) { $0.formUnion($1.keys) }.sorted()
     guard !keys.isEmpty else { return Array(commits.indices) }
-    let indices = Dictionary(uniqueKeysWithValues: zip(keys, 0...))
     return try await update(deciding: keys) { slots in
       var performed: [Int] = []
       for (number, commit) in commits.enumerated() where isWanted(number, performed.count) {
-        if commit.perform(on: &slots, at: indices).isPerformed { performed.append(number) }
+        if commit.perform(on: &slots, with: keys).isPerformed { performed.append(number) }
       }
       return performed.isEmpty ? .discard([]) : .commit(performed)
     }

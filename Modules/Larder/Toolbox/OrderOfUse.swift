@@ -15,7 +15,8 @@
 /// let spared = try await order.evict(in: places, page: read, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
 /// ```
 ///
-/// Times are in microseconds since 1970. It remembers about 40,000 keys, and at most 10,000 that wait to be written.
+/// Times are in microseconds since 1970. It remembers the uses and places of the last 100,000 entries or more, and at most
+/// 10,000 keys that wait to be written.
 public final class OrderOfUse: Sendable {
   /// The number of entries that are written in one batch, and that a walk spares.
   public static let batchSize = 128
@@ -98,13 +99,16 @@ public final class OrderOfUse: Sendable {
 
   /// Records that entries got a place in the order, and that others were removed.
   ///
+  /// The next use of an entry that got a place is due after the interval, without reading when it got the place.
+  ///
   /// - Parameters:
   ///   - placed: The keys of the entries that got a place.
   ///   - removed: The keys of the entries that were removed.
-  public func finish(placed: [StoreKey] = [], removed: [StoreKey] = []) {
+  ///   - now: The current time.
+  public func finish(placed: [StoreKey] = [], removed: [StoreKey] = [], at now: Int64) {
     state.withLock { state in
-      for key in placed { state.recent.settle(key) }
       for key in removed { state.recent.forget(key) }
+      for key in placed { state.recent.settle(key, at: now) }
     }
   }
 
@@ -218,24 +222,27 @@ struct PendingUses: Sendable {
   }
 }
 
-/// The entries that this process has used, in memory.
+/// The entries that this process has used or put into the order of use, in memory.
 ///
 /// This is plain state without any I/O. It remembers a limited number of keys, in two generations: when the younger one is
 /// full, it becomes the older one, whose keys are forgotten. Times are in microseconds since 1970.
 struct RecentUses: Sendable {
-  /// The maximum number of keys in a generation.
-  static let generationSize = 20_000
+  /// The maximum number of keys in a generation, which fills a dictionary of 3 MB.
+  static let generationSize = 98_304
 
   private struct Use {
     /// Whether the entry was used since it was last put into the order of use.
     var isRecent: Bool
-    /// The time at which a use was last due.
+    /// The time at which a use was last due, or the entry was last put into the order of use.
     var recorded: Int64
   }
 
   private let interval: Int64
-  private var young: [StoreKey: Use] = [:]
-  private var old: [StoreKey: Use] = [:]
+
+  // By the hash of the key, because keys are long. Two keys with the same one, of 64 bits, would count as one entry, which
+  // is then evicted too early or too late.
+  private var young: [Int: Use] = [:]
+  private var old: [Int: Use] = [:]
 
   /// Creates an empty state.
   ///
@@ -261,28 +268,35 @@ struct RecentUses: Sendable {
   mutating func note(
     _ key: StoreKey, persisted: Int64? = nil, at now: Int64, mayBeRecorded: Bool = true
   ) -> Bool {
-    let last = young[key] ?? old[key]
+    let hash = key.hashValue
+    let last = use(hash)
     let recorded = last?.recorded ?? persisted
     let isDue = recorded.map { self.isDue(at: now, after: $0) } ?? true
     guard isDue || last?.isRecent != true else { return false }
-    if young[key] == nil, young.count >= Self.generationSize { (old, young) = (young, [:]) }
     // A recorded time that no clock shows keeps the next use due.
-    young[key] = Use(isRecent: true, recorded: isDue ? (mayBeRecorded ? now : .max) : recorded ?? now)
+    remember(hash, Use(isRecent: true, recorded: isDue ? (mayBeRecorded ? now : .max) : recorded ?? now))
     return isDue
   }
 
   /// Returns whether an entry was used since it was last put into the order of use.
-  func isRecent(_ key: StoreKey) -> Bool { (young[key] ?? old[key])?.isRecent == true }
+  func isRecent(_ key: StoreKey) -> Bool { use(key.hashValue)?.isRecent == true }
 
   /// Records that an entry was put into the order of use at its current place.
-  mutating func settle(_ key: StoreKey) {
-    young[key]?.isRecent = false
-    old[key]?.isRecent = false
+  mutating func settle(_ key: StoreKey, at now: Int64) {
+    remember(key.hashValue, Use(isRecent: false, recorded: now))
   }
 
   /// Forgets an entry that was removed.
   mutating func forget(_ key: StoreKey) {
-    young[key] = nil
-    old[key] = nil
+    let hash = key.hashValue
+    young[hash] = nil
+    old[hash] = nil
+  }
+
+  private func use(_ hash: Int) -> Use? { young[hash] ?? old[hash] }
+
+  private mutating func remember(_ hash: Int, _ use: Use) {
+    if young.count >= Self.generationSize, young[hash] == nil { (old, young) = (young, [:]) }
+    young[hash] = use
   }
 }

@@ -258,7 +258,7 @@ extension ResponseStorage {
       for case let old? in try await entries(forKeys: keys) { try commit.use(old, at: now) }
       return (evicted, keys)
     }
-    uses.finish(placed: evicted.1, removed: evicted.0.map(\.responseKey))
+    uses.finish(placed: evicted.1, removed: evicted.0.map(\.responseKey), at: now)
     counted.withLock { counters in
       counters.evictions += evicted.0.count
       counters.evictedBytes += evicted.0.reduce(0) { $0 + $1.bodies.reduce(0) { $0 + Int($1.length) } }

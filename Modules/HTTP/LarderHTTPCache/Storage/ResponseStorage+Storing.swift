@@ -123,7 +123,7 @@ extension ResponseStorage {
     try await committing { commit in
       for case let old? in try await entries(forKeys: keys) where isIncluded(old) { commit.remove(old, at: now) }
     }
-    uses.finish(removed: keys)
+    uses.finish(removed: keys, at: now)
   }
 }
 

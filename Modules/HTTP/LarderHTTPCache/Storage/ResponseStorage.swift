@@ -341,7 +341,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
         }
         return moved
       }
-      uses.finish(placed: moved)
+      uses.finish(placed: moved, at: now)
       return true
     } catch {
       // The responses keep their places. Their next uses after the interval are recorded again.
