@@ -43,6 +43,11 @@ import Testing
     #expect(deadline.moved(byReadAt: time(-100)) == nil)
     #expect(deadline.moved(byReadAt: time(-101)) == ExpiryDeadline(time: time(899), windowMicroseconds: 1000))
     #expect(deadline.moved(byReadAt: time(.min)) == ExpiryDeadline(time: time(.min + 1000), windowMicroseconds: 1000))
+    // A minute, if a tenth of the window is longer.
+    let day: Int64 = 86_400_000_000
+    let long = ExpiryDeadline(time: time(day), windowMicroseconds: day)
+    #expect(long.moved(byReadAt: time(-60_000_000)) == nil)
+    #expect(long.moved(byReadAt: time(-60_000_001))?.time == time(day - 60_000_001))
   }
 
   @Test func aDeadlineMovesAtMostTenTimesPerWindow() {

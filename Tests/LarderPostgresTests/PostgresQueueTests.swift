@@ -334,6 +334,62 @@ import Testing
     }
   }
 
+  /// An id that was remembered while the clock was a year ahead is free after the window, counted from the first opening or
+  /// enqueue that sees the right time.
+  @Test(arguments: [true, false]) func anIDOfAClockThatWasAheadIsFreeAfterTheWindow(_ restarts: Bool) async throws {
+    try await Setting.run { setting in
+      let (clock, wrongClock) = (ManualClock(), ManualClock())
+      wrongClock.advance(by: .seconds(365 * 86_400))
+      var queue = try await PostgresQueueTests.open(setting, clock)
+      let wrong = try await PostgresQueueTests.open(setting, wrongClock)
+      try await wrong.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b")])
+      for delivery in try await wrong.receive(max: 9, lease: .seconds(60)) {
+        try await wrong.acknowledge(delivery.receipt)
+      }
+      // The item is set and removed while its id is remembered.
+      try await wrong.setValue(3, forKey: "b")
+      try await wrong.close()
+      try await queue.removeValue(forKey: "b")
+      for _ in 0..<3 {
+        if restarts { queue = try await PostgresQueueTests.open(setting, clock) }
+        #expect(try await queue.enqueue(1, id: "a").isDuplicate)
+        #expect(try await queue.enqueue(1, id: "b").isDuplicate)
+        clock.advance(by: .seconds(100))
+      }
+      #expect(try await !queue.enqueue(1, id: "a").isDuplicate)
+      #expect(try await !queue.enqueue(1, id: "b").isDuplicate)
+    }
+  }
+
+  /// Dead letters, and delays of items that are behind others of their groups.
+  @Test func aClockThatWasAheadKeepsNothingElse() async throws {
+    try await Setting.run { setting in
+      let clock = ManualClock()
+      let configuration = PostgresQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(3600))
+      let first = try await PostgresQueueTests.open(setting, clock, configuration: configuration)
+      clock.advance(by: .seconds(365 * 86_400))
+      try await first.enqueue([
+        QueueInput(1), QueueInput(2, group: "g"), QueueInput(3, after: .seconds(60), group: "g"),
+      ])
+      let deliveries = try await first.receive(max: 9, lease: .seconds(9999))
+      #expect(deliveries.map(\.value) == [1, 2])
+      try await first.release(deliveries[0].receipt)
+      clock.advance(by: .seconds(-365 * 86_400))
+      let queue = try await PostgresQueueTests.open(setting, clock, configuration: configuration)
+      #expect(try await queue.deadLetters().map(\.date) == [clock.date])
+      try await queue.acknowledge(deliveries[1].receipt)
+      #expect(try await queue.receive(lease: .seconds(60)) == nil)
+      clock.advance(by: .seconds(60))
+      let delayed = try #require(try await queue.receive(lease: .seconds(9999)))
+      #expect(delayed.value == 3)
+      clock.advance(by: .seconds(3539))
+      #expect(try await queue.counts().dead == 1)
+      clock.advance(by: .seconds(1))
+      #expect(try await queue.receive(lease: .seconds(60)) == nil)
+      #expect(try await queue.counts().dead == 0)
+    }
+  }
+
   /// The clocks don't move, so only a notification can wake the consumers.
   @Test func consumersOfOtherObjectsAreNotified() async throws {
     try await Setting.run { setting in

@@ -50,6 +50,34 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 1))
   }
 
+  /// The id of a dead letter is remembered from its death on, whatever becomes of the dead letter.
+  @Test(arguments: ["purged", "requeued", "expired", "dropped"]) func anIDOutlivesItsDeadLetter(_ end: String)
+    async throws
+  {
+    let bench = QueueBench()
+    let configuration = QueueConfiguration(
+      deadLetterRetention: end == "expired" ? .seconds(60) : nil,
+      capacity: end == "dropped" ? QueueCapacity(items: 2, policy: .dropOldest) : QueueCapacity())
+    var queue = try await QueueDeadLetterTests.open(bench, dead: 1, configuration)
+    bench.clock.advance(by: .seconds(60))
+    switch end {
+    case "purged": #expect(try await queue.purgeDeadLetters(["dead:0"]) == 1)
+    case "requeued":
+      #expect(try await queue.requeue(["dead:0"]) == 1)
+      try await queue.removeValue(forKey: "dead:0")
+    default: try await queue.enqueue([QueueInput(1), QueueInput(2)])
+    }
+    #expect(try await queue.counts().dead == 0)
+    for _ in 0..<2 {
+      #expect(try await queue.enqueue(3, id: "dead:0").isDuplicate)
+      try await queue.close()
+      queue = try await bench.open()
+    }
+    bench.clock.advance(by: .seconds(240))
+    #expect(try await !queue.enqueue(3, id: "dead:0").isDuplicate)
+    try await queue.close()
+  }
+
   @Test func deadLettersExpire() async throws {
     let bench = QueueBench()
     let configuration = QueueConfiguration(deadLetterRetention: .seconds(3600))
@@ -85,6 +113,8 @@ import Testing
     queue = try await bench.open(configuration)
     try await queue.removeAll(in: .all)
     try await queue.close()
+    // The ids are remembered, although their dead letters were requeued and purged.
+    bench.clock.advance(by: .seconds(300))
     queue = try await QueueDeadLetterTests.open(bench, dead: 2, configuration)
     for number in 10..<13 { try await queue.enqueue(number) }
     // Dead letters are dropped first.

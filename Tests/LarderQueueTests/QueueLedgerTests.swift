@@ -161,7 +161,7 @@ import Testing
     func opened(at now: Int64) -> (QueueLedger, [QueueRecord]) {
       var opened = QueueLedger(rules: LedgerRun.rules)
       for record in records { opened.replay(record, in: 1) }
-      let changes = opened.begin(at: now).compactMap { opened.state(of: $0) }
+      let changes = opened.begin(at: now).items.compactMap { opened.state(of: $0) }
       return (opened, changes.map { .state(sequence: $0.item.sequence, attempts: $0.item.attempts, $0.standing) })
     }
     var (next, changes) = opened(at: 0)

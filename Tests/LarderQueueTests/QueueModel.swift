@@ -97,8 +97,6 @@ struct QueueModel: Equatable {
   mutating func enqueue(_ value: Int, key: StoreKey?, delay: Int64) -> UInt64? {
     if let key {
       guard !items.contains(where: { $0.key == key }), remembered[key] == nil else { return nil }
-      let death = dead.last { $0.key == key }?.died
-      guard death.map({ $0 + window <= now }) ?? true else { return nil }
     }
     append(value, key: key, timer: delay > 0 ? Timer(until: now + delay, length: delay) : nil)
     return nextSequence - 1
@@ -173,12 +171,14 @@ struct QueueModel: Equatable {
   /// Like the following methods, returns whether the receipt was valid.
   mutating func acknowledge(_ receipt: Receipt) -> Bool {
     guard let index = index(of: receipt) else { return false }
-    let item = items.remove(at: index)
-    if item.hasCallersKey {
-      remembered[item.key] = now + window
-      rememberedAtFirst[item.key] = now + window
-    }
+    remember(items.remove(at: index))
     return true
+  }
+
+  private mutating func remember(_ item: Item) {
+    guard item.hasCallersKey else { return }
+    remembered[item.key] = now + window
+    rememberedAtFirst[item.key] = now + window
   }
 
   mutating func release(_ receipt: Receipt, delay: Int64) -> Bool {
@@ -198,6 +198,7 @@ struct QueueModel: Equatable {
     var item = items.remove(at: index)
     item.died = now
     item.diedAtFirst = now
+    remember(item)
     dead.append(item)
     dead.sort { $0.sequence < $1.sequence }
   }

@@ -84,6 +84,28 @@ import Testing
     try await queue.close()
   }
 
+  /// An id that was remembered while the clock was a year ahead is free after the window, counted from the first opening that
+  /// sees the right time.
+  @Test func anIDOfAClockThatWasAheadIsFreeAfterTheWindow() async throws {
+    let bench = QueueBench()
+    let wall = Wall(bench)
+    wall.set(365 * 86_400)
+    var queue = try await wall.open()
+    try await queue.enqueue(1, id: "a")
+    try await queue.acknowledge(try #require(try await queue.receive(lease: .seconds(2))).receipt)
+    try await queue.close()
+    wall.set(0)
+    for _ in 0..<3 {
+      queue = try await wall.open()
+      #expect(try await queue.enqueue(1, id: "a").isDuplicate)
+      try await queue.close()
+      bench.clock.advance(by: .seconds(100))
+    }
+    queue = try await wall.open()
+    #expect(try await !queue.enqueue(1, id: "a").isDuplicate)
+    try await queue.close()
+  }
+
   /// A call made during its lease is in time, however long it has to wait for other calls.
   @Test func aCallIsJudgedByItsStartTime() async throws {
     let bench = QueueBench()

@@ -37,7 +37,20 @@ import Testing
       }
     }
 
+    /// Corrects the last timer.
+    mutating func correct(at now: Int64) throws {
+      let timer = try #require(timer)
+      #expect(WallClock.wasAhead(at: timer.beginning, now: now))
+      perform(at: now) { $0.correct(timer) }
+    }
+
     func item(_ sequence: UInt128) -> ItemRecord? { values[layout.stateKey(sequence)].flatMap { ItemRecord($0) } }
+
+    /// The last timer.
+    var timer: StoredTimer? {
+      values.sorted { $0.key < $1.key }.reversed().lazy
+        .compactMap { layout.timer(StoreEntry(key: $0.key, value: $0.value)) }.first
+    }
 
     /// The kinds of the entries, in order.
     var kinds: String { String(values.keys.sorted().map { Character(Unicode.Scalar($0.bytes[2])) }) }
@@ -55,12 +68,12 @@ import Testing
     entries.perform { _ = $0.lease(1, ready, length: 50, epoch: 9) }
     #expect(entries.kinds == "ist")
     let leased = try #require(entries.item(1))
-    #expect(leased.phase == .leased && leased.attempts == 1 && leased.deadline == 1050 && leased.epoch == 9)
+    #expect(leased.phase == .leased && leased.attempts == 1 && leased.epoch == 9)
+    #expect(leased.beginning == 1000 && leased.deadline == 1050)
     entries.perform { $0.remove(1, leased, remembering: true) }
-    #expect(entries.kinds == "dt")
-    let timer = try #require(entries.values.keys.sorted().last)
-    let (time, subject) = try #require(Self.layout.timer(of: timer))
-    entries.perform(at: time) { $0.settle(subject, at: time, key: timer) }
+    #expect(entries.kinds == "du")
+    let timer = try #require(entries.timer)
+    entries.perform(at: timer.time) { $0.settle(timer) }
     #expect(entries.kinds == "")
   }
 
@@ -73,7 +86,7 @@ import Testing
       plan.bury(1, item, .undecodable, payload: [1, 2])
       plan.finish("g", first: nil)
     }
-    #expect(entries.kinds == "txy")
+    #expect(entries.kinds == "uxy")
     let record = try #require(entries.values[Self.layout.deadKey(1)].flatMap { DeadRecord($0) })
     #expect(record.item == item && record.reason == .undecodable && Array(record.payload) == [1, 2])
     var requeued = entries
@@ -126,7 +139,7 @@ import Testing
     var item = ItemRecord(
       key: "key", group: "group", priority: -10, hasCallersKey: true, arrival: 1_800_000_000_000_000)
     item.phase = .leased
-    (item.isSuspect, item.attempts, item.deadline, item.epoch) = (true, 7, .max, .max)
+    (item.isSuspect, item.attempts, item.beginning, item.deadline, item.epoch) = (true, 7, .min, .max, .max)
     #expect(ItemRecord(item.bytes) == item)
     for length in 0..<item.bytes.count - 2 { #expect(ItemRecord(Array(item.bytes.prefix(length))) == nil) }
     var damaged = item.bytes
@@ -136,12 +149,33 @@ import Testing
     for length in 0..<dead.bytes.count { #expect(DeadRecord(Array(dead.bytes.prefix(length))) == nil) }
     let group = GroupRecord(leased: 5)
     #expect(GroupRecord(group.bytes) == group && GroupRecord([1]) == nil)
-    let id = RememberedID(expiry: 5, sequence: 6)
+    let id = RememberedID(beginning: 4, expiry: 5, sequence: 6)
     #expect(RememberedID(id.bytes) == id && RememberedID([]) == nil)
     for subject in [QueueTimer.item(1, isLeased: true), .item(1, isLeased: false), .id("a"), .deadLetter(3)] {
-      let found = try #require(Self.layout.timer(of: Self.layout.timerKey(-5, subject)))
-      #expect(found.time == -5 && found.timer == subject)
+      let key = Self.layout.timerKey(-5, subject)
+      let found = try #require(Self.layout.timer(StoreEntry(key: key, value: Int64(-7).bigEndianBytes)))
+      #expect(found.time == -5 && found.subject == subject && found.beginning == -7 && found.length == 2)
+      let damaged = try #require(Self.layout.timer(StoreEntry(key: key, value: [])))
+      #expect(!WallClock.wasAhead(at: damaged.beginning, now: 1))
     }
+  }
+
+  /// A timer that was set by a clock that was ahead is counted from now.
+  @Test func correctedTimersKeepTheirLengths() throws {
+    let ahead: Int64 = 1 << 40
+    var entries = Entries()
+    entries.perform(at: ahead) { $0.insert(1, Self.item("a", isNamed: true), delay: 5, payload: [1]) }
+    try entries.correct(at: 2000)
+    #expect(entries.item(1).map { [$0.beginning, $0.deadline] } == [2000, 2005])
+    let item = try #require(entries.item(1))
+    entries.perform(at: ahead) { $0.bury(1, item, .undecodable, payload: [1]) }
+    #expect(entries.kinds == "duuxy")
+    for _ in 0..<2 { try entries.correct(at: 3000) }
+    let record = try #require(entries.values[Self.layout.deadKey(1)].flatMap { DeadRecord($0) })
+    #expect(record.time == 3000 && record.expiry == 5_003_000 && Array(record.payload) == [1])
+    let id = try #require(entries.values[Self.layout.rememberedKey("a")].flatMap { RememberedID($0) })
+    #expect(id == RememberedID(beginning: 3000, expiry: 60_003_000, sequence: 1))
+    #expect(entries.kinds == "duuxy")
   }
 
   @Test func sequenceNumbersIncreaseAlsoIfTheClockDoesNot() {
@@ -162,7 +196,8 @@ import Testing
     ]
     #expect(keys.sorted() == keys && keys.allSatisfy { layout.ready.contains($0) })
     let now = layout.timerKey(5, .id("a"))
-    #expect(layout.timers(upTo: 5).contains(now) && !layout.timers(after: 5).contains(now))
-    #expect(!layout.timers(upTo: 4).contains(now) && layout.timers(after: 4).contains(now))
+    let timers = layout.lateTimers
+    #expect(layout.expired(timers, at: 5).contains(now) && !layout.pending(timers, at: 5).contains(now))
+    #expect(!layout.expired(timers, at: 4).contains(now) && layout.pending(timers, at: 4).contains(now))
   }
 }

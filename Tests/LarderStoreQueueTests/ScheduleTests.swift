@@ -20,9 +20,12 @@ import Foundation
   }
 
   /// A schedule whose items are the seconds since the clock's zero.
-  private func schedule(every interval: Duration, from start: Int = 0) -> QueueSchedule<Int> {
+  private func schedule(
+    every interval: Duration, from start: Int = 0, missedRuns: MissedRunPolicy = .runOnce
+  ) -> QueueSchedule<Int> {
     let zero = ManualClock().date
-    return QueueSchedule(name: "tick", every: interval, from: zero.addingTimeInterval(Double(start))) { due in
+    let date = zero.addingTimeInterval(Double(start))
+    return QueueSchedule(name: "tick", every: interval, from: date, missedRuns: missedRuns) { due in
       Int(due.timeIntervalSince(zero).rounded())
     }
   }
@@ -33,7 +36,7 @@ import Foundation
 
   @Test func eachDueTimeHasOneItem() async throws {
     let queue = try await makeQueue(MemoryStore())
-    let schedule = schedule(every: .seconds(10), from: 5)
+    let schedule = schedule(every: .seconds(10), from: 5, missedRuns: .runAll(atMost: 100))
     #expect(try await queue.enqueueDue(schedule).count == 0)
     clock.advance(by: .seconds(4))
     #expect(try await queue.enqueueDue(schedule).count == 0)
@@ -45,21 +48,59 @@ import Foundation
     #expect(try await items(queue) == [5, 15, 25, 35])
   }
 
-  @Test func anInterruptionMissesNoDueTime() async throws {
+  /// An interruption of a thousand due times, with 30 seconds and with two minutes to the latest of them, and a restart.
+  @Test(
+    arguments: [
+      (MissedRunPolicy.skip, 30, [1000]), (.skip, 120, []), (.runOnce, 120, [1000]), (.runAll(atMost: 1), 120, [1000]),
+      (.runAll(atMost: 250), 120, Array(751...1000)), (.runAll(atMost: .max), 120, Array(1...1000)),
+    ])
+  func missedDueTimesAreTreatedAsThePolicySays(_ policy: MissedRunPolicy, _ lateness: Int, _ expected: [Int])
+    async throws
+  {
     let base = MemoryStore<[UInt8]>()
+    let interval = 1000
+    let schedule = schedule(every: .seconds(interval), missedRuns: policy)
     let first = try await makeQueue(base)
-    try await first.enqueueDue(schedule(every: .seconds(1)))
-    clock.advance(by: .seconds(1000))
-    let second = try await makeQueue(base)
-    #expect(try await second.enqueueDue(schedule(every: .seconds(1))).count == 1000)
-    #expect(try await items(second) == Array(0...1000))
+    try await first.enqueueDue(schedule)
+    #expect(try await items(first) == [0])
+    clock.advance(by: .seconds(1000 * interval + lateness))
+    var queue = try await makeQueue(base)
+    #expect(try await queue.enqueueDue(schedule).count == expected.count)
+    queue = try await makeQueue(base)
+    #expect(try await queue.enqueueDue(schedule).count == 0)
+    clock.advance(by: .seconds(interval - lateness))
+    #expect(try await queue.enqueueDue(schedule).count == 1)
+    #expect(try await items(queue).map { $0 / interval } == [0] + expected + [1001])
+  }
+
+  /// A clock that is 30 days ahead for a moment costs one run, and the schedule continues when it is right again, through a
+  /// restart.
+  @Test(arguments: [30, 60, 86_400]) func aClockThatWasAheadCostsOneRun(_ interval: Int) async throws {
+    let base = MemoryStore<[UInt8]>()
+    let schedule = schedule(every: .seconds(interval))
+    var queue = try await makeQueue(base)
+    for _ in 0..<3 {
+      try await queue.enqueueDue(schedule)
+      clock.advance(by: .seconds(interval))
+    }
+    let month = 30 * 86_400
+    clock.advance(by: .seconds(month))
+    #expect(try await queue.enqueueDue(schedule).count == 1)
+    clock.advance(by: .seconds(-month))
+    #expect(try await queue.enqueueDue(schedule).count == 0)
+    queue = try await makeQueue(base)
+    for _ in 0..<2 {
+      clock.advance(by: .seconds(interval))
+      try await queue.enqueueDue(schedule)
+    }
+    #expect(try await items(queue).map { $0 / interval } == [0, 1, 2, 3 + month / interval, 4, 5])
   }
 
   @Test func manyProcessesEnqueueEachDueTimeOnce() async throws {
     let base = MemoryStore<[UInt8]>()
     var queues: [StoreQueue<MemoryStore<[UInt8]>, Int>] = []
     for _ in 0..<8 { queues.append(try await makeQueue(base)) }
-    let schedule = schedule(every: .seconds(1))
+    let schedule = schedule(every: .seconds(1), missedRuns: .runAll(atMost: 7))
     for _ in 0..<50 {
       clock.advance(by: .seconds(7))
       try await withThrowingTaskGroup { group in
@@ -74,8 +115,10 @@ import Foundation
     let queue = try await makeQueue(MemoryStore())
     let schedule = schedule(every: .seconds(10))
     try await queue.enqueueDue(schedule)
-    clock.advance(by: .seconds(30))
-    try await queue.enqueueDue(schedule)
+    for _ in 0..<3 {
+      clock.advance(by: .seconds(10))
+      try await queue.enqueueDue(schedule)
+    }
     clock.advance(by: .seconds(-25))
     #expect(try await queue.enqueueDue(schedule).count == 0)
     clock.advance(by: .seconds(35))
@@ -118,6 +161,8 @@ import Foundation
     await #expect { try await queue.enqueueDue(short) } throws: { StoreError.Code.invalidArgument ~= $0 }
     let unnamed = QueueSchedule<Int>(name: "", every: .seconds(1), from: clock.date) { _ in 1 }
     await #expect { try await queue.enqueueDue(unnamed) } throws: { StoreError.Code.invalidArgument ~= $0 }
+    let never = schedule(every: .seconds(1), missedRuns: .runAll(atMost: 0))
+    await #expect { try await queue.enqueueDue(never) } throws: { StoreError.Code.invalidArgument ~= $0 }
     try await base.setValue([1, 2], forKey: "q/ctick")
     await #expect { try await queue.enqueueDue(self.schedule(every: .seconds(1))) } throws: {
       StoreError.Code.corrupted ~= $0

@@ -344,6 +344,11 @@ final class HookedStore: PassingStore, ObservableStore {
     return try await base.keys(in: range, limit: limit, order: order)
   }
 
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<[UInt8]>] {
+    try await noteRead()
+    return try await base.entries(in: range, limit: limit, order: order)
+  }
+
   func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
   ) async throws -> Result {

@@ -46,15 +46,16 @@ extension ExpiryDeadline {
   ///
   /// A deadline moves only after a tenth of the window has passed since it was last moved, so that there are at most
   /// ten writes per window, whatever the number of reads. A deadline that lies further ahead than its window, by more
-  /// than that tenth, was set before the clock was set back. It is moved as well, so that the entry does not live that
-  /// much longer.
+  /// than that tenth or a minute, was set before the clock was set back. It is moved as well, so that the entry does not
+  /// live that much longer.
   @usableFromInline
   func moved(byReadAt now: WallTime) -> ExpiryDeadline? {
     guard let windowMicroseconds else { return nil }
     let remaining = now.microseconds(until: time)
     let (whole, rest) = windowMicroseconds.quotientAndRemainder(dividingBy: ExpiryDeadline.partsOfWindow)
     let part = whole + (rest > 0 ? 1 : 0)
-    let isFarOff = remaining > windowMicroseconds && remaining - windowMicroseconds > part
+    let tolerance = min(part, WallClock.tolerance.wholeMicroseconds)
+    let isFarOff = remaining > windowMicroseconds && remaining - windowMicroseconds > tolerance
     guard remaining <= windowMicroseconds - part || isFarOff else { return nil }
     return now.advanced(byMicroseconds: windowMicroseconds).map {
       ExpiryDeadline(time: $0, windowMicroseconds: windowMicroseconds)

@@ -40,7 +40,9 @@ public protocol DurableQueue<Value>: DataStore {
   /// Appends items to the queue in order, atomically.
   ///
   /// An item with an id is not enqueued again while an item with that id is in the queue, and for some time after that
-  /// item was acknowledged or became a dead letter.
+  /// item was acknowledged or became a dead letter. The time is the same if the dead letter is requeued, purged or removed
+  /// in that time, because a producer that repeats a call must not bring back an item that an operator has purged. To process the
+  /// item again, requeue its dead letter, enqueue it with another id, or set its key.
   ///
   /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
   /// - Returns: The result for each item, in order.
@@ -154,6 +156,8 @@ public protocol DurableQueue<Value>: DataStore {
   func requeueDeadLetters() async throws -> Int
 
   /// Permanently removes the dead letters of several keys.
+  ///
+  /// Their ids stay remembered; see ``enqueue(_:)``.
   ///
   /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
   /// - Returns: The number of dead letters removed.

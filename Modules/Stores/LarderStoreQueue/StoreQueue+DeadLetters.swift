@@ -15,38 +15,48 @@ extension StoreQueue {
   public func peek(max: Int) async throws -> [StoreEntry<Element>] {
     try information.check(limit: max, for: .peek)
     return try await running(.peek) {
-      if information.access == .readWrite { try await settleTimers(.peek) }
-      var entries: [StoreEntry<Element>] = []
-      var range = layout.ready
-      while entries.count < max {
-        let keys = try await callingBase(.peek) { [range] in
-          try await base.keys(in: range, limit: Self.pageSize, order: .ascending)
+      while true {
+        var (settledCount, hasMore) = (0, information.access == .readWrite)
+        while hasMore, settledCount < max {
+          let settled = try await settleTimers(.peek)
+          settledCount += settled.count
+          hasMore = settled.hasMore
         }
-        guard let last = keys.last else { break }
-        range = range.after(last)
-        let sequences = keys.compactMap { layout.sequence(of: $0) }
-        let states = try await read(sequences.map(layout.stateKey), .peek)
-        for sequence in sequences where entries.count < max {
-          guard let item = (states[layout.stateKey(sequence)] ?? nil).flatMap({ ItemRecord($0) }),
-            item.phase == .ready, !rules.isExhausted(item), try await isFirst(sequence, item)
-          else { continue }
-          let stored = try await read([layout.itemKey(item.key)], .peek)
-          guard let bytes = stored[layout.itemKey(item.key)] ?? nil else { continue }
-          entries.append(StoreEntry(key: item.key, value: try decode(bytes, item.key, during: .peek)))
-        }
+        let entries = try await deliverable(max)
+        if entries.count >= max || !hasMore { return entries }
       }
-      return entries
     }
   }
 
-  /// Returns whether the group of an item, if any, allows its delivery.
-  private func isFirst(_ sequence: UInt128, _ item: ItemRecord) async throws -> Bool {
-    guard let group = item.group else { return true }
-    let first = try await callingBase(.peek) {
-      try await base.keys(in: layout.members(group), limit: 1, order: .ascending)
-    }.first
-    let record = try await read([layout.groupKey(group)], .peek)[layout.groupKey(group)] ?? nil
-    return first == layout.memberKey(group, sequence) && record.flatMap { GroupRecord($0)?.leased } == nil
+  /// Returns the first items that are ready and that their groups allow to be delivered.
+  private func deliverable(_ max: Int) async throws -> [StoreEntry<Element>] {
+    var entries: [StoreEntry<Element>] = []
+    var groups: [StoreKey: GroupHead] = [:]
+    var range: KeyRange? = layout.ready
+    while entries.count < max, let part = range {
+      let found = try await callingBase(.peek) {
+        try await base.entries(in: part, limit: Self.lookLimit, order: .ascending)
+      }
+      range = found.count < Self.lookLimit ? nil : found.last.map { part.after($0.key) }
+      var sequences: [UInt128] = []
+      for item in found.compactMap({ ReadyItem($0, layout) }) {
+        if let group = item.group {
+          if groups[group] == nil { groups[group] = try await head(of: group, .peek) }
+          guard groups[group]?.leasable == item.sequence else { continue }
+        }
+        sequences.append(item.sequence)
+      }
+      let states = try await read(sequences.map(layout.stateKey), .peek)
+      for sequence in sequences where entries.count < max {
+        guard let item = (states[layout.stateKey(sequence)] ?? nil).flatMap({ ItemRecord($0) }),
+          item.phase == .ready, !rules.isExhausted(item)
+        else { continue }
+        let stored = try await read([layout.itemKey(item.key)], .peek)
+        guard let bytes = stored[layout.itemKey(item.key)] ?? nil else { continue }
+        entries.append(StoreEntry(key: item.key, value: try decode(bytes, item.key, during: .peek)))
+      }
+    }
+    return entries
   }
 
   /// Returns the number of items in each state, and the age of the oldest item; see `DurableQueue`.
@@ -57,8 +67,8 @@ extension StoreQueue {
     try await running(.statistics) {
       let now = microseconds
       var counts = QueueCounts()
-      for try await key in base.keys(in: layout.timers(after: now)) {
-        guard case .item(_, let isLeased) = layout.timer(of: key)?.timer else { continue }
+      for try await key in base.keys(in: layout.pending(layout.timers, at: now)) {
+        guard case .item(_, let isLeased) = layout.subject(ofTimer: key) else { continue }
         if isLeased { counts.leased += 1 } else { counts.delayed += 1 }
       }
       let live = try await items.count(in: .all)
@@ -143,8 +153,8 @@ extension StoreQueue {
   public func requeueDeadLetters() async throws -> Int {
     try information.checkWritable(for: .requeue)
     return try await running(.requeue) {
-      // Excludes items that become dead letters during this call.
-      let last = nextSequence()
+      // Excludes items that become dead letters during this call. The last number can be later than the clock.
+      guard let last = try await advance(pastLastOf: layout.dead, .requeue) else { return 0 }
       return try await changeDeadLetters(upTo: last, .requeue) { [self] sequence, plan in
         guard let record = plan.value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }) else {
           return false

@@ -112,18 +112,11 @@ extension StoreQueue {
     plan.read(try await read(ids.map(layout.itemKey) + ids.map(layout.rememberedKey), .enqueue, in: transaction))
     return new.map { new in
       let key = new.item.key
-      if new.item.hasCallersKey, let original = original(of: key, plan) {
+      if new.item.hasCallersKey, let original = plan.original(of: key) {
         return EnqueuedItem(key: key, sequence: original, isDuplicate: true)
       }
       for (key, value) in new.plan.changes { plan.set(value, forKey: key) }
       return EnqueuedItem(key: key, sequence: new.sequence)
     }
-  }
-
-  /// Returns the sequence number of an item that has an id or had it recently.
-  private func original(of id: StoreKey, _ plan: QueuePlan) -> UInt128? {
-    if let stored = plan.value(forKey: layout.itemKey(id)) { return StoredItem(stored)?.sequence ?? 0 }
-    let remembered = plan.value(forKey: layout.rememberedKey(id)).flatMap { RememberedID($0) }
-    return remembered.flatMap { $0.expiry > plan.now ? $0.sequence : nil }
   }
 }

@@ -1,6 +1,6 @@
 public import Larder
 
-/// Acknowledging, releasing and extending deliveries, and expired timers.
+/// Acknowledging, releasing and extending deliveries.
 extension StoreQueue {
   /// Acknowledges deliveries and permanently removes their items, in one commit; see `DurableQueue`.
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
@@ -50,6 +50,7 @@ extension StoreQueue {
     return try await running(.extend) {
       try await changeLeases(receipts, .extend) { receipt, item, plan in
         var new = item
+        new.beginning = plan.now
         new.deadline = plan.now.addingSaturating(lease.wholeMicroseconds)
         plan.change(receipt.sequence, from: item, to: new)
       }
@@ -118,43 +119,5 @@ extension StoreQueue {
     plan.read(try await read([key], operation, in: transaction))
     plan.bury(sequence, item, reason, payload: plan.value(forKey: key).flatMap { StoredItem($0)?.payload } ?? [])
     try await finishGroups(&plan, operation, in: transaction)
-  }
-
-  // MARK: Timers
-
-  /// The most timers that one commit handles.
-  private static var timerLimit: Int { 256 }
-
-  /// Handles expired timers: items become ready, ids are forgotten, and old dead letters are removed.
-  func settleTimers(_ operation: StoreOperation) async throws {
-    var rest: KeyRange? = layout.timers(upTo: microseconds)
-    while let range = rest {
-      let keys = try await callingBase(operation) {
-        try await base.keys(in: range, limit: Self.timerLimit, order: .ascending)
-      }
-      // A key that is no timer stays.
-      let next = keys.count < Self.timerLimit ? nil : keys.last.map { range.after($0) }
-      let timers = keys.compactMap { key in layout.timer(of: key).map { (key, $0.time, $0.timer) } }
-      let stored = try await read(timers.map { subjectKey($0.2) }, operation)
-      var plans: [QueuePlan] = []
-      for (key, time, timer) in timers {
-        var plan = newPlan()
-        plan.read([subjectKey(timer): stored[subjectKey(timer)] ?? nil, key: []])
-        plan.settle(timer, at: time, key: key)
-        try await finishGroups(&plan, operation)
-        plans.append(plan)
-      }
-      let performed = try await perform(plans, operation)
-      // If others have handled some of them, look again.
-      if performed.count == plans.count { rest = next }
-    }
-  }
-
-  private func subjectKey(_ timer: QueueTimer) -> StoreKey {
-    switch timer {
-    case .item(let sequence, _): layout.stateKey(sequence)
-    case .id(let id): layout.rememberedKey(id)
-    case .deadLetter(let sequence): layout.deadKey(sequence)
-    }
   }
 }

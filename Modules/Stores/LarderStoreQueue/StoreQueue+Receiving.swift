@@ -15,6 +15,10 @@ extension StoreQueue {
   ///
   /// An item that may have crashed a process before is returned alone, even if other items wait.
   ///
+  /// A call settles at most 256 delays and leases that have ended, the earliest first, and more only as long as it finds no
+  /// item. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
+  /// items of the delays and leases that ended before its own, and of those that calls have settled since.
+  ///
   /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
   /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
@@ -75,10 +79,14 @@ extension StoreQueue {
 
   /// Returns the time until a consumer must look again, or `nil` if it is woken in any case.
   private func waitingTime() async throws -> Duration? {
-    let first = try await callingBase(.receive) { try await base.keys(in: layout.timers, limit: 1, order: .ascending) }
+    var first: Int64?
+    for timers in [layout.timers, layout.lateTimers] {
+      let keys = try await callingBase(.receive) { try await base.keys(in: timers, limit: 1, order: .ascending) }
+      if let time = keys.first.flatMap(layout.time(ofTimer:)) { first = min(first ?? time, time) }
+    }
     // Whole milliseconds more, because dates are rounded.
-    let due = first.first.flatMap { layout.timer(of: $0) }.map {
-      Duration.microseconds(Swift.max(0, $0.time.addingSaturating(-microseconds))) + .milliseconds(1)
+    let due = first.map {
+      Duration.microseconds(Swift.max(0, $0.addingSaturating(-microseconds))) + .milliseconds(1)
     }
     guard !hearsOfAllCommits else { return due.map { min($0, Self.longestSleep) } }
     return min(due ?? configuration.pollInterval, configuration.pollInterval)
@@ -88,17 +96,24 @@ extension StoreQueue {
   private func leaseFirst(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, isFirst: Bool
   ) async throws -> LeasedDeliveries<Element> {
-    try await settleTimers(.receive)
     let (limit, length) = (min(wanted, Self.leaseLimit), lease.wholeMicroseconds)
     let deferred = decodingRecord.deferred
-    var leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: deferred)
-    if leased.isEmpty, isFirst, !deferred.isEmpty {
-      leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: [])
+    while true {
+      let hasMore = try await settleTimers(.receive).hasMore
+      var leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: deferred)
+      if leased.isEmpty, isFirst, !deferred.isEmpty, !hasMore {
+        leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: [])
+      }
+      // An item that is due may be behind many others.
+      if leased.isEmpty, hasMore {
+        if isFirst { try Task.checkCancellation() }
+        continue
+      }
+      return LeasedDeliveries(
+        readings: try await readLeased(leased),
+        // Other processes may have leased the first items at the same time.
+        hasMore: !leased.isEmpty)
     }
-    return LeasedDeliveries(
-      readings: try await readLeased(leased),
-      // Other processes may have leased the first items at the same time.
-      hasMore: !leased.isEmpty)
   }
 
   // MARK: Reading

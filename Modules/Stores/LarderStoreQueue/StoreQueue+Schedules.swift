@@ -13,8 +13,12 @@ public import Foundation
 /// try await queue.run([report])  // in a task of each process
 /// ```
 ///
-/// The queue records in its base which due times have had their item, in the same atomic step as the items. Each due time
-/// has exactly one item, however many processes run the schedule, and after an interruption of any length.
+/// The queue records in its base up to which due time there have been items, in the same atomic step as the items. No due
+/// time has a second item, however many processes run the schedule. Due times that pass while no process runs it are missed;
+/// ``missedRuns`` says what becomes of them.
+///
+/// If the wall clock was ahead, the recorded due time can be far in the future. The schedule continues with the next due time
+/// as soon as the clock is right again.
 public struct QueueSchedule<Element: Sendable>: Sendable {
   /// The name of the schedule in the queue.
   public let name: StoreKey
@@ -31,6 +35,9 @@ public struct QueueSchedule<Element: Sendable>: Sendable {
   /// The group of the items, or `nil` for none.
   public let group: StoreKey?
 
+  /// The treatment of due times that passed while no process ran the schedule.
+  public let missedRuns: MissedRunPolicy
+
   let makeElement: @Sendable (Date) throws -> Element
 
   /// Creates a schedule.
@@ -42,17 +49,44 @@ public struct QueueSchedule<Element: Sendable>: Sendable {
   ///     the queue has no item for due times that have passed.
   ///   - priority: The priority of the items; defaults to 0.
   ///   - group: The group of the items, so that one waits until the one before is finished; defaults to `nil`, for none.
+  ///   - missedRuns: The treatment of due times that passed while no process ran the schedule. Defaults to
+  ///     ``MissedRunPolicy/runOnce``, because most periodic work catches up in one run, and a long interruption or a wrong
+  ///     clock does not fill the queue.
   ///   - makeElement: A closure that returns the item for a due time. It can be called more than once for it.
   public init(
     name: StoreKey, every interval: Duration, from start: Date, priority: Int = 0, group: StoreKey? = nil,
-    makeElement: @escaping @Sendable (_ due: Date) throws -> Element
+    missedRuns: MissedRunPolicy = .runOnce, makeElement: @escaping @Sendable (_ due: Date) throws -> Element
   ) {
     self.name = name
     self.interval = interval
     self.start = start
     self.priority = priority
     self.group = group
+    self.missedRuns = missedRuns
     self.makeElement = makeElement
+  }
+}
+
+/// The treatment of due times of a ``QueueSchedule`` that passed while no process ran it.
+public enum MissedRunPolicy: Sendable, Hashable {
+  /// Only a due time that passed at most a minute ago has an item.
+  case skip
+
+  /// Only the latest due time that has passed has an item.
+  case runOnce
+
+  /// Only the latest due times that have passed have items: as many as the number says, at least 1.
+  case runAll(atMost: Int)
+
+  /// Returns the number of the latest due times that have items.
+  ///
+  /// - Parameter lateness: The time since the latest due time, in microseconds.
+  func runCount(lateness: Int64) -> Int {
+    switch self {
+    case .skip: lateness <= WallClock.tolerance.wholeMicroseconds ? 1 : 0
+    case .runOnce: 1
+    case .runAll(let count): count
+    }
   }
 }
 
@@ -62,6 +96,23 @@ public struct QueueSchedule<Element: Sendable>: Sendable {
 struct DueTimes: Sendable {
   let interval: Int64
   let start: Int64
+
+  /// Returns the time up to which no due time gets an item any more.
+  ///
+  /// - Parameters:
+  ///   - last: The due time up to which there have been items, or `nil` for a new schedule.
+  ///   - now: The present time.
+  ///   - policy: The treatment of missed due times.
+  func lastSettled(after last: Int64?, now: Int64, _ policy: MissedRunPolicy) -> Int64 {
+    guard let last else { return now.addingSaturating(-1) }
+    let latest = next(after: now).addingSaturating(-interval)
+    // A clock that was ahead has recorded it. One interval is tolerated, so that no due time is repeated for a small change.
+    let tolerance = max(interval, WallClock.tolerance.wholeMicroseconds)
+    if last > now.addingSaturating(tolerance) { return latest }
+    let count = Int64(policy.runCount(lateness: now.addingSaturating(-latest)))
+    let (length, overflows) = count.multipliedReportingOverflow(by: interval)
+    return overflows ? last : max(last, latest.addingSaturating(-length))
+  }
 
   /// Returns the first due time after a time.
   func next(after time: Int64) -> Int64 {
@@ -80,10 +131,11 @@ extension StoreQueue {
   /// The longest time between two looks at the clock, so that a changed wall clock is noticed.
   static var longestSleep: Duration { .seconds(30) }
 
-  /// Enqueues an item for each due time of a schedule that has passed and has had none yet.
+  /// Enqueues the items of the due times of a schedule that have passed, as ``QueueSchedule/missedRuns`` says.
   ///
   /// Nothing is enqueued twice if several processes call this method at the same time. If the wall clock is set back, no
-  /// item is enqueued until it reaches the next due time again.
+  /// item is enqueued until it reaches the next due time again. If it was more than the interval and more than a minute ahead, the
+  /// schedule continues with the next due time.
   ///
   /// - Parameter schedule: The schedule.
   /// - Returns: The number of items, and the next due time.
@@ -100,7 +152,8 @@ extension StoreQueue {
         let (added, next) = try await committing(.enqueue) { () -> (QueuePlan, (Int, Int64)) in
           var plan = newPlan()
           plan.read(try await read([key], .enqueue))
-          var last = try lastDueTime(plan.value(forKey: key), schedule.name) ?? plan.now.addingSaturating(-1)
+          let recorded = try lastDueTime(plan.value(forKey: key), schedule.name)
+          var last = times.lastSettled(after: recorded, now: plan.now, schedule.missedRuns)
           var added = 0
           while added < Self.dueTimeLimit, times.next(after: last) <= plan.now {
             last = times.next(after: last)
@@ -108,7 +161,7 @@ extension StoreQueue {
             added += 1
           }
           // A new schedule is recorded although nothing is due, or its first due time could be missed.
-          if added > 0 || plan.value(forKey: key) == nil {
+          if last != recorded {
             plan.set([QueueLayout.formatVersion] + last.bigEndianBytes, forKey: key)
           }
           return (plan, (added, times.next(after: last)))
@@ -158,6 +211,9 @@ extension StoreQueue {
     try require(
       schedule.interval >= .milliseconds(1),
       "the interval of a schedule must be at least a millisecond, not \(schedule.interval)")
+    if case .runAll(let count) = schedule.missedRuns {
+      try require(count >= 1, "the number of missed runs must be at least 1, not \(count)")
+    }
   }
 
   private func lastDueTime(_ record: [UInt8]?, _ name: StoreKey) throws -> Int64? {

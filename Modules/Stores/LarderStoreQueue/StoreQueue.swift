@@ -37,7 +37,9 @@ import Foundation
 /// ## Time
 ///
 /// Leases and delays end by the wall clock, because several processes may share the queue. If hosts share it, their
-/// clocks must agree within much less than the duration of a lease.
+/// clocks must agree within much less than the duration of a lease. If a clock was ahead, the leases, delays, remembered ids
+/// and dead letters of that time are kept for their durations from the first opening, or the first call of an open queue,
+/// that sees the right time; see [Wall clocks and deadlines](../../Larder/Larder.docc/WallClocks.md).
 ///
 /// ## Waiting
 ///
@@ -73,6 +75,12 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   let waits = ConsumerWaits()
   private let now: @Sendable () -> Date
   private let generator = Locked(SequenceGenerator())
+
+  /// The latest time that a call of this object has read, in microseconds since 1970.
+  let latestTime = Locked<Int64>(.min)
+
+  /// The ranges of timers in which those of a clock that was ahead are still to be corrected.
+  let correction = Locked<[KeyRange]>([])
 
   /// The items that calls of this object are about to lease, so that other calls try other items.
   let reserved = Locked<Set<UInt128>>([])
@@ -158,8 +166,19 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
       commit.setValue(record, forKey: layout.formatKey)
       return try await callingBase(.open) { [commit] in try await base.perform(commit).isPerformed } ? () : nil
     }
-    let last = try await callingBase(.open) { try await base.keys(in: layout.states, limit: 1, order: .descending) }
-    if let last = last.first.flatMap({ layout.sequence(of: $0) }) { generator.withLock { $0.advance(past: last) } }
+    for range in [layout.states, layout.dead] { try await advance(pastLastOf: range, .open) }
+    if information.access == .readWrite { try await correctTimers(.open) }
+  }
+
+  /// Continues the sequence numbers after the last one in a range of keys, so that new items come after these.
+  ///
+  /// - Returns: The last number, or `nil` if the range is empty.
+  @discardableResult
+  func advance(pastLastOf range: KeyRange, _ operation: StoreOperation) async throws -> UInt128? {
+    let last = try await callingBase(operation) { try await base.keys(in: range, limit: 1, order: .descending) }
+      .first.flatMap { layout.sequence(of: $0) }
+    if let last { generator.withLock { $0.advance(past: last) } }
+    return last
   }
 
   /// Returns the record that the queue must have: the version of the format, and the name of the codec.
@@ -177,8 +196,12 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   /// The clock that measures the time for which a consumer waits.
   public var clock: any Clock<Duration> { retrying.clock }
 
-  /// The wall-clock time, in microseconds since 1970.
-  var microseconds: Int64 { now().microsecondsSince1970 }
+  /// The wall-clock time, in microseconds since 1970, which is noted as one that a call has read.
+  var microseconds: Int64 {
+    let time = now().microsecondsSince1970
+    latestTime.withLock { $0 = max($0, time) }
+    return time
+  }
 
   /// Returns a new sequence number.
   func nextSequence() -> UInt128 {

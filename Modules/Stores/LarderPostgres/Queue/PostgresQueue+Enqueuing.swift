@@ -30,6 +30,9 @@ extension PostgresQueue {
       plan.statements, comparesCodec: coder.codecRecord.newestName != nil, encodedIn: format, in: transaction,
       for: .enqueue)
     noteChange(in: transaction)
+    if let rows = plan.search.map({ results[$0] }), (0..<rows.rowCount).contains(where: { rows.integer($0, 2) == 1 }) {
+      try await boundByDuration(during: .enqueue, in: transaction)
+    }
     return try enqueued(new, plan, results)
   }
 

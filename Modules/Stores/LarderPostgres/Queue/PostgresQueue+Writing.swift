@@ -109,6 +109,7 @@ extension PostgresQueue {
   /// Returns the statements that make changes in order, if the table is locked.
   private func statements(for changes: [BatchChange<[UInt8]>]) -> [Statement] {
     let call = Int64.random(in: .min ... .max)
+    let window = configuration.duplicateWindow.wholeMicroseconds
     var list: [Statement] = []
     var run = Run()
     var (hasSet, hasRemoved) = (false, false)
@@ -123,7 +124,7 @@ extension PostgresQueue {
       }
       if !run.removed.isEmpty {
         hasRemoved = true
-        list += [statements.lockGroups(.keys(run.removed), call), statements.remove(run.removed)]
+        list += [statements.lockGroups(.keys(run.removed), call), statements.remove(run.removed, window: window)]
       }
       run = Run()
     }
@@ -138,7 +139,7 @@ extension PostgresQueue {
       case .removeAll(let range):
         end(&run)
         hasRemoved = true
-        list += [statements.lockGroups(.range(range), call), statements.remove(range)]
+        list += [statements.lockGroups(.range(range), call), statements.remove(range, window: window)]
       }
     }
     end(&run)

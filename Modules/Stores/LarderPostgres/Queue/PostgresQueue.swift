@@ -31,7 +31,8 @@ import Foundation
 /// ## Time
 ///
 /// Leases and delays end by the clock of the server, so the clocks of the hosts don't matter. If the server's clock is set
-/// back, a lease still ends after its duration, as soon as an object of the queue notices.
+/// back, a lease, a delay, the retention of a dead letter and the memory of an id still end after their durations, as soon as
+/// an object of the queue notices.
 ///
 /// ## Waiting
 ///
@@ -269,9 +270,12 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
 
   func makeKey() -> StoreKey { keys.withLock { $0.next() } }
 
-  /// Corrects the ends of leases and delays if the server's clock was set back, and notes its time.
+  /// Corrects what began later than now if the server's clock was set back, and notes its time.
   func boundByDuration(during operation: StoreOperation, in transaction: PostgresTransaction? = nil) async throws {
-    let list = recordedCodec.locks(.shared) + [statements.boundByDuration]
+    let shortest = min(
+      configuration.duplicateWindow, configuration.deadLetterRetention ?? configuration.duplicateWindow)
+    let list =
+      recordedCodec.locks(.shared) + [statements.boundByDuration(shortest: shortest.wholeMicroseconds)]
     guard let transaction else {
       let rows = try await handle.write(list, for: operation)[list.count - 1]
       return latestTime.withLock { $0 = rows.integer(0, 0) ?? .min }

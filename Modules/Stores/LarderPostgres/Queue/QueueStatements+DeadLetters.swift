@@ -33,8 +33,8 @@ extension QueueStatements {
         until = \(QueueStatements.present) + \(retention)::int8 * interval '1 microsecond'
       FROM dying WHERE q.seq = ANY(ARRAY(SELECT seq FROM dying)) AND q.seq = dying.seq RETURNING q.seq, q.name, q.deliveries, q.reason, q.is_named),
     noted AS (
-      INSERT INTO \(table)(state, key, is_named, until, original)
-      SELECT 4, name, true, \(QueueStatements.present) + \(window)::int8 * interval '1 microsecond', seq
+      INSERT INTO \(table)(state, key, is_named, since, until, original)
+      SELECT 4, name, true, \(QueueStatements.present), \(QueueStatements.present) + \(window)::int8 * interval '1 microsecond', seq
       FROM died WHERE is_named AND \(window)::int8 > 0)
     """
   }

@@ -83,11 +83,16 @@ extension QueueStatements {
     return Statement(statement.sql, statement.parameters + [.integer(Int64(room))])
   }
 
-  /// Returns the keys of live items and remembered ids, with the numbers of their items.
+  /// Returns the keys of live items and remembered ids, with the numbers of their items, and 1 if an id was remembered by a
+  /// clock that was ahead.
   func sequences(ofKeys keys: [StoreKey]) -> Statement {
     Statement(
-      "SELECT key, CASE WHEN state = 4 THEN coalesce(original, seq) ELSE seq END FROM \(table) WHERE key = ANY($1)",
-      .keys(keys))
+      """
+      \(QueueStatements.clock)
+      SELECT key, CASE WHEN state = 4 THEN coalesce(original, seq) ELSE seq END,
+        CASE WHEN state = 4 AND since > \(QueueStatements.present) THEN 1::int8 ELSE 0 END
+      FROM \(table) WHERE key = ANY($2)
+      """, time, .keys(keys))
   }
 
   /// Locks the row of the capacity, and counts the items if it does not show that there is room for some more.
@@ -145,25 +150,27 @@ extension QueueStatements {
       """, time, .keys(keys), .values(payloads, areJSON: valueType == .json))
   }
 
-  func remove(_ keys: [StoreKey]) -> Statement { remove("key = ANY($2)", [.keys(keys)]) }
+  func remove(_ keys: [StoreKey], window: Int64) -> Statement { remove("key = ANY($3)", [.keys(keys)], window) }
 
-  func remove(_ range: KeyRange) -> Statement {
-    let (condition, bounds) = StoreTable.condition(range, from: 2)
-    return remove(condition, bounds)
+  func remove(_ range: KeyRange, window: Int64) -> Statement {
+    let (condition, bounds) = StoreTable.condition(range, from: 3)
+    return remove(condition, bounds, window)
   }
 
   /// Removes items.
   ///
-  /// An id that was remembered before stays so.
-  private func remove(_ condition: String, _ parameters: [Parameter]) -> Statement {
+  /// An id that was remembered before stays so, for the time for which ids are remembered at most, because the clock may have
+  /// been ahead.
+  private func remove(_ condition: String, _ parameters: [Parameter], _ window: Int64) -> Statement {
     Statement(
       """
       \(QueueStatements.clock), kept AS (
-        UPDATE \(table) SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = NULL, until = remembered
+        UPDATE \(table) SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = \(QueueStatements.present),
+          until = least(remembered, \(QueueStatements.present) + $2::int8 * interval '1 microsecond')
         WHERE \(condition) AND \(QueueStatements.isLive) AND remembered > \(QueueStatements.present))
       DELETE FROM \(table) WHERE \(condition) AND \(QueueStatements.isLive)
         AND (remembered IS NULL OR remembered <= \(QueueStatements.present))
-      """, [time] + parameters)
+      """, [time, QueueStatements.duration(window)] + parameters)
   }
 
   // MARK: Leasing
@@ -296,7 +303,7 @@ extension QueueStatements {
       \(held(", q.is_named AND $5::int8 > 0 AS is_kept")),
       removed AS (DELETE FROM \(table) WHERE seq = ANY(ARRAY(SELECT seq FROM held WHERE NOT is_kept))),
       kept AS (
-        UPDATE \(table) SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = NULL,
+        UPDATE \(table) SET state = 4, payload = NULL, group_key = NULL, epoch = NULL, since = \(QueueStatements.present),
           until = \(QueueStatements.present) + $5::int8 * interval '1 microsecond', remembered = NULL, original = NULL
         WHERE seq = ANY(ARRAY(SELECT seq FROM held WHERE is_kept)))
       SELECT seq, deliveries, epoch FROM held

@@ -123,17 +123,25 @@ struct QueueStatements: Sendable {
     ].map { Statement($0, [], isPrepared: false) }
   }
 
-  /// Corrects the ends of leases and delays that began later than now, because the clock of the server was set back.
+  /// Corrects the ends of leases, delays, dead letters and remembered ids that began later than now, because the clock of the
+  /// server was set back.
   ///
-  /// The result has one row with the time of the server, in microseconds since 1970.
-  var boundByDuration: Statement {
-    Statement(
+  /// The clock is that of one server, so that no difference is tolerated. The result has one row with the time of the
+  /// server, in microseconds since 1970.
+  ///
+  /// - Parameter shortest: The shorter one of the times for which ids are remembered and dead letters are kept, in
+  ///   microseconds. Ids and dead letters that end before this time need not be read.
+  func boundByDuration(shortest: Int64) -> Statement {
+    let present = QueueStatements.present
+    let change = "UPDATE \(table) SET until = \(present) + (until - since), since = \(present)"
+    return Statement(
       """
-      \(QueueStatements.clock), bound AS (
-        UPDATE \(table) SET until = \(QueueStatements.present) + (until - since), since = \(QueueStatements.present)
-        WHERE state IN (1, 2) AND since > \(QueueStatements.present))
+      \(QueueStatements.clock),
+      items AS (\(change) WHERE state IN (1, 2) AND until > \(present) AND since > \(present)),
+      others AS (\(change) WHERE state IN (3, 4)
+        AND until > \(present) + $2::int8 * interval '1 microsecond' AND since > \(present))
       SELECT \(QueueStatements.microseconds("now")) FROM clock
-      """, time)
+      """, time, QueueStatements.duration(shortest))
   }
 
   /// An expression for a time in microseconds since 1970.
@@ -208,13 +216,16 @@ struct QueueStatements: Sendable {
       SELECT item.seq FROM \(table) AS item WHERE item.group_key = held.group_key AND item.\(QueueStatements.isLive)
       ORDER BY item.seq LIMIT 1
       """
+    let present = QueueStatements.present
+    // A delay that began later than now is that of a clock that was ahead.
+    let end = "CASE WHEN since > \(present) THEN \(present) + (until - since) ELSE until END"
     return [
       Statement(
         """
         \(QueueStatements.clock)
-        UPDATE \(table) AS item SET state = CASE WHEN until > \(QueueStatements.present) THEN 1 ELSE 0 END,
-          since = CASE WHEN until > \(QueueStatements.present) THEN since END,
-          until = CASE WHEN until > \(QueueStatements.present) THEN until END
+        UPDATE \(table) AS item SET state = CASE WHEN \(end) > \(present) THEN 1 ELSE 0 END,
+          since = CASE WHEN \(end) > \(present) THEN least(since, \(present)) END,
+          until = CASE WHEN \(end) > \(present) THEN \(end) END
         WHERE state = 5 AND seq = ANY(ARRAY(
           SELECT (\(first)) FROM \(table) AS held WHERE \(QueueStatements.isLocked("held", with: "$2"))))
         """, time, .integer(call)),

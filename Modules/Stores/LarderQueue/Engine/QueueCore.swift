@@ -18,10 +18,10 @@ struct QueueCore: Sendable {
   /// The size of the log below which no space is reclaimed, because the last attempt was in vain.
   var reclaimingSize: Int64 = 0
 
-  /// The items that opening has changed.
+  /// The changes that opening has made.
   ///
-  /// Their states are written before anything else.
-  private var pending: [UInt64]
+  /// They are written before anything else.
+  private var pending: OpeningChanges
 
   init(_ opened: QueueRecovery.Opened) {
     ledger = opened.ledger
@@ -49,18 +49,22 @@ struct QueueCore: Sendable {
     log.reset(&buffer, clockOffset: time.offset)
     buffer.beginCall()
     // The current states, because items may have changed since an earlier attempt failed.
-    let records = pending.compactMap { sequence in
+    let states = pending.items.compactMap { sequence in
       ledger.state(of: sequence).map {
         QueueRecord.state(sequence: sequence, attempts: $0.item.attempts, $0.standing)
       }
     }
+    let ids = pending.ids.compactMap { id in
+      ledger.remembered[id].map { QueueRecord.remember(key: id, sequence: $0.sequence, deadline: $0.deadline) }
+    }
+    let records = states + ids
     for record in records { buffer.append(record) }
     buffer.finish()
     if !records.isEmpty { try log.append(buffer, mayUseReserve: true) }
     // Applied again, because the ledger must know the segment of these records.
     for record in records { ledger.apply(record, from: .decision) }
     ledger.commit()
-    pending = []
+    pending = OpeningChanges()
   }
 
   /// Synchronizes all earlier writes with the disk.

@@ -18,7 +18,7 @@ struct QueueRecovery {
     /// The items that opening has changed.
     ///
     /// Their states are written before anything else.
-    var pending: [UInt64] = []
+    var pending = OpeningChanges()
   }
 
   private init(folder: QueueFolder, rules: QueueRules) {
@@ -60,7 +60,7 @@ struct QueueRecovery {
       }
       opened.pending = opened.ledger.begin(at: now)
       if leases == .void {
-        opened.pending += opened.ledger.voidLeases()
+        opened.pending.items += opened.ledger.voidLeases()
         opened.ledger.commit()
       }
       return opened

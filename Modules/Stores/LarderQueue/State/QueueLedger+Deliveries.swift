@@ -56,6 +56,11 @@ extension QueueLedger {
     change(
       .state(sequence: item.sequence, attempts: item.attempts, .dead(DeadLetterCause(reason: reason, time: now))),
       &frames)
+    // Now, because the dead letter can be purged, requeued or dropped while its id is remembered.
+    if item.hasCallersKey, rules.duplicateWindow > 0 {
+      let deadline = now.addingSaturating(rules.duplicateWindow)
+      change(.remember(key: item.key, sequence: item.sequence, deadline: deadline), &frames)
+    }
     tallies.deadLettered += 1
     newDeadLetters.append(
       DeadLetterEvent(key: item.key, sequence: UInt128(item.sequence), attempts: Int(item.attempts), reason: reason))

@@ -53,11 +53,6 @@ extension QueueLedger {
 
   private func sequenceOfDuplicate(_ key: StoreKey) -> UInt64? {
     if let sequence = keys[key] { return sequence }
-    if let sequence = deadSequences[key]?.last, let cause = causes[sequence],
-      cause.time.addingSaturating(rules.duplicateWindow) > now
-    {
-      return sequence
-    }
     guard let entry = remembered[key], entry.deadline > now else { return nil }
     return entry.sequence
   }

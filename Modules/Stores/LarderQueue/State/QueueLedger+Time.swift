@@ -4,28 +4,29 @@ import Larder
 extension QueueLedger {
   /// Ends the replay and starts the clock.
   ///
-  /// From now on, no delay or lease lasts longer than its duration, even if the wall clock was ahead when it began.
+  /// From now on, no delay or lease lasts longer than its duration, and no id is remembered for longer than the window, even
+  /// if the wall clock was ahead when it began.
   ///
   /// - Parameter now: The time, in microseconds since 1970.
-  /// - Returns: The items whose states must be written, so that the next opening sees the same deadlines.
-  mutating func begin(at now: Int64) -> [UInt64] {
+  /// - Returns: What must be written, so that the next opening sees the same deadlines.
+  mutating func begin(at now: Int64) -> OpeningChanges {
     self.now = now
-    var changed: [UInt64] = []
+    var changed = OpeningChanges()
     for sequence in timers.keys.sorted() {
       guard var timer = timers[sequence], items[sequence] != nil else { continue }
       let latest = now.addingSaturating(timer.length)
       guard timer.deadline > latest else { continue }
       timer.deadline = latest
       timers[sequence] = timer
-      changed.append(sequence)
+      changed.items.append(sequence)
     }
     for (sequence, cause) in causes where cause.time > now {
       causes[sequence]?.time = now
-      changed.append(sequence)
+      changed.items.append(sequence)
     }
     suspects = Set(timers.keys.filter { items[$0]?.phase == .leased })
     deadlines = DeadlineHeap(timers.map { ($1.deadline, $0) })
-    remembered.bound(to: now.addingSaturating(rules.duplicateWindow))
+    changed.ids = remembered.bound(to: now.addingSaturating(rules.duplicateWindow))
     if rules.deadLetterRetention != nil {
       deadLetterTimes = DeadlineHeap(causes.map { ($1.time, $0) })
     }
@@ -82,6 +83,16 @@ extension QueueLedger {
       tallies.deadExpired += 1
     }
   }
+}
+
+/// The changes that opening a queue has made in its ledger.
+struct OpeningChanges: Sendable {
+  /// The items with new deadlines.
+  var items: [UInt64] = []
+  /// The remembered ids with new deadlines.
+  var ids: [StoreKey] = []
+
+  var isEmpty: Bool { items.isEmpty && ids.isEmpty }
 }
 
 /// A binary heap of deadlines, the earliest first.

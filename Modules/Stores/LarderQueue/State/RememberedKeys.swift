@@ -19,10 +19,17 @@ struct RememberedKeys: Sendable {
   }
 
   /// Moves later deadlines to the given time.
-  mutating func bound(to latest: Int64) {
-    for (key, entry) in entries where entry.deadline > latest { entries[key]?.deadline = latest }
+  ///
+  /// - Returns: The keys whose deadlines were those of a clock that was ahead, in order.
+  mutating func bound(to latest: Int64) -> [StoreKey] {
+    var wrong: [StoreKey] = []
+    for (key, entry) in entries where entry.deadline > latest {
+      if WallClock.wasAhead(at: entry.deadline, now: latest) { wrong.append(key) }
+      entries[key]?.deadline = latest
+    }
     order = entries.map { ($1.deadline, $0) }.sorted { $0.deadline < $1.deadline }
     head = 0
+    return wrong.sorted()
   }
 
   /// Returns the next expired key.

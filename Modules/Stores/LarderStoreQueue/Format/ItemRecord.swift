@@ -27,12 +27,14 @@ struct ItemRecord: Sendable, Hashable {
   var isSuspect = false
   /// The number of deliveries.
   var attempts: UInt32 = 0
+  /// The beginning of the delay or the lease, in microseconds since 1970; otherwise 0.
+  var beginning: Int64 = 0
   /// The end of the delay or the lease, in microseconds since 1970; otherwise 0.
   var deadline: Int64 = 0
   /// A number that distinguishes a lease from all other leases; otherwise 0.
   var epoch: UInt64 = 0
 
-  private static let headerLength = 32
+  private static let headerLength = 40
 
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
@@ -40,18 +42,19 @@ struct ItemRecord: Sendable, Hashable {
       let phase = Phase(rawValue: bytes[1]), bytes[2] <= 3,
       QueueInput<Never>.priorities.contains(Int(Int8(bitPattern: bytes[3])))
     else { return nil }
-    let groupEnd = ItemRecord.headerLength + Int(bytes[31])
+    let groupEnd = ItemRecord.headerLength + Int(bytes[39])
     guard bytes.count > groupEnd, bytes.count - groupEnd <= StoreKey.maximumLength else { return nil }
     self.phase = phase
     hasCallersKey = bytes[2] & 1 != 0
     isSuspect = bytes[2] & 2 != 0
     priority = Int8(bitPattern: bytes[3])
     attempts = UInt32(bigEndianBytes: bytes[4..<8])
-    deadline = Int64(bigEndianBytes: bytes[8..<16])
-    epoch = UInt64(bigEndianBytes: bytes[16..<24])
+    beginning = Int64(bigEndianBytes: bytes[8..<16])
+    deadline = Int64(bigEndianBytes: bytes[16..<24])
+    epoch = UInt64(bigEndianBytes: bytes[24..<32])
     // 56 bits last until the year 3111.
-    arrival = Int64(bigEndianBytes: [0] + bytes[24..<31])
-    group = bytes[31] == 0 ? nil : StoreKey(bytes: bytes[ItemRecord.headerLength..<groupEnd])
+    arrival = Int64(bigEndianBytes: [0] + bytes[32..<39])
+    group = bytes[39] == 0 ? nil : StoreKey(bytes: bytes[ItemRecord.headerLength..<groupEnd])
     key = StoreKey(bytes: bytes[groupEnd...])
   }
 
@@ -70,6 +73,7 @@ struct ItemRecord: Sendable, Hashable {
     ]
     bytes.reserveCapacity(ItemRecord.headerLength + (group?.count ?? 0) + key.count)
     bytes += attempts.bigEndianBytes
+    bytes += beginning.bigEndianBytes
     bytes += deadline.bigEndianBytes
     bytes += epoch.bigEndianBytes
     bytes += arrival.bigEndianBytes.dropFirst()
@@ -159,21 +163,25 @@ struct GroupRecord: Sendable, Equatable {
 
 /// The record of an id that is remembered after its item has left the queue.
 struct RememberedID: Sendable, Equatable {
+  /// The time at which the item left the queue, in microseconds since 1970.
+  let beginning: Int64
   /// The time at which the id is forgotten, in microseconds since 1970.
   let expiry: Int64
   let sequence: UInt128
 
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
-    guard bytes.count == 24 else { return nil }
-    expiry = Int64(bigEndianBytes: bytes[0..<8])
-    sequence = UInt128(bigEndianBytes: bytes[8..<24])
+    guard bytes.count == 32 else { return nil }
+    beginning = Int64(bigEndianBytes: bytes[0..<8])
+    expiry = Int64(bigEndianBytes: bytes[8..<16])
+    sequence = UInt128(bigEndianBytes: bytes[16..<32])
   }
 
-  init(expiry: Int64, sequence: UInt128) {
+  init(beginning: Int64, expiry: Int64, sequence: UInt128) {
+    self.beginning = beginning
     self.expiry = expiry
     self.sequence = sequence
   }
 
-  var bytes: [UInt8] { expiry.bigEndianBytes + sequence.bigEndianBytes }
+  var bytes: [UInt8] { beginning.bigEndianBytes + expiry.bigEndianBytes + sequence.bigEndianBytes }
 }

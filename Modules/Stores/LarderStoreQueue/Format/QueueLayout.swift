@@ -14,9 +14,11 @@ struct QueueLayout: Sendable {
   /// The prefix of the items, by key.
   let itemPrefix: StoreKey
 
-  /// The ranges of the ready items, of all timers, of the states of live items, and of the dead letters.
+  /// The ranges of the ready items, of the timers of items, of all other timers, of the states of live items, and of the
+  /// dead letters.
   let ready: KeyRange
   let timers: KeyRange
+  let lateTimers: KeyRange
   let states: KeyRange
   let dead: KeyRange
 
@@ -29,6 +31,7 @@ struct QueueLayout: Sendable {
     itemPrefix = prefix + "i"
     ready = .prefix(prefix + "r")
     timers = .prefix(prefix + "t")
+    lateTimers = .prefix(prefix + "u")
     states = .prefix(prefix + "s")
     dead = .prefix(prefix + "x")
     overhead = prefix.count + 1 + 2 + QueueLayout.sequenceLength
@@ -59,7 +62,7 @@ struct QueueLayout: Sendable {
   }
 
   func timerKey(_ time: Int64, _ timer: QueueTimer) -> StoreKey {
-    join("t", time.orderedBytes + timer.bytes)
+    join(timer.letter, time.orderedBytes + timer.bytes)
   }
 
   func deadKey(_ sequence: UInt128) -> StoreKey { join("x", sequence.bigEndianBytes) }
@@ -93,16 +96,21 @@ struct QueueLayout: Sendable {
 
   private func memberPrefix(_ group: StoreKey) -> StoreKey { join("g", [UInt8(group.count)] + group.bytes) }
 
-  /// Returns the range of the timers that have expired at a time.
-  ///
-  /// No subject of a timer begins with 0xFF.
-  func timers(upTo time: Int64) -> KeyRange {
-    KeyRange(from: timers.lowerBound, upTo: join("t", time.orderedBytes + [UInt8.max]))
+  /// Returns a part of a range of timers: those that have expired at a time.
+  func expired(_ timers: KeyRange, at time: Int64) -> KeyRange {
+    KeyRange(from: timers.lowerBound, upTo: end(of: timers, at: time))
   }
 
-  /// Returns the range of the timers that have not expired at a time.
-  func timers(after time: Int64) -> KeyRange {
-    KeyRange(from: join("t", time.orderedBytes + [UInt8.max]), upTo: timers.upperBound)
+  /// Returns a part of a range of timers: those that have not expired at a time.
+  func pending(_ timers: KeyRange, at time: Int64) -> KeyRange {
+    KeyRange(from: end(of: timers, at: time), upTo: timers.upperBound)
+  }
+
+  /// Returns the bound between the timers that have expired at a time and those that have not.
+  ///
+  /// No subject of a timer begins with 0xFF.
+  private func end(of timers: KeyRange, at time: Int64) -> StoreKey {
+    StoreKey(bytes: timers.lowerBound.bytes + time.orderedBytes + [UInt8.max])
   }
 
   // MARK: Reading keys
@@ -114,11 +122,21 @@ struct QueueLayout: Sendable {
     return UInt128(bigEndianBytes: bytes.suffix(QueueLayout.sequenceLength))
   }
 
-  /// Returns the time and the subject of a timer, or `nil` if the key is damaged.
-  func timer(of key: StoreKey) -> (time: Int64, timer: QueueTimer)? {
-    let bytes = key.bytes.dropFirst(prefix.count + 1)
-    guard bytes.count > 9, let timer = QueueTimer(bytes.dropFirst(8)) else { return nil }
-    return (Int64(orderedBytes: bytes.prefix(8)), timer)
+  /// Returns the subject of a timer, or `nil` if the key is damaged.
+  func subject(ofTimer key: StoreKey) -> QueueTimer? { QueueTimer(key.bytes.dropFirst(prefix.count + 1 + 8)) }
+
+  /// Returns the end of a timer, or `nil` if the key is damaged.
+  func time(ofTimer key: StoreKey) -> Int64? {
+    guard subject(ofTimer: key) != nil else { return nil }
+    return Int64(orderedBytes: key.bytes.dropFirst(prefix.count + 1).prefix(8))
+  }
+
+  /// Returns a timer, or `nil` if its key is damaged.
+  func timer(_ entry: StoreEntry<[UInt8]>) -> StoredTimer? {
+    guard let subject = subject(ofTimer: entry.key), let time = time(ofTimer: entry.key) else { return nil }
+    // Without a beginning, the timer counts as correct.
+    let beginning = entry.value.count == 8 ? max(Int64(bigEndianBytes: entry.value), -.max) : 0
+    return StoredTimer(key: entry.key, value: entry.value, time: time, beginning: beginning, subject: subject)
   }
 
   /// Whether a change of a key can make an item due, now or later.
@@ -132,6 +150,20 @@ struct QueueLayout: Sendable {
   }
 }
 
+/// An entry of a timer.
+struct StoredTimer: Sendable {
+  let key: StoreKey
+  let value: [UInt8]
+  /// The end, in microseconds since 1970.
+  let time: Int64
+  /// The time at which the timer was set, in microseconds since 1970.
+  let beginning: Int64
+  let subject: QueueTimer
+
+  /// The time from the beginning to the end, in microseconds.
+  var length: Int64 { max(0, time.addingSaturating(-beginning)) }
+}
+
 /// The subject of a timer.
 enum QueueTimer: Sendable, Hashable {
   /// A delayed or leased item becomes ready.
@@ -140,6 +172,16 @@ enum QueueTimer: Sendable, Hashable {
   case id(StoreKey)
   /// A dead letter is removed.
   case deadLetter(UInt128)
+
+  /// The letter of the range of keys.
+  ///
+  /// Items that wait to be delivered come before what is only to be removed.
+  var letter: StoreKey {
+    switch self {
+    case .item: "t"
+    case .id, .deadLetter: "u"
+    }
+  }
 
   var bytes: [UInt8] {
     switch self {

@@ -65,8 +65,8 @@ struct QueuePlan: Sendable {
   ///   - old: The state before, or `nil` for a new item.
   ///   - new: The state afterwards, or `nil` to remove the item.
   mutating func change(_ sequence: UInt128, from old: ItemRecord?, to new: ItemRecord?) {
-    for key in old.map({ indexKeys(of: $0, sequence) }) ?? [] { set(nil, forKey: key) }
-    for key in new.map({ indexKeys(of: $0, sequence) }) ?? [] { set([], forKey: key) }
+    for entry in old.map({ indexEntries(of: $0, sequence) }) ?? [] { set(nil, forKey: entry.key) }
+    for entry in new.map({ indexEntries(of: $0, sequence) }) ?? [] { set(entry.value, forKey: entry.key) }
     set(new?.bytes, forKey: layout.stateKey(sequence))
     if let old, let group = old.group {
       if new == nil { touchedGroups[group, default: TouchedGroup()].removed.insert(sequence) }
@@ -76,16 +76,20 @@ struct QueuePlan: Sendable {
     }
   }
 
-  private func indexKeys(of item: ItemRecord, _ sequence: UInt128) -> [StoreKey] {
-    var keys: [StoreKey] = []
-    if let group = item.group { keys.append(layout.memberKey(group, sequence)) }
+  private func indexEntries(of item: ItemRecord, _ sequence: UInt128) -> [StoreEntry<[UInt8]>] {
+    var entries: [StoreEntry<[UInt8]>] = []
+    if let group = item.group { entries.append(StoreEntry(key: layout.memberKey(group, sequence), value: [])) }
     switch item.phase {
-    case .ready: keys.append(layout.readyKey(sequence, priority: item.priority))
+    case .ready:
+      let key = layout.readyKey(sequence, priority: item.priority)
+      entries.append(StoreEntry(key: key, value: item.group?.bytes ?? []))
     case .delayed, .leased:
-      keys.append(layout.timerKey(item.deadline, .item(sequence, isLeased: item.phase == .leased)))
+      let timer = QueueTimer.item(sequence, isLeased: item.phase == .leased)
+      let key = layout.timerKey(item.deadline, timer)
+      entries.append(StoreEntry(key: key, value: item.beginning.bigEndianBytes))
     case .parked: break
     }
-    return keys
+    return entries
   }
 
   /// Adds a new item.
@@ -103,9 +107,14 @@ struct QueuePlan: Sendable {
     change(sequence, from: item, to: nil)
     set(nil, forKey: layout.itemKey(item.key))
     guard remembering, item.hasCallersKey, rules.duplicateWindow > 0 else { return }
-    let expiry = now.addingSaturating(rules.duplicateWindow)
-    set(RememberedID(expiry: expiry, sequence: sequence).bytes, forKey: layout.rememberedKey(item.key))
-    set([], forKey: layout.timerKey(expiry, .id(item.key)))
+    remember(item.key, sequence, until: now.addingSaturating(rules.duplicateWindow))
+  }
+
+  /// Remembers an id from now on.
+  private mutating func remember(_ id: StoreKey, _ sequence: UInt128, until expiry: Int64) {
+    let record = RememberedID(beginning: now, expiry: expiry, sequence: sequence)
+    set(record.bytes, forKey: layout.rememberedKey(id))
+    set(now.bigEndianBytes, forKey: layout.timerKey(expiry, .id(id)))
   }
 
   /// Turns an item into a dead letter.
@@ -118,11 +127,15 @@ struct QueuePlan: Sendable {
   mutating func bury(_ sequence: UInt128, _ item: ItemRecord, _ reason: DeadLetterReason, payload: ArraySlice<UInt8>) {
     remove(sequence, item, remembering: true)
     let expiry = rules.deadLetterRetention.map { now.addingSaturating($0) } ?? 0
-    let record = DeadRecord(item: item, reason: reason, time: now, expiry: expiry, payload: payload)
-    set(record.bytes, forKey: layout.deadKey(sequence))
+    setDeadLetter(DeadRecord(item: item, reason: reason, time: now, expiry: expiry, payload: payload), sequence)
     set([], forKey: layout.deadIndexKey(item.key, sequence))
-    if expiry != 0 { set([], forKey: layout.timerKey(expiry, .deadLetter(sequence))) }
     deadLetters.append(DeadLetterEvent(key: item.key, sequence: sequence, attempts: Int(item.attempts), reason: reason))
+  }
+
+  private mutating func setDeadLetter(_ record: DeadRecord, _ sequence: UInt128) {
+    set(record.bytes, forKey: layout.deadKey(sequence))
+    guard record.expiry != 0 else { return }
+    set(record.time.bigEndianBytes, forKey: layout.timerKey(record.expiry, .deadLetter(sequence)))
   }
 
   /// Removes a dead letter.
@@ -137,6 +150,7 @@ struct QueuePlan: Sendable {
     var leased = item
     leased.phase = .leased
     leased.attempts += leased.attempts == .max ? 0 : 1
+    leased.beginning = now
     leased.deadline = now.addingSaturating(length)
     leased.epoch = epoch
     change(sequence, from: item, to: leased)
@@ -171,9 +185,10 @@ struct QueuePlan: Sendable {
       return
     }
     set(GroupRecord(leased: leased).bytes, forKey: key)
-    guard leased == nil, let item = item(first), item.phase == .parked else { return }
+    guard leased == nil, let item = item(first), [.parked, .ready].contains(item.phase) else { return }
     var ready = item
     ready.phase = .ready
+    // Also if it is ready, so that a consumer that has passed it over is woken.
     change(first, from: item, to: ready)
   }
 
@@ -215,20 +230,76 @@ struct QueuePlan: Sendable {
   /// Does what is due when a timer has expired, if the timer still belongs to its subject.
   ///
   /// The subject must have been read.
-  mutating func settle(_ timer: QueueTimer, at time: Int64, key: StoreKey) {
-    set(nil, forKey: key)
-    switch timer {
-    case .item(let sequence, let isLeased):
-      guard let item = item(sequence), item.deadline == time, item.phase == (isLeased ? .leased : .delayed) else {
-        return
-      }
-      change(sequence, from: item, to: item.due)
+  mutating func settle(_ timer: StoredTimer) {
+    set(nil, forKey: timer.key)
+    switch timer.subject {
+    case .item(let sequence, _):
+      if let item = item(of: timer) { change(sequence, from: item, to: item.due) }
     case .id(let id):
-      let record = value(forKey: layout.rememberedKey(id)).flatMap { RememberedID($0) }
-      if record?.expiry == time { set(nil, forKey: layout.rememberedKey(id)) }
+      if rememberedID(of: timer) != nil { set(nil, forKey: layout.rememberedKey(id)) }
     case .deadLetter(let sequence):
-      let record = value(forKey: layout.deadKey(sequence)).flatMap { DeadRecord($0) }
-      if let record, record.expiry == time { removeDeadLetter(sequence, record) }
+      if let record = deadLetter(of: timer) { removeDeadLetter(sequence, record) }
     }
+  }
+
+  /// Counts a timer from now, because the clock was ahead when it was set.
+  ///
+  /// The subject must have been read.
+  mutating func correct(_ timer: StoredTimer) {
+    let end = now.addingSaturating(timer.length)
+    set(nil, forKey: timer.key)
+    switch timer.subject {
+    case .item(let sequence, _):
+      guard let item = item(of: timer) else { return }
+      var corrected = item
+      (corrected.beginning, corrected.deadline) = (now, end)
+      change(sequence, from: item, to: corrected)
+    case .id(let id):
+      if let record = rememberedID(of: timer) { remember(id, record.sequence, until: end) }
+    case .deadLetter(let sequence):
+      guard let record = deadLetter(of: timer) else { return }
+      setDeadLetter(
+        DeadRecord(item: record.item, reason: record.reason, time: now, expiry: end, payload: record.payload), sequence)
+    }
+  }
+
+  private func item(of timer: StoredTimer) -> ItemRecord? {
+    guard case .item(let sequence, let isLeased) = timer.subject, let item = item(sequence),
+      item.deadline == timer.time, item.phase == (isLeased ? .leased : .delayed)
+    else { return nil }
+    return item
+  }
+
+  private func rememberedID(of timer: StoredTimer) -> RememberedID? {
+    guard case .id(let id) = timer.subject else { return nil }
+    return value(forKey: layout.rememberedKey(id)).flatMap { RememberedID($0) }.flatMap {
+      $0.expiry == timer.time ? $0 : nil
+    }
+  }
+
+  private func deadLetter(of timer: StoredTimer) -> DeadRecord? {
+    guard case .deadLetter(let sequence) = timer.subject else { return nil }
+    return value(forKey: layout.deadKey(sequence)).flatMap { DeadRecord($0) }.flatMap {
+      $0.expiry == timer.time ? $0 : nil
+    }
+  }
+
+  // MARK: Ids
+
+  /// Returns the sequence number of an item that has an id or had it recently.
+  ///
+  /// The item and the record of the id must have been read. If the clock was ahead when the id was remembered, the time for
+  /// which it is remembered begins now.
+  mutating func original(of id: StoreKey) -> UInt128? {
+    if let stored = value(forKey: layout.itemKey(id)) { return StoredItem(stored)?.sequence ?? 0 }
+    guard let record = value(forKey: layout.rememberedKey(id)).flatMap({ RememberedID($0) }), record.expiry > now else {
+      return nil
+    }
+    if WallClock.wasAhead(at: record.beginning, now: now) {
+      set(nil, forKey: layout.timerKey(record.expiry, .id(id)))
+      remember(
+        id, record.sequence, until: now.addingSaturating(max(0, record.expiry.addingSaturating(-record.beginning))))
+    }
+    return record.sequence
   }
 }

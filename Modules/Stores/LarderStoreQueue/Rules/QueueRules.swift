@@ -39,6 +39,7 @@ extension ItemRecord {
   ///   - now: The time, in microseconds since 1970.
   mutating func wait(_ delay: Int64, from now: Int64) {
     phase = delay > 0 ? .delayed : .ready
+    beginning = delay > 0 ? now : 0
     deadline = delay > 0 ? now.addingSaturating(delay) : 0
     epoch = 0
   }

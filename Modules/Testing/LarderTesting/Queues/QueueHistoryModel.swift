@@ -26,8 +26,6 @@ struct QueueHistoryModel: Sendable {
   private(set) var items: [Item] = []
   private(set) var dead: [Item] = []
   private var remembered: [StoreKey: Int] = [:]
-  /// The keys of purged dead letters, which a queue may remember or not.
-  private var purged: Set<StoreKey> = []
   private var nextLease = 0
 
   // MARK: Reading
@@ -70,14 +68,9 @@ struct QueueHistoryModel: Sendable {
   // MARK: Changing
 
   /// Returns whether the item is a duplicate.
-  ///
-  /// - Parameters:
-  ///   - item: The item.
-  ///   - answer: The answer of the queue, for a key of which it may decide.
-  mutating func enqueue(_ item: Item, answer: Bool) -> Bool {
+  mutating func enqueue(_ item: Item) -> Bool {
     if item.isNamed {
-      guard !items.contains(where: { $0.key == item.key }) else { return true }
-      if (remembered[item.key] ?? 0) > now, answer || !purged.contains(item.key) { return true }
+      guard !items.contains(where: { $0.key == item.key }), (remembered[item.key] ?? 0) <= now else { return true }
     }
     items.append(item)
     return false
@@ -104,10 +97,7 @@ struct QueueHistoryModel: Sendable {
 
   private mutating func leave(_ index: Int) {
     let item = items.remove(at: index)
-    if item.isNamed {
-      remembered[item.key] = now + QueueHistoryModel.window
-      purged.remove(item.key)
-    }
+    if item.isNamed { remembered[item.key] = now + QueueHistoryModel.window }
   }
 
   /// Returns whether the receipt is valid.
@@ -184,7 +174,6 @@ struct QueueHistoryModel: Sendable {
   mutating func purge(_ key: StoreKey) -> Int {
     let count = dead.count
     dead.removeAll { $0.key == key }
-    if dead.count < count { purged.insert(key) }
     return count - dead.count
   }
 }

@@ -127,7 +127,7 @@ private struct QueueHistoryRun<Queue: DurableQueue> where Queue.Value == SampleV
       let item = QueueHistoryModel.Item(
         key: key ?? result.key, number: nextNumber, priority: priority, group: group, isNamed: id != nil,
         phase: delay > 0 ? .delayed(until: model.now + delay) : .waiting)
-      try check("whether it is a duplicate", result.isDuplicate, model.enqueue(item, answer: result.isDuplicate))
+      try check("whether it is a duplicate", result.isDuplicate, model.enqueue(item))
       nextNumber += 1
     case .receive(let max, let lease): try await receive(max, lease, "step \(number), \(step)")
     case .acknowledge(let index):

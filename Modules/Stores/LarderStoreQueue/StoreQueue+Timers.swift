@@ -1,0 +1,139 @@
+import Larder
+
+/// Timers that have expired, and those that a wrong clock has set.
+extension StoreQueue {
+  /// The most timers that one call handles.
+  private static var timerLimit: Int { 256 }
+
+  /// The most timers that are looked at in one step of a correction.
+  private static var correctionLimit: Int { 1024 }
+
+  /// Handles some expired timers: items become ready, ids are forgotten, and old dead letters are removed.
+  ///
+  /// Ids and dead letters wait until no more timers of items have expired.
+  ///
+  /// - Returns: The number of items that have become ready, and whether timers of more items have expired.
+  func settleTimers(_ operation: StoreOperation) async throws -> (count: Int, hasMore: Bool) {
+    let now = microseconds
+    noteClock(now)
+    try await correctSomeTimers(operation)
+    let items = try await settle(layout.expired(layout.timers, at: now), atMost: Self.timerLimit, operation)
+    if !items.hasMore, items.count < Self.timerLimit {
+      let rest = Self.timerLimit - items.count
+      _ = try await settle(layout.expired(layout.lateTimers, at: now), atMost: rest, operation)
+    }
+    return items
+  }
+
+  /// Settles the first timers of a range.
+  private func settle(
+    _ range: KeyRange, atMost limit: Int, _ operation: StoreOperation
+  ) async throws -> (count: Int, hasMore: Bool) {
+    var rest: KeyRange? = range
+    var timers: [StoredTimer] = []
+    while timers.count < limit, let (found, next) = try await self.timers(in: rest, limit - timers.count, operation) {
+      // A key that is no timer stays.
+      timers += found
+      rest = next
+    }
+    let performedCount = try await change(timers, operation) { $1.settle($0) }
+    // If others have handled some of them, there may be more.
+    return (performedCount, rest != nil || performedCount < timers.count)
+  }
+
+  /// Returns the first timers of a range and the rest of the range, or `nil` without a range.
+  private func timers(
+    in range: KeyRange?, _ limit: Int, _ operation: StoreOperation
+  ) async throws -> (found: [StoredTimer], rest: KeyRange?)? {
+    guard let range else { return nil }
+    let entries = try await callingBase(operation) {
+      try await base.entries(in: range, limit: limit, order: .ascending)
+    }
+    return (entries.compactMap(layout.timer), entries.count < limit ? nil : entries.last.map { range.after($0.key) })
+  }
+
+  /// Changes the subjects of timers, each if it is as it was read.
+  ///
+  /// - Returns: The number of changes that were performed.
+  private func change(
+    _ timers: [StoredTimer], _ operation: StoreOperation, _ change: (StoredTimer, inout QueuePlan) -> Void
+  ) async throws -> Int {
+    guard !timers.isEmpty else { return 0 }
+    let stored = try await read(timers.map { subjectKey($0.subject) }, operation)
+    var plans: [QueuePlan] = []
+    for timer in timers {
+      let subject = subjectKey(timer.subject)
+      var plan = newPlan()
+      plan.read([subject: stored[subject] ?? nil, timer.key: timer.value])
+      change(timer, &plan)
+      try await finishGroups(&plan, operation)
+      plans.append(plan)
+    }
+    return try await perform(plans, operation).count
+  }
+
+  private func subjectKey(_ subject: QueueTimer) -> StoreKey {
+    switch subject {
+    case .item(let sequence, _): layout.stateKey(sequence)
+    case .id(let id): layout.rememberedKey(id)
+    case .deadLetter(let sequence): layout.deadKey(sequence)
+    }
+  }
+
+  // MARK: Correcting
+
+  /// Corrects all timers that were set by a clock that was ahead.
+  func correctTimers(_ operation: StoreOperation) async throws {
+    correction.withLock { $0 = wrongTimers(at: microseconds) }
+    while try await correctSomeTimers(operation) {}
+  }
+
+  /// Begins a correction if the clock was set back since a call of this object has read it.
+  private func noteClock(_ now: Int64) {
+    let wasSetBack = latestTime.withLock { latest in
+      guard WallClock.wasAhead(at: latest, now: now) else { return false }
+      latest = now
+      return true
+    }
+    if wasSetBack { correction.withLock { $0 = wrongTimers(at: now) } }
+  }
+
+  /// The ranges in which a timer that was set by a clock that was ahead can be.
+  ///
+  /// A lease or a delay can have any length. Ids and dead letters have the lengths of the configuration, so that few other
+  /// timers are as late.
+  private func wrongTimers(at now: Int64) -> [KeyRange] {
+    let begin = now.addingSaturating(WallClock.tolerance.wholeMicroseconds)
+    let length = min(rules.duplicateWindow, rules.deadLetterRetention ?? .max)
+    return [
+      layout.pending(layout.timers, at: begin), layout.pending(layout.lateTimers, at: begin.addingSaturating(length)),
+    ]
+  }
+
+  /// Looks at some timers that are still to be looked at, and corrects those that were set by a clock that was ahead.
+  ///
+  /// - Returns: Whether there was anything to look at.
+  @discardableResult
+  private func correctSomeTimers(_ operation: StoreOperation) async throws -> Bool {
+    let before = correction.withLock(\.self)
+    guard !before.isEmpty else { return false }
+    var ranges = before
+    var wrong: [StoredTimer] = []
+    var limit = Self.correctionLimit
+    while limit > 0, let (found, rest) = try await timers(in: ranges.first, limit, operation) {
+      let now = microseconds
+      wrong += found.filter { WallClock.wasAhead(at: $0.beginning, now: now) }
+      limit -= found.count
+      ranges = (rest.map { [$0] } ?? []) + ranges.dropFirst()
+    }
+    // A timer that another call has changed in the meantime was set by its clock.
+    _ = try await change(Array(wrong.prefix(Self.timerLimit)), operation) { $1.correct($0) }
+    // Corrected timers are earlier than those that are left, which are looked at again.
+    if wrong.count > Self.timerLimit { ranges = before }
+    correction.withLock { [ranges] correction in
+      // Another call may have done the same, or have begun a new correction.
+      if correction == before { correction = ranges }
+    }
+    return true
+  }
+}

@@ -1,0 +1,156 @@
+import Larder
+import LarderCBOR
+import LarderStoreQueue
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Queues with more work than one call does: timers that end together, and groups that are blocked.
+@Suite struct StoreQueueStepTests {
+  /// A store that counts the keys of its updates.
+  private struct CountingStore: PassingStore {
+    let base = MemoryStore<[UInt8]>()
+    let counter = Counter()
+
+    final class Counter: Sendable { let largest = Locked(0) }
+
+    func update<Result: Sendable>(
+      deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
+    ) async throws -> Result {
+      counter.largest.withLock { $0 = max($0, keys.count) }
+      return try await base.update(deciding: keys, body)
+    }
+
+    /// Returns the number of keys of the largest update since the last call.
+    func largestUpdate() -> Int {
+      counter.largest.withLock { largest in
+        defer { largest = 0 }
+        return largest
+      }
+    }
+  }
+
+  private let base = CountingStore()
+  private let clock = ManualClock()
+
+  private func open(
+    _ configuration: StoreQueueConfiguration = StoreQueueConfiguration()
+  ) async throws -> StoreQueue<CountingStore, Int> {
+    try await StoreQueue(
+      base, prefix: "q/", codec: .cbor(), configuration: configuration, environment: .manual(clock))
+  }
+
+  @Test func eachCallSettlesSomeTimersAndReturnsAnItem() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<2000).map { QueueInput($0, after: .seconds(60)) })
+    clock.advance(by: .seconds(60))
+    _ = base.largestUpdate()
+    var received: [Int] = []
+    for _ in 0..<2000 {
+      let delivery = try #require(try await queue.receive(lease: .seconds(60)))
+      received.append(delivery.value)
+      try await queue.acknowledge(delivery.receipt)
+      #expect(base.largestUpdate() <= 256 * 3)
+    }
+    #expect(received == Array(0..<2000))
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
+  }
+
+  @Test func aCallSettlesAsManyTimersAsItNeeds() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<1000).map { QueueInput($0, after: .seconds(60)) })
+    clock.advance(by: .seconds(60))
+    #expect(try await queue.peek(max: 600).map(\.value) == Array(0..<600))
+    #expect(try await queue.receive(max: 700, lease: .seconds(60)).map(\.value) == Array(0..<700))
+    #expect(try await queue.receive(max: 700, lease: .seconds(60)).map(\.value) == Array(700..<1000))
+  }
+
+  /// The only item that can be received has the last timer of many.
+  @Test func aCallContinuesUntilItFindsAnItem() async throws {
+    let queue = try await open()
+    try await queue.enqueue(-1, group: "g")
+    let first = try #require(try await queue.receive(lease: .seconds(9999)))
+    try await queue.enqueue((0..<1000).map { QueueInput($0, after: .seconds($0 % 60), group: "g") })
+    try await queue.enqueue(1000, after: .seconds(60))
+    clock.advance(by: .seconds(60))
+    #expect(try await queue.peek(max: 1).map(\.value) == [1000])
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 1000)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
+    try await queue.acknowledge(first.receipt)
+    for number in 0..<1000 {
+      let delivery = try #require(try await queue.receive(lease: .seconds(60)))
+      #expect(delivery.value == number)
+      try await queue.acknowledge(delivery.receipt)
+    }
+  }
+
+  /// Ids and dead letters are removed when no more items wait for their timers.
+  @Test func idsAndDeadLettersComeAfterItems() async throws {
+    let queue = try await open(
+      StoreQueueConfiguration(
+        maximumDeliveries: 1, duplicateWindow: .seconds(1), deadLetterRetention: .seconds(1)))
+    try await queue.enqueue((0..<300).map { QueueInput($0, id: StoreKey("\($0)")) })
+    for delivery in try await queue.receive(max: 300, lease: .seconds(60)) { try await queue.release(delivery.receipt) }
+    try await queue.enqueue((0..<300).map { QueueInput($0, after: .seconds(1)) })
+    clock.advance(by: .seconds(1))
+    func counts() async throws -> [Int] {
+      try await [base.count(in: .prefix("q/t")), base.count(in: .prefix("q/u")), base.count(in: .prefix("q/x"))]
+    }
+    #expect(try await counts() == [300, 600, 300])
+    #expect(try await queue.receive(lease: .seconds(60)) != nil)
+    #expect(try await counts() == [45, 600, 300])
+    #expect(try await queue.receive(lease: .seconds(60)) != nil)
+    #expect(try await counts()[0] == 2)
+    #expect(try await counts()[1] == 388)
+    while try await queue.receive(lease: .seconds(60)) != nil {}
+    #expect(try await counts() == [300, 0, 0])
+  }
+
+  // MARK: Groups
+
+  @Test func aBlockedGroupIsPassedOver() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<3000).map { QueueInput($0, group: "g") })
+    try await queue.enqueue([QueueInput(-1), QueueInput(-2, group: "h"), QueueInput(-3)])
+    let first = try #require(try await queue.receive(lease: .seconds(9999)))
+    _ = base.largestUpdate()
+    #expect(try await queue.peek(max: 9).map(\.value) == [-1, -2, -3])
+    for number in [-1, -2, -3] {
+      #expect(try await queue.receive(lease: .seconds(9999))?.value == number)
+      #expect(base.largestUpdate() <= 512 * 3 + 16)
+    }
+    for _ in 0..<8 { #expect(try await queue.receive(lease: .seconds(9999)) == nil) }
+    #expect(try await base.count(in: .prefix("q/r")) == 0, "all items of the group are parked")
+    try await queue.acknowledge(first.receipt)
+    for number in 1..<3000 {
+      let delivery = try #require(try await queue.receive(lease: .seconds(9999)))
+      #expect(delivery.value == number)
+      try await queue.acknowledge(delivery.receipt)
+    }
+  }
+
+  /// The next item of the group is one that the waiting consumer has passed over without parking it.
+  @Test func aWaitingConsumerIsWokenForAnItemThatItHasPassedOver() async throws {
+    let queue = try await open(StoreQueueConfiguration(pollInterval: .seconds(9999)))
+    try await queue.enqueue([QueueInput(0, group: "g"), QueueInput(1, priority: -1, group: "g")])
+    let first = try #require(try await queue.receive(lease: .seconds(9999)))
+    try await queue.enqueue((2..<1000).map { QueueInput($0, group: "g") })
+    let waiting = Task { try await queue.nextDelivery(lease: .seconds(60)).get().value }
+    try await clock.waitForSleepers(1)
+    #expect(try await base.count(in: .prefix("q/r")) > 1)
+    try await queue.acknowledge(first.receipt)
+    #expect(try await waiting.value == 1)
+  }
+
+  /// Items whose last leases have ended, before the only one that can be received.
+  @Test func itemsThatWereDeliveredTooOftenArePassedOver() async throws {
+    let queue = try await open(StoreQueueConfiguration(maximumDeliveries: 1))
+    try await queue.enqueue((0..<1000).map { QueueInput($0) })
+    #expect(try await queue.receive(max: 1000, lease: .seconds(60)).count == 1000)
+    clock.advance(by: .seconds(60))
+    try await queue.enqueue(1000)
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 1000)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
+    #expect(try await queue.counts() == QueueCounts(leased: 1, dead: 1000))
+  }
+}
