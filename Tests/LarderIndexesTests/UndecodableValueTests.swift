@@ -189,6 +189,29 @@ import Testing
     #expect(try await notes.value(forKey: "3") == nil)
   }
 
+  /// The rebuild finds another undecodable value between the planning and the commit of a batch that replaces the only one
+  /// that was known.
+  @Test func aReplacementIsPlannedAgainAfterAnotherValueWasRemembered() async throws {
+    let plain = try await openNotes(base, by: [])
+    let keys = (0..<200).map { StoreKey("\(1000 + $0)") }
+    try await plain.apply(ChangeBatch(keys.indices.map { .set(keys[$0], Note(title: "\($0)")) }))
+    try base.apply([.set("v/1002", [0]), .set("v/1150", [0])])
+    let (rebuilding, writing) = (base.faulty(), base.faulty())
+    let (first, second) = (try await openNotes(rebuilding), try await openNotes(writing))
+    // The second slice has been read, and is about to be committed.
+    rebuilding.schedule(.suspension(), on: .update, number: 2)
+    let rebuild = Task { try await first.rebuildIndexes() }
+    try await rebuilding.waitForSuspended(of: .update)
+    writing.schedule(.suspension(), on: .update, number: 2)
+    // Its first attempt is stale, because it does not know the new catalog.
+    let write = Task { try await second.setValue(Note(title: "150"), forKey: "1002") }
+    try await writing.waitForSuspended(of: .update)
+    rebuilding.resume()
+    #expect(try await rebuild.value.findings.map(\.key) == ["1002", "1150"])
+    writing.resume()
+    await expectStoreError(.indexIncomplete) { try await write.value }
+  }
+
   // MARK: Writing
 
   /// The ways to replace or remove the values of the keys `2` and `3`, of which `2` is kept by some.
@@ -233,6 +256,7 @@ import Testing
       #expect(try await notes.verifyIndexes().findings.map(\.key) == ["2", "3"])
     }
     try await perform(write, on: notes)
+    #expect(try base.count(in: .prefix("i/u")) == 0)
     try await notes.rebuildIndexes()
     try await notes.expectConsistent()
     for record: StoreKey in ["i/u", "i/progress"] { #expect(try base.count(in: .prefix(record)) == 0) }
@@ -256,45 +280,6 @@ import Testing
       try await notes.expectConsistent()
     }
     #expect(readCounts[0] == readCounts[1] && readCounts[0] < 20)
-  }
-
-  // MARK: Lists of index entries
-
-  @Test func aDamagedListIsReportedAndRepaired() async throws {
-    let notes = try await openNotes(base)
-    for number in 1...3 { try await notes.setValue(Note(title: "\(number)", tags: ["x"]), forKey: "\(number)") }
-    let list = try #require(try base.value(forKey: "i/e2"))
-    for damaged in [[0], [0, 0], [0, 9, 1], [0xFF, 0xFF], list.dropLast(), list + [0]] as [[UInt8]] {
-      try base.apply([.set("i/e2", damaged)])
-      let error = await expectStoreError(.corrupted) { try await notes.setValue(Note(title: "b"), forKey: "2") }
-      #expect(error?.key == "2" && error?.message.contains("from scratch") == true)
-      #expect(try await notes.value(forKey: "2")?.title == "2")
-      #expect(try await notes.verifyIndexes().findings.map(\.key) == ["2"])
-      try await notes.setValue(Note(title: "1", tags: ["x"]), forKey: "1")
-      try await notes.rebuildIndexes(fromScratch: true)
-      try await notes.expectConsistent()
-      #expect(try base.value(forKey: "i/e2")?.count == list.count)
-    }
-    // A list that lacks an entry, and one that has none.
-    for changed in [Array(list.prefix(Int(list[1]) + 2)), nil] {
-      try base.apply([changed.map { .set("i/e2", $0) } ?? .remove("i/e2")])
-      #expect(try await notes.verifyIndexes().findings.map(\.message) == ["the list of the index entries is wrong"])
-      try await notes.rebuildIndexes(fromScratch: true)
-      try await notes.expectConsistent()
-    }
-  }
-
-  /// A rebuild removes entries that the program with the mistake has added for a value that it read in another way.
-  @Test func aRebuildReplacesTheEntriesOfAnotherProgram() async throws {
-    try await storePlainValues(count: 1, isIndexed: false)
-    let shouting = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title.uppercased()]] }
-    let mistaken = try await base.indexed(by: [shouting], codec: .json())
-    try await mistaken.setValue(Plain(title: "a"), forKey: "a")
-    let index = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title]] }
-    let store = try await base.indexed(by: [index], codec: .json())
-    try await store.rebuildIndexes()
-    #expect(try await store.verifyIndexes() == VerificationReport(entryCount: 2))
-    #expect(try await store.count(where: index) == 2)
   }
 }
 
