@@ -24,19 +24,19 @@ import Testing
   }
 
   static let memory = ConformanceSuite(
-    named: "IndexedStore over MemoryStore", codec: .json(), lacking: .persistence, maximumKeyLength: 511 - 2
+    named: "IndexedStore over MemoryStore", codec: .json(), lacking: .persistence, maximumKeyLength: 511 - 3
   ) { _, codec in
     try await MemoryStore<[UInt8]>().observable().indexed(by: indexes, codec: codec)
   }
 
   static let plain = ConformanceSuite(
-    named: "IndexedStore without indexes", lacking: [.persistence, .observation], maximumKeyLength: 511 - 2
+    named: "IndexedStore without indexes", lacking: [.persistence, .observation], maximumKeyLength: 511 - 3
   ) { _ in
     AnyDataStore(try await MemoryStore<[UInt8]>().indexed(by: [], codec: .cbor(SampleValue?.self)))
   }
 
   static let shuffled = ConformanceSuite(
-    named: "IndexedStore over FaultyStore", lacking: .persistence, maximumKeyLength: 511 - 2
+    named: "IndexedStore over FaultyStore", lacking: .persistence, maximumKeyLength: 511 - 3
   ) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
@@ -45,7 +45,7 @@ import Testing
   }
 
   static let lmdb = ConformanceSuite(
-    named: "IndexedStore over LMDBStore", codec: .cbor(), maximumKeyLength: 511 - 6, child: { await start($0) },
+    named: "IndexedStore over LMDBStore", codec: .cbor(), maximumKeyLength: 511 - 7, child: { await start($0) },
     open: { try await open(at: $0, codec: $1) })
 
   private static func open(

@@ -45,7 +45,7 @@ import Testing
   }
 
   static let indexed = ConformanceSuite(
-    named: "IndexedStore with nonces", lacking: .persistence, rounds: 2, maximumKeyLength: 511 - 2
+    named: "IndexedStore with nonces", lacking: .persistence, rounds: 2, maximumKeyLength: 511 - 3
   ) { _ in
     try await MemoryStore<[UInt8]>().observable().indexed(by: IndexedStoreConformance.indexes, codec: codec)
   }

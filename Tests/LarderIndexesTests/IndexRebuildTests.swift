@@ -77,8 +77,8 @@ import Testing
     let comment: Comment = "\(String(describing: failure))"
     #expect(try await next.verifyIndexes().findings == [], comment)
     #expect(try await next.count(where: byLength, in: .prefix(components: 1)) == 140, comment)
-    // Only the entries of the new index and the catalog are left.
-    #expect(try memory.count(in: .prefix("i/")) == 141, comment)
+    // Only the entries of the new index, the lists of them and the catalog are left.
+    #expect(try memory.count(in: .prefix("i/")) == 281, comment)
     return (count, report.entryCount)
   }
 
@@ -148,11 +148,13 @@ import Testing
     #expect(await expectStoreError(.valueTooLarge) { try await notes.rebuildIndexes() }?.key == "2")
     #expect(try await notes.incompleteIndexes() == ["tag", "title"])
     try await notes.update("2") { $0?.tags = [] }
-    // A value that cannot be decoded is left out.
+    // A value that cannot be decoded keeps them incomplete, too.
     #expect(try await notes.rebuildIndexes().findings.map(\.key) == ["0"])
-    #expect(try await notes.key(titled: "b") == "2")
-    #expect(try await notes.verifyIndexes().findings.map(\.key) == ["0"])
+    await expectStoreError(.indexIncomplete) { try await notes.key(titled: "b") }
+    #expect(try await notes.verifyIndexes().findings.map(\.key) == [nil, nil, "0"])
     try await notes.setValue(Note(title: "c", tags: ["x"]), forKey: "0")
+    #expect(try await notes.rebuildIndexes() == VerificationReport(entryCount: 0))
+    #expect(try await notes.key(titled: "b") == "2")
     try await notes.expectConsistent()
   }
 
@@ -179,7 +181,8 @@ import Testing
     await expectStoreError(.versionMismatch) { try await new.removeValue(forKey: "1") }
     try await again.removeValue(forKey: "1")
     try await again.rebuildIndexes()
-    #expect(try base.count(in: .prefix("i/")) == 2)
+    // The catalog, one index entry and its list.
+    #expect(try base.count(in: .prefix("i/")) == 3)
     try await again.expectConsistent()
   }
 
@@ -235,9 +238,9 @@ import Testing
 
   @Test func aCatalogOfANewerVersionIsRefused() async throws {
     let base = MemoryStore<[UInt8]>()
-    try base.apply([.set("i/catalog", Array(#"{"format":3,"indexes":"unknown"}"#.utf8))])
+    try base.apply([.set("i/catalog", Array(#"{"format":4,"indexes":"unknown"}"#.utf8))])
     await expectStoreError(.versionMismatch) { try await openNotes(base) }
-    for text in ["", "{}", "[1]", #"{"format":2,"nextID":1,"indexes":[{}],"dropped":[]}"#] {
+    for text in ["", "{}", "[1]", #"{"format":3,"nextID":1,"indexes":[{}],"dropped":[]}"#] {
       try base.apply([.set("i/catalog", Array(text.utf8))])
       await expectStoreError(.corrupted) { try await openNotes(base) }
       #expect(try base.value(forKey: "i/catalog") == Array(text.utf8))

@@ -146,8 +146,10 @@ import Testing
     try await changed.setValue("a", forKey: "k")
     // The old entry is still there, and the new index is incomplete.
     let key = StoreKey(bytes: Array("i/".utf8) + StoreKey(components: 2, "a", 1, KeyComponent.bytes([0x6B])).bytes)
-    #expect(try bytes.count(in: .prefix("i/")) == 3)
+    #expect(try bytes.count(in: .prefix("i/")) == 4)
     #expect(try bytes.value(forKey: key) == [])
+    let item = StoreKey(components: 2, "a", 1).bytes
+    #expect(try bytes.value(forKey: "i/ek") == [0, UInt8(item.count)] + item)
     #expect(try bytes.value(forKey: "v/k") == Array(#""a""#.utf8))
     let page = try String(
       contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
@@ -155,6 +157,14 @@ import Testing
     let catalog = try bytes.value(forKey: "i/catalog").map { String(decoding: $0, as: UTF8.self) }
     #expect(page.contains(try #require(catalog).replacing(#""isComplete":false"#, with: #""isComplete":true"#)))
     try await changed.rebuildIndexes()
-    #expect(try bytes.count(in: .prefix("i/")) == 2)
+    #expect(try bytes.count(in: .prefix("i/")) == 3)
+    // A value that cannot be decoded.
+    try bytes.apply([.set("v/k", [0]), .set("v/l", Array(#""l""#.utf8))])
+    let again = try await bytes.indexed(by: [old], codec: .json(String.self))
+    #expect(try await again.rebuildIndexes().findings.map(\.key) == ["k"])
+    #expect(try bytes.value(forKey: "i/uk") == [])
+    let progress = StoreKey(bytes: Array("i/progress".utf8) + StoreKey(components: 3).bytes)
+    #expect(try bytes.value(forKey: progress) == [])
+    #expect(page.contains(#""undecodableCount":0"#))
   }
 }

@@ -45,7 +45,7 @@ let stores = [
     try await yielding([UInt8].self).observable().bounded(bytes: .max).typed(SampleValue?.self, codec: .json())
   },
   ConformanceSuite(
-    named: "IndexedStore", lacking: .persistence, rounds: 4, maximumKeyLength: StoreKey.maximumLength - 2
+    named: "IndexedStore", lacking: .persistence, rounds: 4, maximumKeyLength: StoreKey.maximumLength - 3
   ) { _ in
     let byInteger = StoreIndex<SampleValue?>("integer") { key, value in key.count <= 200 ? [[value?.integer]] : [] }
     return try await yielding([UInt8].self).observable().indexed(by: [byInteger], codec: .cbor(SampleValue?.self))

@@ -29,7 +29,7 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   }
 
   /// The version of the format.
-  static let currentFormat = 2
+  static let currentFormat = 3
 
   var format = IndexCatalog.currentFormat
 
@@ -43,6 +43,12 @@ struct IndexCatalog: Codable, Equatable, Sendable {
 
   /// The numbers of the indexes that are no longer used, but of which there may still be entries.
   var dropped: [Int] = []
+
+  /// The number of times that a rebuild has left out a value that it could not decode, since all indexes were complete.
+  ///
+  /// If it is not zero, the incomplete indexes may lack entries of values that a rebuild has passed. Each of them is
+  /// remembered until it is decoded, replaced or removed.
+  var undecodableCount = 0
 
   /// Replaces the indexes by those of a list of definitions, of which new ones are incomplete.
   ///
@@ -66,6 +72,7 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   /// Marks all indexes as complete.
   mutating func complete() {
     for number in indexes.indices { indexes[number].isComplete = true }
+    undecodableCount = 0
   }
 
   /// Drops all entries of all indexes, so that they have to be rebuilt.
@@ -132,6 +139,8 @@ struct ActiveIndex<Value: Sendable>: Sendable {
   let definition: StoreIndex<Value>
   let id: Int
   let isComplete: Bool
+  /// The beginning of its items in an ``EntryList``.
+  let itemPrefix: StoreKey
 }
 
 /// The catalog as this program last read it, with the bytes of the record.
@@ -148,7 +157,9 @@ struct KnownCatalog<Value: Sendable>: Sendable {
     self.catalog = catalog
     active = definitions.compactMap { definition in
       catalog.indexes.first { $0.isDefined(by: definition) }.map {
-        ActiveIndex(definition: definition, id: $0.id, isComplete: $0.isComplete && catalog.codec == codecName)
+        ActiveIndex(
+          definition: definition, id: $0.id, isComplete: $0.isComplete && catalog.codec == codecName,
+          itemPrefix: IndexLayout.itemPrefix($0.id))
       }
     }
   }

@@ -21,6 +21,12 @@ struct IndexLayout: Sendable {
   /// They begin with a number as a key component, whose type code is between these bounds. The other records do not.
   let indexEntries: KeyRange
 
+  /// The range of the lists of index entries.
+  let entryLists: KeyRange
+
+  /// The range of the keys that remember undecodable values.
+  let undecodable: KeyRange
+
   init(valuePrefix: StoreKey, indexPrefix: StoreKey) {
     self.valuePrefix = valuePrefix
     self.indexPrefix = indexPrefix
@@ -30,10 +36,21 @@ struct IndexLayout: Sendable {
     values = KeyRange(from: valuePrefix + StoreKey(bytes: [0]), upTo: KeyRange.prefix(valuePrefix).upperBound)
     indexEntries = KeyRange(
       from: indexPrefix + StoreKey(bytes: [0x14]), upTo: indexPrefix + StoreKey(bytes: [0x1E]))
+    entryLists = .prefix(indexPrefix + "e")
+    undecodable = .prefix(indexPrefix + "u")
   }
 
   /// Returns the key of the progress of an index that is being rebuilt.
   func progressKey(_ id: Int) -> StoreKey { indexPrefix + "progress" + StoreKey(components: id) }
+
+  /// Returns the key of the list of the index entries of a key.
+  func listKey(_ key: StoreKey) -> StoreKey { indexPrefix + "e" + key }
+
+  /// Returns the key that remembers that a rebuild could not decode the value of a key.
+  func undecodableKey(_ key: StoreKey) -> StoreKey { indexPrefix + "u" + key }
+
+  /// Returns the key of an entry from the key that remembers that its value could not be decoded.
+  func key(ofUndecodable key: StoreKey) -> StoreKey { StoreKey(bytes: key.bytes.dropFirst(indexPrefix.count + 1)) }
 
   // MARK: Values
 
@@ -56,10 +73,27 @@ struct IndexLayout: Sendable {
   /// - Parameters:
   ///   - id: The number of the index.
   ///   - components: The index key.
-  ///   - key: The key of the indexed entry, or `nil` in a unique index, where the index entry contains it.
-  func entryKey(_ id: Int, _ components: [any KeyComponentConvertible], _ key: StoreKey?) -> StoreKey {
-    let all = [id.keyComponent] + components.map { $0.keyComponent } + (key.map { [.bytes($0.bytes)] } ?? [])
-    return indexPrefix + StoreKey(components: all)
+  ///   - key: The key of the indexed entry.
+  ///   - isUnique: Whether the index is unique, so that the index entry contains the key of the entry as its value.
+  func entryKey(
+    _ id: Int, _ components: [any KeyComponentConvertible], _ key: StoreKey, isUnique: Bool
+  ) -> StoreKey {
+    entryKey(
+      of: StoreKey(components: [id.keyComponent] + components.map(\.keyComponent)), key, isUnique: isUnique)
+  }
+
+  /// Returns the key of an index entry from its item in an ``EntryList``.
+  func entryKey(of item: StoreKey, _ key: StoreKey, isUnique: Bool) -> StoreKey {
+    isUnique ? indexPrefix + item : indexPrefix + item + StoreKey(components: key.bytes)
+  }
+
+  /// Returns the beginning of the items of an index in an ``EntryList``.
+  static func itemPrefix(_ id: Int) -> StoreKey { StoreKey(components: id) }
+
+  /// Returns the item of an index entry in an ``EntryList``.
+  func item(of entryKey: StoreKey, _ key: StoreKey, isUnique: Bool) -> StoreKey {
+    let item = entryKey.bytes.dropFirst(indexPrefix.count)
+    return StoreKey(bytes: isUnique ? item : item.dropLast(StoreKey(components: key.bytes).count))
   }
 
   /// Returns the range of the entries of an index whose index keys are in a range.

@@ -199,7 +199,10 @@ extension IndexedStore {
     if information.access == .readWrite { try checkDefinitions(of: known, for: operation) }
     return StoreError(
       .indexIncomplete, during: operation, store: information.name,
-      message: "the index '\(index.name)' is new or changed and not complete; rebuild the indexes")
+      message: known.catalog.undecodableCount == 0
+        ? "the index '\(index.name)' is new or changed and not complete; rebuild the indexes"
+        : "the index '\(index.name)' lacks the entries of values that cannot be decoded; rebuild the indexes, which reports "
+          + "the keys of those that are left")
   }
 
   /// Returns the entries of an index, in slices.

@@ -28,14 +28,17 @@ extension IndexedStore {
   /// soon as the index is complete. If the process ends or the method throws, the next call continues after the last step.
   /// Several processes may rebuild at the same time.
   ///
+  /// A value that cannot be decoded is a finding. Its key is remembered, and the next call tries again. Until it can be
+  /// decoded, or is replaced or removed, the indexes stay incomplete, and no new key can be added to a unique one.
+  ///
   /// - Parameter fromScratch: Whether to drop the entries of all indexes first, for example because ``verifyIndexes()``
   ///   has found differences. Queries throw `indexIncomplete` until the indexes are complete again, even if the process
   ///   ends before. Defaults to `false`.
-  /// - Returns: The number of indexed entries, and a finding for each entry whose value could not be decoded. Such
-  ///   an entry is in no index until it is written again.
-  /// - Throws: `StoreError` with `notUnique` or `valueTooLarge` and the key of an entry that cannot be indexed, or with
-  ///   `keyUnavailable` and the key of an entry that cannot be decrypted now, in which cases the index stays incomplete;
-  ///   `versionMismatch` if another program has defined other indexes; the errors of the base.
+  /// - Returns: The number of entries that were indexed, and a finding for each entry whose value cannot be decoded.
+  /// - Throws: `StoreError` with the key of an entry, in which cases the indexes stay incomplete: `notUnique` or
+  ///   `valueTooLarge` if it cannot be indexed; `keyUnavailable` if its value cannot be decrypted now; `versionMismatch` if
+  ///   a newer program wrote its value; `corrupted` or `undecodable` if it is the first of all entries, and none of their
+  ///   values can be decoded. `versionMismatch` if another program has defined other indexes; the errors of the base.
   ///   `CancellationError` between two steps.
   @discardableResult
   public func rebuildIndexes(fromScratch: Bool = false) async throws -> VerificationReport {
@@ -44,15 +47,23 @@ extension IndexedStore {
       try checkDefinitions(of: try await reloadCatalog(for: .rebuildIndexes), for: .rebuildIndexes)
       if fromScratch { try await changeCatalog(for: .rebuildIndexes) { $0.restart() } }
       try await removeDroppedIndexes()
-      var report = VerificationReport(entryCount: 0)
-      while try await indexNextValues(&report) { try Task.checkCancellation() }
-      return report
+      var entryCount = 0
+      while true {
+        while let count = try await indexNextValues() { entryCount += count }
+        let (count, findings) = try await indexUndecodableValues()
+        entryCount += count
+        if try await completeIndexes() { return VerificationReport(entryCount: entryCount, findings: findings) }
+      }
     }
   }
 
+  // MARK: Former indexes
+
   /// Removes the entries of indexes that are no longer used.
   func removeDroppedIndexes() async throws {
-    for id in known.catalog.dropped {
+    let dropped = known.catalog.dropped
+    guard !dropped.isEmpty else { return }
+    for id in dropped {
       // No writer adds an entry, because each of them compares the catalog when it commits.
       while true {
         try Task.checkCancellation()
@@ -63,118 +74,156 @@ extension IndexedStore {
         try await callingBase(.rebuildIndexes) { try await base.apply(ChangeBatch(changes)) }
         if keys.count < 1000 { break }
       }
-      try await changeCatalog(for: .rebuildIndexes) { catalog in catalog.dropped.removeAll { $0 == id } }
+    }
+    try await removeFormerLists()
+    try await changeCatalog(for: .rebuildIndexes) { catalog in catalog.dropped.removeAll { dropped.contains($0) } }
+  }
+
+  /// Removes the lists that have only entries of former indexes.
+  ///
+  /// A damaged list is removed if all indexes have to be rebuilt, so that it is written again.
+  private func removeFormerLists() async throws {
+    let prefixes = known.catalog.indexes.map { IndexLayout.itemPrefix($0.id) }
+    let isNoneComplete = known.catalog.indexes.allSatisfy { !$0.isComplete }
+    var rest: KeyRange? = layout.entryLists
+    while let range = rest {
+      try Task.checkCancellation()
+      let lists = try await callingBase(.rebuildIndexes) {
+        try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
+      }
+      var commit = ConditionalCommit<Never>()
+      for list in lists {
+        let items = try? EntryList(list.value).items
+        guard items?.allSatisfy({ item in !prefixes.contains(where: item.hasPrefix) }) ?? isNoneComplete else {
+          continue
+        }
+        commit.computeValue(forKey: list.key) { $0(list.key) == list.value ? .set(nil) : .keep }
+      }
+      _ = try await callingBase(.rebuildIndexes) { [commit] in try await base.perform(commit) }
+      rest = lists.count < Self.sliceSize ? nil : lists.last.map { range.after($0.key) }
     }
   }
 
   // MARK: Steps
 
-  /// Adds the next values to the incomplete indexes, and records the progress, in one commit.
-  ///
-  /// - Returns: Whether an index may still be incomplete.
-  private func indexNextValues(_ report: inout VerificationReport) async throws -> Bool {
+  /// The indexes that a rebuild has to complete.
+  private struct Incomplete: Sendable {
+    let known: KnownCatalog<Value>
+    let indexes: [ActiveIndex<Value>]
+    /// The record of the progress of each index.
+    let progress: [[UInt8]?]
+
+    /// The record of the progress of an index for which all values have been read.
+    static var end: [UInt8] { [] }
+
+    /// The indexes for which values have yet to be read, with the keys of the values that were read last.
+    var unread: [(index: ActiveIndex<Value>, progress: StoreKey?)] {
+      zip(indexes, progress).filter { $1 != Incomplete.end }.map { ($0, $1.map { StoreKey(bytes: $0) }) }
+    }
+  }
+
+  /// Reads the catalog, and the progress of the indexes that are incomplete.
+  private func incomplete() async throws -> Incomplete {
+    try Task.checkCancellation()
     let known = try await reloadCatalog(for: .rebuildIndexes)
     try checkDefinitions(of: known, for: .rebuildIndexes)
-    let incomplete = known.active.filter { !$0.isComplete }
-    guard !incomplete.isEmpty else { return false }
-    let progressKeys = incomplete.map { layout.progressKey($0.id) }
-    let progress = try await callingBase(.rebuildIndexes) { try await base.values(forKeys: progressKeys) }
-    // The progress of an index is the key of the last indexed value.
-    let starts = progress.map { record in record.map { layout.values.after(StoreKey(bytes: $0)) } ?? layout.values }
-    let range = starts.min { $0.lowerBound < $1.lowerBound } ?? layout.values
+    let indexes = known.active.filter { !$0.isComplete }
+    let progress = try await callingBase(.rebuildIndexes) {
+      try await base.values(forKeys: indexes.map { layout.progressKey($0.id) })
+    }
+    return Incomplete(known: known, indexes: indexes, progress: progress)
+  }
+
+  /// Adds the next values to the incomplete indexes, and records the progress, in one commit.
+  ///
+  /// - Returns: The number of values that were added, or `nil` if all values have been read.
+  private func indexNextValues() async throws -> Int? {
+    let incomplete = try await incomplete()
+    let starts = incomplete.unread.map { $0.progress.map(layout.values.after) ?? layout.values }
+    guard let range = starts.min(by: { $0.lowerBound < $1.lowerBound }) else { return nil }
     let entries = try await callingBase(.rebuildIndexes) {
       try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
     }
-    let slice = try await indexed(entries, by: incomplete)
-    var commit = commit(of: slice.entries, for: entries)
-    commit.require(known.bytes, forKey: layout.catalogKey)
-    let isLast = entries.count < Self.sliceSize
-    for (key, record) in zip(progressKeys, progress) {
-      commit.require(record, forKey: key)
-      commit.setValue(isLast ? nil : entries.last?.key.bytes, forKey: key)
+    let values = try await rebuilt(
+      entries.map { (layout.key(ofValue: $0.key), $0.value) }, incomplete.known, isRemembered: false)
+    if range == layout.values { try await checkSomeValueDecodes(values, before: entries.last?.key) }
+    var commit = try commit(of: values, incomplete.known)
+    for (index, progress) in incomplete.unread {
+      let key = layout.progressKey(index.id)
+      commit.require(progress?.bytes, forKey: key)
+      commit.setValue(entries.count < Self.sliceSize ? Incomplete.end : entries.last?.key.bytes, forKey: key)
     }
-    if isLast {
-      var catalog = known.catalog
-      catalog.complete()
-      commit.setValue(try catalog.bytes(store: information.name, for: .rebuildIndexes), forKey: layout.catalogKey)
+    return try await perform(commit) ? values.count { $0.problem == nil } : 0
+  }
+
+  /// Adds the values that could not be decoded before to the incomplete indexes, as far as they can be decoded now.
+  ///
+  /// - Returns: The number of values that were added, and a finding for each of the others.
+  private func indexUndecodableValues() async throws -> (count: Int, findings: [VerificationReport.Finding]) {
+    var count = 0
+    var findings: [VerificationReport.Finding] = []
+    var rest: KeyRange? = layout.undecodable
+    while let range = rest {
+      let incomplete = try await incomplete()
+      guard !incomplete.indexes.isEmpty, incomplete.known.catalog.undecodableCount > 0 else { break }
+      let remembered = try await callingBase(.rebuildIndexes) {
+        try await base.keys(in: range, limit: Self.sliceSize, order: .ascending)
+      }
+      let keys = remembered.map(layout.key(ofUndecodable:))
+      let stored = try await callingBase(.rebuildIndexes) { try await base.values(forKeys: keys.map(layout.valueKey)) }
+      let values = try await rebuilt(Array(zip(keys, stored)), incomplete.known, isRemembered: true)
+      guard try await perform(try commit(of: values, incomplete.known)) else { continue }
+      for value in values {
+        if let problem = value.problem {
+          findings.append(VerificationReport.Finding(key: value.key, place: information.name, message: problem.message))
+        } else if value.bytes != nil {
+          count += 1
+        }
+      }
+      rest = remembered.count < Self.sliceSize ? nil : remembered.last.map { range.after($0) }
     }
-    let outcome = try await gate.withAccess(.shared) { [commit] in
+    return (count, findings)
+  }
+
+  /// Marks the indexes as complete, unless a value is missing that could not be decoded.
+  ///
+  /// - Returns: `false` if another program has changed something, so that values may have to be read again.
+  private func completeIndexes() async throws -> Bool {
+    let incomplete = try await incomplete()
+    guard !incomplete.indexes.isEmpty else { return true }
+    guard incomplete.unread.isEmpty else { return false }
+    if incomplete.known.catalog.undecodableCount > 0 {
+      // Another program that remembers a value also changes the progress that was read before.
+      let remembered = try await callingBase(.rebuildIndexes) {
+        try await base.keys(in: layout.undecodable, limit: 1, order: .ascending)
+      }
+      guard remembered.isEmpty else { return true }
+    }
+    var catalog = incomplete.known.catalog
+    catalog.complete()
+    var commit = ConditionalCommit<any Error>()
+    commit.require(incomplete.known.bytes, forKey: layout.catalogKey)
+    commit.setValue(try catalog.bytes(store: information.name, for: .rebuildIndexes), forKey: layout.catalogKey)
+    for (index, progress) in zip(incomplete.indexes, incomplete.progress) {
+      commit.require(progress, forKey: layout.progressKey(index.id))
+      commit.setValue(nil, forKey: layout.progressKey(index.id))
+    }
+    return try await perform(commit)
+  }
+
+  /// Performs the commit of a step.
+  ///
+  /// - Returns: `false` if another program has rebuilt the same part or defined other indexes.
+  private func perform(_ commit: ConditionalCommit<any Error>) async throws -> Bool {
+    let outcome = try await gate.withAccess(.shared) {
       try await callingBase(.rebuildIndexes) { try await base.perform(commit) }
     }
     switch outcome {
-    case .performed:
-      report.entryCount += entries.count
-      report.findings += slice.findings
+    case .performed: return true
     case .isStale:
-      // Another program has rebuilt the same part, or defined other indexes.
       await Task.yield()
+      return false
     case .refused(let error): throw error
     }
-    return true
   }
-
-  /// Returns the addition of index entries, as far as their values have not changed since they were read.
-  ///
-  /// The writer of a value that has changed has added the new entries itself.
-  private func commit(
-    of entries: [RebuiltEntry], for values: [StoreEntry<[UInt8]>]
-  ) -> ConditionalCommit<any Error> {
-    var commit = ConditionalCommit<any Error>()
-    // Two values can have the same key of a unique index.
-    for (entryKey, entries) in Dictionary(grouping: entries, by: \.entryKey) {
-      commit.computeValue(forKey: entryKey, reading: values.map(\.key)) { [store = information.name] stored in
-        var content = stored(entryKey)
-        for entry in entries where stored(values[entry.value].key) == values[entry.value].value {
-          if entry.isUnique, let owner = content, owner != entry.key.bytes {
-            return .refuse(
-              StoreError(
-                .notUnique, during: .rebuildIndexes, store: store, key: entry.key,
-                message: "another entry has the same key in the unique index '\(entry.name)'; change one of them"))
-          }
-          content = entry.isUnique ? entry.key.bytes : []
-        }
-        return .set(content)
-      }
-    }
-    return commit
-  }
-
-  /// Returns the index entries of values.
-  private func indexed(
-    _ values: [StoreEntry<[UInt8]>], by indexes: [ActiveIndex<Value>]
-  ) async throws -> (entries: [RebuiltEntry], findings: [VerificationReport.Finding]) {
-    try await BulkWork.run(atMost: values.count) { [self] allowance in
-      var entries: [RebuiltEntry] = []
-      var findings: [VerificationReport.Finding] = []
-      for number in values.indices {
-        let (key, bytes) = (layout.key(ofValue: values[number].key), values[number].value)
-        try allowance.take(bytes.count)
-        let value: Value
-        do {
-          value = try decode(bytes, forKey: key, during: .rebuildIndexes)
-        } catch let error as StoreError where error.code != .keyUnavailable {
-          findings.append(VerificationReport.Finding(key: key, place: information.name, message: error.message))
-          continue
-        }
-        let entryKeys = entryKeys(key, value, indexes)
-        try check(entryKeys, of: key, during: .rebuildIndexes)
-        entries += entryKeys.map { entryKey, index in
-          RebuiltEntry(
-            value: number, key: key, entryKey: entryKey, name: index.definition.name,
-            isUnique: index.definition.isUnique)
-        }
-      }
-      return (entries, findings)
-    }
-  }
-}
-
-/// An index entry that a step of a rebuild adds.
-private struct RebuiltEntry: Sendable {
-  /// The number of the value in the step.
-  let value: Int
-  let key: StoreKey
-  let entryKey: StoreKey
-  let name: String
-  let isUnique: Bool
 }

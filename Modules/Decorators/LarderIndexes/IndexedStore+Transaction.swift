@@ -55,19 +55,19 @@ extension IndexedStore: TransactionStore {
   ) async throws -> ConditionalCommit<any Error> {
     guard !plan.values.isEmpty else { return ConditionalCommit() }
     let keys = plan.values.keys.sorted()
-    let valueKeys = keys.map(layout.valueKey)
     let stored = try await callingBase(.transaction) {
-      try await transaction.storedValues(forKeys: [layout.catalogKey] + valueKeys)
+      try await transaction.storedValues(forKeys: [layout.catalogKey] + keys.map(layout.listKey))
     }
     let known = self.known.bytes == stored[0] ? self.known : try remember(stored[0], for: .transaction)
     try checkDefinitions(of: known, for: .transaction)
     if let format = plan.format {
       try values.codecRecord.checkUnchanged(since: format, during: .transaction, store: information.name)
     }
-    let new = try await transaction.values(forKeys: valueKeys)
+    let new = try await transaction.values(forKeys: keys.map(layout.valueKey))
     let changes = try await entryChanges(
-      keys, Array(stored.dropFirst()), new: new, values: keys.map { plan.values[$0] ?? nil }, known, .transaction)
-    return try indexCommit(of: Plan(changes: changes), .transaction)
+      keys, lists: Array(stored.dropFirst()), new: new, values: keys.map { plan.values[$0] ?? nil }, known,
+      .transaction)
+    return try indexCommit(of: Plan(changes: changes), known, .transaction)
   }
 
   /// Reports nothing, because the base reports the changes.

@@ -4,7 +4,7 @@ extension IndexedStore {
   /// Reads all values and index entries, and reports their differences.
   ///
   /// The method compares in both directions: each value must have all of its index entries, and each index entry must
-  /// belong to the value of its key. It works in small slices while others read and write. Each slice is one snapshot, so
+  /// belong to the value of its key. The list of the index entries of a key must agree with both. It works in small slices while others read and write. Each slice is one snapshot, so
   /// concurrent writes cause no findings.
   ///
   /// - Returns: The number of values, and a finding for each value that cannot be decoded, each missing, superfluous or
@@ -65,16 +65,18 @@ extension IndexedStore {
     // A value that changes in between is verified again. A value that changes during every attempt is not verified.
     for _ in 0..<100 where !values.isEmpty {
       let expected = try await expectedEntries(of: values, indexes)
-      let entryKeys = expected.flatMap { $0.entries.map(\.entryKey) }
+      let entryKeys = expected.flatMap { ($0.entries ?? []).map(\.entryKey) }
       let found = try await callingBase(.verify) { [values] in
-        try await base.values(forKeys: values.map(\.key) + entryKeys)
+        try await base.values(
+          forKeys: values.map(\.key) + values.map { layout.listKey(layout.key(ofValue: $0.key)) } + entryKeys)
       }
-      var contents = found.dropFirst(values.count)
+      let lists = Array(found.dropFirst(values.count).prefix(values.count))
+      var contents = found.dropFirst(values.count * 2)
       var changed: [StoreEntry<[UInt8]>] = []
       for (number, value) in values.enumerated() {
         let (key, entries) = (layout.key(ofValue: value.key), expected[number].entries)
-        let contentsOfValue = contents.prefix(entries.count)
-        contents = contents.dropFirst(entries.count)
+        let contentsOfValue = contents.prefix(entries?.count ?? 0)
+        contents = contents.dropFirst(contentsOfValue.count)
         guard found[number] == value.value else {
           // If a removed value has index entries, the comparison in the other direction finds them.
           if let bytes = found[number] { changed.append(StoreEntry(key: value.key, value: bytes)) }
@@ -83,13 +85,33 @@ extension IndexedStore {
         if let message = expected[number].problem {
           report.findings.append(VerificationReport.Finding(key: key, place: information.name, message: message))
         }
-        for (entry, content) in zip(entries, contentsOfValue) where content != entry.content {
+        if let message = problem(of: lists[number], of: key, entries, indexes) {
+          report.findings.append(VerificationReport.Finding(key: key, place: information.name, message: message))
+        }
+        for (entry, content) in zip(entries ?? [], contentsOfValue) where content != entry.content {
           report.findings.append(
             finding(key, in: entry.name, content == nil ? "an index entry is missing" : "an index entry is wrong"))
         }
       }
       values = changed
     }
+  }
+
+  /// Returns what is wrong with the list of the index entries of a key.
+  ///
+  /// - Parameters:
+  ///   - list: The record.
+  ///   - key: The key.
+  ///   - expected: The index entries that the value must have, or `nil` if they are not known.
+  ///   - indexes: The indexes that are verified.
+  private func problem(
+    of list: [UInt8]?, of key: StoreKey, _ expected: [Expected.Entry]?, _ indexes: [ActiveIndex<Value>]
+  ) -> String? {
+    guard let listed = try? entries(in: list, of: key, indexes, during: .verify) else {
+      return "the list of the index entries is damaged"
+    }
+    guard let expected, Set(listed.keys) != Set(expected.map(\.entryKey)) else { return nil }
+    return "the list of the index entries is wrong"
   }
 
   /// The index entries that a value must have.
@@ -100,7 +122,8 @@ extension IndexedStore {
       let name: String
     }
 
-    var entries: [Entry] = []
+    /// The index entries, or `nil` if the value cannot be decoded.
+    var entries: [Entry]?
     /// The reason for which the value cannot be decoded or indexed.
     var problem: String?
   }
@@ -152,25 +175,27 @@ extension IndexedStore {
   ) async throws {
     guard !slice.isEmpty else { return }
     let found = try await callingBase(.verify) {
-      try await base.values(forKeys: slice.map(\.entry.key) + slice.map { layout.valueKey($0.key) })
+      try await base.values(
+        forKeys: slice.map(\.entry.key) + slice.map { layout.valueKey($0.key) } + slice.map { layout.listKey($0.key) })
     }
     let keys = slice.map(\.key)
     let values = Array(found.dropFirst(slice.count))
     let valid = try await BulkWork.run(atMost: keys.count) { [self] allowance in
-      try keys.indices.map { number -> Set<StoreKey>? in
+      try keys.indices.map { number -> Set<StoreKey> in
         guard let bytes = values[number] else { return [] }
         try allowance.take(bytes.count)
         do {
           let value = try decode(bytes, forKey: keys[number], during: .verify)
           return Set(entryKeys(keys[number], value, [index]).keys)
         } catch is StoreError {
-          // A value that cannot be decoded is a finding of its own.
-          return nil
+          // A value that cannot be decoded is a finding of its own, as is a damaged list.
+          let listed = try? self.entries(in: values[keys.count + number], of: keys[number], [index], during: .verify)
+          return listed.map { Set($0.keys) } ?? [slice[number].entry.key]
         }
       }
     }
     for (number, (entry, key)) in slice.enumerated() where found[number] == entry.value {
-      guard let valid = valid[number], !valid.contains(entry.key) else { continue }
+      guard !valid[number].contains(entry.key) else { continue }
       report.findings.append(
         finding(key, in: index.definition.name, "an index entry does not belong to the value of its key"))
     }

@@ -4,12 +4,14 @@ extension IndexedStore {
   /// A change of one entry, with the index keys before and after it.
   struct EntryChange: Sendable {
     let key: StoreKey
-    let old: [UInt8]?
-    var new: [UInt8]?
-    /// The keys of the index entries of the old value, with their indexes.
-    var oldEntries: [StoreKey: ActiveIndex<Value>] = [:]
+    /// The new bytes, or `nil` to remove the entry.
+    let new: [UInt8]?
+    /// The record of the list of the old index entries.
+    let oldList: [UInt8]?
+    /// The keys of the old index entries, with their indexes.
+    let oldEntries: [StoreKey: ActiveIndex<Value>]
     /// The keys of the index entries of the new value, with their indexes.
-    var newEntries: [StoreKey: ActiveIndex<Value>] = [:]
+    let newEntries: [StoreKey: ActiveIndex<Value>]
   }
 
   /// A change of one index entry.
@@ -31,7 +33,7 @@ extension IndexedStore {
     ) -> ConditionalCommit<any Error>.ComputedChange {
       let owner = old.map { StoreKey(bytes: $0) }
       let isFree = owner.map { $0 == key || formerKeys.contains($0) } ?? true
-      // Without a new owner, the index key may belong to another entry while the index is incomplete.
+      // Without a new owner, the index key belongs to another entry only if the index is damaged.
       guard isFree else { return key.map { .refuse(refusal($0)) } ?? .keep }
       return .set(key?.bytes)
     }
@@ -72,10 +74,10 @@ extension IndexedStore {
       try await commit(.apply, removal == nil ? .shared : .exclusive, encodedIn: format) { known in
         if let removal { try await announce(removal) }
         let keys = try await keysToChange(by: encoded, in: ranges)
-        let old = try await callingBase(.apply) { try await base.values(forKeys: keys.map(layout.valueKey)) }
+        let lists = try await callingBase(.apply) { try await base.values(forKeys: keys.map(layout.listKey)) }
         let new = ChangeBatch(encoded).result(forKeys: keys)
         let changes = try await entryChanges(
-          keys, old, new: new.map { $0?.bytes }, values: new.map { $0?.value }, known, .apply)
+          keys, lists: lists, new: new.map { $0?.bytes }, values: new.map { $0?.value }, known, .apply)
         return (Plan(changes: changes, removal: removal), ())
       }
     }
@@ -83,7 +85,7 @@ extension IndexedStore {
 
   /// Removes all entries in one batch, unless there is nothing to do.
   private func removeEverything(_ isNothing: Bool) async throws {
-    let ranges = isNothing ? [] : [layout.values, layout.indexEntries]
+    let ranges = isNothing ? [] : [layout.values, layout.indexEntries, layout.entryLists, layout.undecodable]
     try await callingBase(.apply) { try await base.apply(ChangeBatch(ranges.map { .removeAll($0) })) }
   }
 
@@ -121,7 +123,10 @@ extension IndexedStore {
     try information.check(updateOf: keys)
     return try await running(.update) {
       try await commit(.update, .shared) { known in
-        let old = try await callingBase(.update) { try await base.values(forKeys: keys.map(layout.valueKey)) }
+        let stored = try await callingBase(.update) {
+          try await base.values(forKeys: keys.map(layout.valueKey) + keys.map(layout.listKey))
+        }
+        let (old, lists) = (Array(stored.prefix(keys.count)), Array(stored.dropFirst(keys.count)))
         var slots = UpdateSlots(
           stored: try await BulkWork.run(atMost: keys.count) { [self] allowance in
             try zip(keys, old).map { key, bytes -> Value? in
@@ -133,18 +138,19 @@ extension IndexedStore {
         try Task.checkCancellation()
         let decision = body(&slots)
         guard decision.isCommit else { return (nil, decision.result) }
-        let values = slots
-        let new = try await BulkWork.run(atMost: keys.count) { [self] allowance in
-          try keys.indices.map { number -> [UInt8]? in
-            guard values.isAssigned(number) else { return old[number] }
+        let (assigned, values) = (slots.assignedIndices, slots)
+        let new = try await BulkWork.run(atMost: assigned.count) { [self] allowance in
+          try assigned.map { number -> [UInt8]? in
             guard let value = values[number] else { return nil }
             return try allowance.encode {
               try encode(value, forKey: keys[number], replacing: old[number], during: .update)
             }
           }
         }
-        let changes = try await entryChanges(keys, old, new: new, values: Array(values), known, .update)
-        return (Plan(changes: changes), decision.result)
+        let changes = try await entryChanges(
+          assigned.map { keys[$0] }, lists: assigned.map { lists[$0] }, new: new, values: assigned.map { values[$0] },
+          known, .update)
+        return (Plan(changes: changes, read: zip(keys, old).map { ($0, $1) }), decision.result)
       }
     }
   }
@@ -152,41 +158,55 @@ extension IndexedStore {
   // MARK: Planning
 
   /// Determines the index entries of changed entries.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the entries.
+  ///   - lists: The records of the lists of their index entries.
+  ///   - new: The new bytes, or `nil` for an entry that is removed.
+  ///   - values: The new values.
+  ///   - known: The catalog.
+  ///   - operation: The operation, for errors.
   func entryChanges(
-    _ keys: [StoreKey], _ old: [[UInt8]?], new: [[UInt8]?], values: [Value?], _ known: KnownCatalog<Value>,
+    _ keys: [StoreKey], lists: [[UInt8]?], new: [[UInt8]?], values: [Value?], _ known: KnownCatalog<Value>,
     _ operation: StoreOperation
   ) async throws -> [EntryChange] {
-    guard !known.active.isEmpty else {
-      return keys.indices.map { EntryChange(key: keys[$0], old: old[$0], new: new[$0]) }
-    }
-    // An undecodable value is replaced or removed like any other, but its index entries have to be searched for.
-    let (changes, undecodable) = try await BulkWork.run(atMost: keys.count) { [self] allowance in
-      var undecodable: [Int] = []
-      let changes = try keys.indices.map { number in
-        var change = EntryChange(key: keys[number], old: old[number], new: new[number])
-        try allowance.take((change.old?.count ?? 0) + (change.new?.count ?? 0))
-        if let bytes = change.old {
-          do {
-            let value = try decode(bytes, forKey: change.key, during: operation)
-            // A value from before the index existed may have an index key that does not fit.
-            change.oldEntries = entryKeys(change.key, value, known.active).filter { fits($0.key) }
-          } catch is StoreError {
-            undecodable.append(number)
-          }
-        }
-        if let value = values[number] {
-          change.newEntries = entryKeys(change.key, value, known.active)
-          try check(change.newEntries, of: change.key, during: operation)
-        }
-        return change
+    let changes = try await BulkWork.run(atMost: keys.count) { [self] allowance in
+      try keys.indices.map { number in
+        let key = keys[number]
+        try allowance.take((lists[number]?.count ?? 0) + (new[number]?.count ?? 0))
+        let newEntries = values[number].map { entryKeys(key, $0, known.active) } ?? [:]
+        try check(newEntries, of: key, during: operation)
+        return EntryChange(
+          key: key, new: new[number], oldList: lists[number],
+          oldEntries: try entries(in: lists[number], of: key, known.active, during: operation), newEntries: newEntries)
       }
-      return (changes, undecodable)
     }
-    guard !undecodable.isEmpty else { return changes }
-    var complete = changes
-    let found = try await indexEntries(of: Set(undecodable.map { keys[$0] }), known, operation)
-    for number in undecodable { complete[number].oldEntries = found[keys[number]] ?? [:] }
-    return complete
+    try await checkUniqueness(of: changes, known, operation)
+    return changes
+  }
+
+  /// Throws `indexIncomplete` if changes add keys to a unique index that lacks those of undecodable values.
+  private func checkUniqueness(
+    of changes: [EntryChange], _ known: KnownCatalog<Value>, _ operation: StoreOperation
+  ) async throws {
+    guard known.catalog.undecodableCount > 0 else { return }
+    let addition = changes.lazy.compactMap { change in
+      change.newEntries.first { entryKey, index in
+        index.definition.isUnique && !index.isComplete && change.oldEntries[entryKey] == nil
+      }.map { (key: change.key, index: $0.value) }
+    }.first
+    guard let addition else { return }
+    // The catalog counts each value that is remembered, so that the commit is stale if another one is.
+    let undecodable = try await callingBase(operation) {
+      try await base.keys(in: layout.undecodable, limit: changes.count + 1, order: .ascending)
+    }
+    guard !Set(undecodable.map(layout.key(ofUndecodable:))).isSubset(of: changes.map(\.key)) else { return }
+    throw StoreError(
+      .indexIncomplete, during: operation, store: information.name, key: addition.key,
+      message:
+        "the unique index '\(addition.index.definition.name)' lacks the keys of values that cannot be decoded, so it "
+        + "accepts no new ones; rebuild the indexes with a program that can decode the values, or replace or remove those "
+        + "that a rebuild reports")
   }
 
   /// Returns the keys of the index entries of a value, with their indexes.
@@ -194,7 +214,7 @@ extension IndexedStore {
     var entries: [StoreKey: ActiveIndex<Value>] = [:]
     for index in indexes {
       for components in index.definition.keys(key, value) {
-        entries[layout.entryKey(index.id, components, index.definition.isUnique ? nil : key)] = index
+        entries[layout.entryKey(index.id, components, key, isUnique: index.definition.isUnique)] = index
       }
     }
     return entries
@@ -215,20 +235,6 @@ extension IndexedStore {
     }
   }
 
-  /// Searches all indexes for the entries of some keys.
-  private func indexEntries(
-    of keys: Set<StoreKey>, _ known: KnownCatalog<Value>, _ operation: StoreOperation
-  ) async throws -> [StoreKey: [StoreKey: ActiveIndex<Value>]] {
-    var found: [StoreKey: [StoreKey: ActiveIndex<Value>]] = [:]
-    for index in known.active {
-      for try await entry in indexEntries(of: index, operation) {
-        let key = try owner(of: entry, in: index, during: operation)
-        if keys.contains(key) { found[key, default: [:]][entry.key] = index }
-      }
-    }
-    return found
-  }
-
   // MARK: Committing
 
   /// The changes of a commit.
@@ -236,18 +242,26 @@ extension IndexedStore {
     let changes: [EntryChange]
     /// The announcement that must still be there, if the changes remove a range.
     var removal: AnnouncedRemoval?
+    /// The keys and bytes of the values that the changes depend on.
+    var read: [(key: StoreKey, bytes: [UInt8]?)] = []
 
     /// Returns the change of the record of announced removals.
     ///
     /// It is stale if the announcement of this removal has been withdrawn.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - insertedKeys: The keys that the commit inserts.
+    ///   - store: The name of the store in errors.
+    ///   - operation: The operation in errors.
     func change(
-      of record: [UInt8]?, store: String, for operation: StoreOperation
+      of record: [UInt8]?, insertedKeys: [StoreKey], store: String, for operation: StoreOperation
     ) -> ConditionalCommit<any Error>.ComputedChange {
       guard record != nil || removal != nil else { return .keep }
       let old = AnnouncedRemovals(record)
       var removals = old
       if let removal, !removals.withdraw(removal) { return .isStale }
-      removals.withdraw(covering: changes.filter { $0.old == nil && $0.new != nil }.map(\.key))
+      removals.withdraw(covering: insertedKeys)
       if removals == old { return .keep }
       do {
         return .set(try removals.record(store: store, for: operation))
@@ -292,10 +306,11 @@ extension IndexedStore {
   private func commit(
     of plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation
   ) throws -> ConditionalCommit<any Error> {
-    var commit = try indexCommit(of: plan, operation)
+    var commit = try indexCommit(of: plan, known, operation)
     commit.require(known.bytes, forKey: layout.catalogKey)
+    for (key, bytes) in plan.read { commit.require(bytes, forKey: layout.valueKey(key)) }
     for change in plan.changes {
-      commit.require(change.old, forKey: layout.valueKey(change.key))
+      commit.require(change.oldList, forKey: layout.listKey(change.key))
       commit.setValue(change.new, forKey: layout.valueKey(change.key))
     }
     return commit
@@ -304,10 +319,21 @@ extension IndexedStore {
   /// Returns the changes of indexes and announced removals that belong to changes of entries.
   ///
   /// - Throws: `StoreError` with `notUnique` if two of the entries have the same key of a unique index.
-  func indexCommit(of plan: Plan, _ operation: StoreOperation) throws -> ConditionalCommit<any Error> {
+  func indexCommit(
+    of plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation
+  ) throws -> ConditionalCommit<any Error> {
     var commit = ConditionalCommit<any Error>()
     let (store, removalsKey) = (information.name, layout.removalsKey)
-    commit.computeValue(forKey: removalsKey) { plan.change(of: $0(removalsKey), store: store, for: operation) }
+    let setKeys = plan.changes.filter { $0.new != nil }.map { (key: $0.key, valueKey: layout.valueKey($0.key)) }
+    commit.computeValue(forKey: removalsKey, reading: setKeys.map(\.valueKey)) { stored in
+      let record = stored(removalsKey)
+      let insertedKeys = record == nil ? [] : setKeys.filter { stored($0.valueKey) == nil }.map(\.key)
+      return plan.change(of: record, insertedKeys: insertedKeys, store: store, for: operation)
+    }
+    for change in plan.changes {
+      commit.setValue(list(of: change.newEntries, of: change.key), forKey: layout.listKey(change.key))
+      if known.catalog.undecodableCount > 0 { commit.setValue(nil, forKey: layout.undecodableKey(change.key)) }
+    }
     for change in try indexChanges(of: plan.changes, operation) {
       let entryKey = change.entryKey
       guard change.isUnique else {
@@ -335,9 +361,7 @@ extension IndexedStore {
       }
     }
     for change in changes {
-      for (entryKey, index) in change.newEntries {
-        // An incomplete index may lack the entry of the old value.
-        if index.isComplete, change.oldEntries[entryKey] != nil { continue }
+      for (entryKey, index) in change.newEntries where change.oldEntries[entryKey] == nil {
         let indexChange = result[
           entryKey, default: IndexChange(entryKey: entryKey, isUnique: index.definition.isUnique)]
         guard indexChange.key == nil else { throw notUnique(change.key, index, operation) }

@@ -16,11 +16,11 @@ public import Larder
 ///
 /// ## Writes
 ///
-/// A write reads the old values, and determines the index entries to add and to remove. It commits only if nothing that it
-/// has read has changed. Otherwise, it starts again. The body of an update therefore runs before the commit, on the
+/// A write reads the lists of the old index entries, and determines those to add and to remove. It commits only if nothing
+/// that it has read has changed. Otherwise, it starts again. The body of an update therefore runs before the commit, on the
 /// caller's actor, and runs again if another program changes its entries at the same time.
 ///
-/// Removing a range loads all values of the range into memory. Removing everything does not.
+/// Removing a range loads all keys of the range into memory. Removing everything does not.
 ///
 /// An indexed store takes part in transactions of its base, together with views and queues.
 ///
@@ -35,12 +35,19 @@ public import Larder
 ///
 /// The same holds for a newer version of a `VersionedCodec`, whose migration can change what is indexed: when a program opens
 /// the store with it, all indexes are incomplete until they are rebuilt.
+///
+/// An index stays incomplete while there are values that a rebuild could not decode.
 public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == [UInt8] {
   /// The store of bytes that keeps values and indexes.
   public let base: Base
 
   /// The definitions of the indexes.
   public let indexes: [StoreIndex<Value>]
+
+  /// The information of the base, with the maximum length of a key.
+  ///
+  /// A key must fit behind the prefix of values, and behind that of indexes and one letter.
+  public let information: StoreInformation
 
   /// The values, without the indexes.
   let values: TypedView<Base, Value>
@@ -76,6 +83,10 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     self.indexes = indexes
     values = TypedView(base, prefix: valuePrefix, codec: codec)
     layout = IndexLayout(valuePrefix: valuePrefix, indexPrefix: indexPrefix)
+    var information = values.information
+    let maximumListKeyLength = base.information.maximumKeyLength - layout.listKey("").count
+    information.maximumKeyLength = max(0, min(information.maximumKeyLength, maximumListKeyLength))
+    self.information = information
     let catalog = try IndexCatalog(nil, store: base.information.name, for: .open)
     knownCatalog = Locked(
       KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes, codecName: codec.name))
@@ -102,19 +113,18 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     }
   }
 
-  /// The information of the base, with the maximum length of a key.
-  public var information: StoreInformation { values.information }
-
   // MARK: Reading
 
   /// Returns the value of a key; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> Value? {
-    try await values.value(forKey: key)
+    try information.check(key, for: .value)
+    return try await values.value(forKey: key)
   }
 
   /// Returns the values of several keys in one snapshot; see `DataStore`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try await values.values(forKeys: keys)
+    try information.check(keys, for: .values)
+    return try await values.values(forKeys: keys)
   }
 
   /// Returns the first entries of a range of keys in one snapshot; see `DataStore`.
