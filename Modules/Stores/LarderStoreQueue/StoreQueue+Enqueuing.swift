@@ -33,7 +33,11 @@ extension StoreQueue {
         }
       }
       let changes = batch(new)
-      try await callingBase(.enqueue) { try await base.apply(changes) }
+      // A call that removes a range has read its keys. If the items came in between, they would be seen beside those that
+      // it removes.
+      try await gate.withAccess(.shared) {
+        try await callingBase(.enqueue) { try await base.apply(changes) }
+      }
       noteChanges(new.lazy.flatMap { $0.plan.changes })
       return new.map { EnqueuedItem(key: $0.item.key, sequence: $0.sequence) }
     }
