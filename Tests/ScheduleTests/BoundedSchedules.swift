@@ -62,7 +62,9 @@ struct BoundedSchedules {
           case 1:
             let found = try await store.value(forKey: key)
             let expected = last.value[key]
-            guard found == nil || found == expected else { throw Wrong("\(key): \(found ?? []), not \(expected ?? [])") }
+            guard found == nil || found == expected else {
+              throw Wrong("\(key): \(found ?? []), not \(expected ?? [])")
+            }
           case 2:
             try await store.update(key) { $0 = value }
             last.change { $0[key] = value }

@@ -35,7 +35,9 @@ struct DeliveryLog: Sendable {
 
   /// Returns whether a receipt is valid now.
   func isValid(_ delivery: QueueDelivery<Int>, at now: Duration) -> Bool {
-    guard let lease = leases[delivery.value], lease.receipt == delivery.receipt, let end = lease.end else { return false }
+    guard let lease = leases[delivery.value], lease.receipt == delivery.receipt, let end = lease.end else {
+      return false
+    }
     return end > now
   }
 
@@ -56,7 +58,8 @@ struct DeliveryLog: Sendable {
 
 extension Shared<DeliveryLog> {
   /// Acknowledges a delivery, and checks the answer.
-  func acknowledge(_ delivery: QueueDelivery<Int>, in queue: some DurableQueue<Int>, _ clock: ManualClock) async throws {
+  func acknowledge(_ delivery: QueueDelivery<Int>, in queue: some DurableQueue<Int>, _ clock: ManualClock) async throws
+  {
     let isValid = value.isValid(delivery, at: clock.now.offset)
     if isValid { change { $0.acknowledge(delivery) } }
     try await check(isValid, delivery) { try await queue.acknowledge(delivery.receipt) }

@@ -173,7 +173,9 @@ struct FileSchedules {
       }
       @Sendable func check() async throws {
         let queue = try await open()
-        let (found, items) = (Set(try await queue.entries(in: .all, limit: .max, order: .ascending).map(\.value)), items.value)
+        let (found, items) = (
+          Set(try await queue.entries(in: .all, limit: .max, order: .ascending).map(\.value)), items.value
+        )
         let lost = items.enqueued.subtracting(items.ending).subtracting(found)
         let revived = found.subtracting(items.begun).union(found.intersection(items.acknowledged))
         guard lost.isEmpty, revived.isEmpty else { throw Wrong("lost \(lost), revived \(revived) of \(items)") }

@@ -92,7 +92,9 @@ struct HopSchedules {
       await Task.immediate { await Inner().add() }.value
     },
     Subject(name: "immediate outer") {
-      await Task.immediate { let outer = Outer(); await outer.add(); await Inner().addLater() }.value
+      await Task.immediate {
+        let outer = Outer(); await outer.add(); await Inner().addLater()
+      }.value
     },
   ]
 

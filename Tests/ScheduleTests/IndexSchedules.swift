@@ -176,7 +176,9 @@ struct IndexSchedules {
       try await concurrently(4) { task in
         let users = programs[task % 2]
         var generator = context.generator("task \(task)")
-        if task < 2 { return _ = try await users.rebuildIndexes(fromScratch: task == 1 && Bool.random(using: &generator)) }
+        if task < 2 {
+          return _ = try await users.rebuildIndexes(fromScratch: task == 1 && Bool.random(using: &generator))
+        }
         for number in 0..<5 {
           await context.pause(upTo: 3, &generator)
           // Each writer has its own half of the names.

@@ -16,7 +16,9 @@ struct QueueSchedules {
     /// Whether a waiting consumer hears of each item, and needs no time to find it.
     let wakesConsumers: Bool
 
-    /// Whether both objects are the same one. Otherwise, each of them reports what it buries itself.
+    /// Whether both objects are the same one.
+    ///
+    /// Otherwise, each of them reports what it buries itself.
     let isOneObject: Bool
 
     /// Opens two objects for one queue, or the same one twice.

@@ -150,7 +150,8 @@ struct WriteBehindSchedules {
       let writes = Shared([Writes](repeating: Writes(), count: 3))
       let (handled, taken) = (Shared<[BatchChange<Int>]>([]), Shared<[BatchChange<Int>]>([]))
       let base = Base(context, errorProbability: 0.3, code: code, areRetryable: false)
-      let store = base.writeBehind(bounds: BatchBounds(changes: 6), maximumAge: .milliseconds(5), clock: context.clock) {
+      let store = base.writeBehind(bounds: BatchBounds(changes: 6), maximumAge: .milliseconds(5), clock: context.clock)
+      {
         failure in handled.change { $0 += failure.changes.changes }
       }
       @Sendable func takeFailures() {

@@ -103,7 +103,8 @@ public struct QueueHandler: Sendable {
     _ queue: Queue, batch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
     retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> Void
   ) {
-    self.init(queue, partialBatch: batch, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
+    self.init(queue, partialBatch: batch, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy)
+    {
       try await process($0)
       return [:]
     }
