@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderStoreQueue
 import LarderTesting
@@ -76,6 +77,59 @@ import UnixSignals
     await task.value
   }
   #endif
+
+  @Test func aBatchThatFailsInPart() async throws {
+    struct Refusal: Error {}
+    struct Server: Sendable {
+      func post(_ events: [String]) async throws -> [Int: any Error] { events.contains("b") ? [1: Refusal()] : [:] }
+    }
+    let (outbox, server) = (try await queue(["a", "b", "c"]), Server())
+
+    let events = QueueHandler(outbox, partialBatch: 50) { deliveries in
+      let refused = try await server.post(deliveries.map(\.value))  // the errors of refused events, by position
+      return Dictionary(uniqueKeysWithValues: refused.map { (deliveries[$0].receipt, $1) })
+    }
+
+    let worker = QueueWorker([events])
+    async let result: Void = worker.run()
+    while worker.statistics().processed < 2 { await Task.yield() }
+    worker.shutDown()
+    try await result
+    #expect(try await outbox.count() == 1)
+    #expect(worker.statistics().failed == 1)
+  }
+
+  @Test func aWorkerThatExits() async throws {
+    let (queue, hung, clock) = (try await queue(["mail"]), HungClosure(), ManualClock())
+    let handlers = [QueueHandler(queue, timeLimit: .seconds(10)) { _ in await hung.run() }]
+    let codes = Locked<[Int32]>([])
+    func exit(_ code: Int32) { codes.withLock { $0.append(code) } }
+    func work() async throws {
+      let worker = QueueWorker(handlers, concurrency: 1, exitsIfStalled: true, clock: clock)
+      try await worker.run()
+    }
+    // The page has no clock, and as many slots as a worker has by default.
+    func workAsInTheGuide() async throws {
+      let worker = QueueWorker(handlers, exitsIfStalled: true)
+      do {
+        try await worker.run()
+      } catch StoreError.Code.timedOut {
+        exit(EXIT_FAILURE)  // A supervisor starts a new process.
+      }
+    }
+    _ = workAsInTheGuide
+    let running = Task {
+      do { try await work() } catch StoreError.Code.timedOut { exit(EXIT_FAILURE) }
+    }
+    try await hung.waitForCalls(1)
+    while codes.withLock({ $0.isEmpty }) {
+      clock.advance(by: .seconds(5))
+      for _ in 0..<100 { await Task.yield() }
+    }
+    try await running.value
+    #expect(codes.withLock { $0 } == [EXIT_FAILURE])
+    hung.end()
+  }
 
   @Test func thePagesHaveNoOtherCode() throws {
     for page in ["UsingWorkers", "LarderWorker"] {

@@ -16,6 +16,15 @@ public import Larder
 /// }
 /// ```
 ///
+/// If only some of them can fail, the closure returns their errors by their receipts, and the others are acknowledged:
+///
+/// ```swift
+/// let events = QueueHandler(outbox, partialBatch: 50) { deliveries in
+///   let refused = try await server.post(deliveries.map(\.value))  // the errors of refused events, by position
+///   return Dictionary(uniqueKeysWithValues: refused.map { (deliveries[$0].receipt, $1) })
+/// }
+/// ```
+///
 /// When the closure returns, the item is acknowledged. When it throws, the item is released, delivered again after a
 /// delay, and becomes a dead letter after its last delivery, as the queue's configuration says. An item is delivered at
 /// least once, so the closure must have the same effect if it runs twice.
@@ -41,11 +50,17 @@ public struct QueueHandler: Sendable {
   /// The maximum number of items in one call of the closure.
   let batch: Int
 
-  /// Waits for an item, and leases further ones that are due if the handler takes batches.
-  let next: @Sendable () async throws -> Result<[QueueJob], StoreError>
+  /// The time by the queue's clock, which measures the ages of leases.
+  let time: ElapsedTime
+
+  /// Waits for an item, takes a slot for it, and leases further ones that are due if the handler takes batches.
+  let next: @Sendable (_ takeSlot: @Sendable () -> Bool) async throws -> Result<AwaitedJobs, StoreError>
 
   /// Leases items that are due, for a number of calls of the closure.
   let receive: @Sendable (_ count: Int) async throws -> [QueueJob]
+
+  /// Returns whether an item is due.
+  let hasItems: @Sendable () async throws -> Bool
 
   /// Creates a handler whose closure processes one item.
   ///
@@ -58,15 +73,17 @@ public struct QueueHandler: Sendable {
   ///     worker that crashed.
   ///   - timeLimit: The longest time for which the closure may run, greater than zero, or `nil` for no limit. Defaults
   ///     to `nil`. After this time, the task of the closure is cancelled, and the item counts as failed. The closure
-  ///     must end when its task is cancelled: it keeps its slot until it does, but not its lease.
+  ///     must end when its task is cancelled. If it does not within ``QueueWorker/cancellationLimit``, the item is
+  ///     released nevertheless, and the closure keeps its slot until it ends.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
   ///   - process: A closure that processes one item. It runs in a task of its own.
   public init<Queue: DurableQueue>(
     _ queue: Queue, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
     retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable (QueueDelivery<Queue.Value>) async throws -> Void
   ) {
-    self.init(queue, batch: 1, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
+    self.init(queue, partialBatch: 1, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
       for delivery in $0 { try await process(delivery) }
+      return [:]
     }
   }
 
@@ -86,60 +103,108 @@ public struct QueueHandler: Sendable {
     _ queue: Queue, batch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
     retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> Void
   ) {
+    self.init(queue, partialBatch: batch, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
+      try await process($0)
+      return [:]
+    }
+  }
+
+  /// Creates a handler whose closure processes several items, and returns the errors of those that failed.
+  ///
+  /// - Parameters:
+  ///   - queue: The queue.
+  ///   - partialBatch: The maximum number of items in one call of the closure, at least 1. The closure gets those that are due,
+  ///     and does not wait for more.
+  ///   - weight: The share of the worker's slots, from 1 to 1,000; defaults to 1. A batch takes one slot.
+  ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
+  ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
+  ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
+  ///   - process: A closure that processes at least one item, in the order of delivery, and returns the errors of those
+  ///     that failed, by their receipts. These are released, and the others are acknowledged. If it throws, all are
+  ///     released.
+  public init<Queue: DurableQueue>(
+    _ queue: Queue, partialBatch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
+    retryPolicy: RetryPolicy? = nil,
+    process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> [DeliveryReceipt: any Error]
+  ) {
+    let batch = partialBatch
     self.queue = queue
     self.batch = batch
     self.weight = weight
     self.lease = lease
     self.timeLimit = timeLimit
     self.retryPolicy = retryPolicy
-    next = {
+    let time = ElapsedTime(by: queue.clock)
+    self.time = time
+    next = { takeSlot in
       switch try await queue.nextDelivery(lease: lease) {
       case .failure(let error): return .failure(error)
       case .success(let first):
-        guard batch > 1, !first.isSuspect else { return .success([QueueJob([first], process)]) }
+        let start = time.duration
+        guard takeSlot() else { return .success(.withoutSlot(first.receipt)) }
+        guard batch > 1, !first.isSuspect else { return .success(.withSlot([QueueJob([first], at: start, process)])) }
         var others: [QueueDelivery<Queue.Value>] = []
         do {
           others = try await queue.receive(max: batch - 1, lease: lease)
         } catch {
           // The next call reports the error. The first item is leased, and is not held back by it.
         }
-        return .success(QueueJob.jobs(of: [first] + others, batch: batch, process))
+        return .success(.withSlot(QueueJob.jobs(of: [first] + others, batch: batch, at: start, process)))
       }
     }
     receive = { count in
+      let start = time.duration
       let max = count.multipliedReportingOverflow(by: batch)
       let deliveries = try await queue.receive(max: max.overflow ? .max : max.partialValue, lease: lease)
-      return QueueJob.jobs(of: deliveries, batch: batch, process)
+      return QueueJob.jobs(of: deliveries, batch: batch, at: start, process)
     }
+    hasItems = { try await !queue.peek(max: 1).isEmpty }
   }
+
+  /// Returns the leases of a job, which are renewed from now on.
+  func hold(_ job: QueueJob) -> HeldLeases {
+    queue.hold(job.receipts, lease: lease, age: time.duration - job.start)
+  }
+}
+
+/// The result of waiting for an item.
+enum AwaitedJobs: Sendable {
+  /// Jobs, and one slot was taken.
+  case withSlot([QueueJob])
+  /// An item that came while no slot was free.
+  case withoutSlot(DeliveryReceipt)
 }
 
 /// Leased items with the closure that processes them together.
 struct QueueJob: Sendable {
   let receipts: [DeliveryReceipt]
   let isSuspect: Bool
-  let process: @Sendable () async throws -> Void
+  /// A time that is not later than the beginning of the leases, by ``QueueHandler/time``.
+  let start: Duration
+  let process: @Sendable () async throws -> [DeliveryReceipt: any Error]
 
   init<Value>(
-    _ deliveries: [QueueDelivery<Value>], _ process: @escaping @Sendable ([QueueDelivery<Value>]) async throws -> Void
+    _ deliveries: [QueueDelivery<Value>], at start: Duration,
+    _ process: @escaping @Sendable ([QueueDelivery<Value>]) async throws -> [DeliveryReceipt: any Error]
   ) {
     // An item that was released in the meantime may be older than one that was received before.
     let deliveries = deliveries.sorted { ($1.priority, $0.receipt.sequence) < ($0.priority, $1.receipt.sequence) }
     receipts = deliveries.map(\.receipt)
     isSuspect = deliveries.contains(where: \.isSuspect)
+    self.start = start
     self.process = { try await process(deliveries) }
   }
 
-  /// Divides deliveries into jobs, with each suspect item in a job of its own.
+  /// Divides deliveries into jobs, with each suspect item in a job of its own, after all others.
   static func jobs<Value>(
-    of deliveries: [QueueDelivery<Value>], batch: Int,
-    _ process: @escaping @Sendable ([QueueDelivery<Value>]) async throws -> Void
+    of deliveries: [QueueDelivery<Value>], batch: Int, at time: Duration,
+    _ process: @escaping @Sendable ([QueueDelivery<Value>]) async throws -> [DeliveryReceipt: any Error]
   ) -> [QueueJob] {
     let suspects = deliveries.filter(\.isSuspect)
     let others = deliveries.filter { !$0.isSuspect }
     return stride(from: 0, to: others.count, by: batch).map { start in
-      QueueJob(Array(others[start..<min(start + batch, others.count)]), process)
-    } + suspects.map { QueueJob([$0], process) }
+      QueueJob(Array(others[start..<min(start + batch, others.count)]), at: time, process)
+    } + suspects.map { QueueJob([$0], at: time, process) }
   }
 
   /// The largest number of deliveries of an item.

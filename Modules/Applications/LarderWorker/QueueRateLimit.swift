@@ -37,6 +37,15 @@ struct RateSchedule: Sendable {
     spacing = limit.interval / max(limit.count, 1)
   }
 
+  /// Reserves a start if one is permitted now.
+  ///
+  /// - Parameter now: The time since an arbitrary moment, which never decreases.
+  /// - Returns: Whether the caller may start.
+  mutating func reserveAtOnce(at now: Duration) -> Bool {
+    guard nextStart <= now else { return false }
+    return reserve(at: now) <= .zero
+  }
+
   /// Reserves the next start.
   ///
   /// - Parameters:

@@ -2,19 +2,22 @@ public import Larder
 
 /// The events of a ``QueueWorker`` since it was created.
 public struct QueueWorkerStatistics: Sendable, Hashable {
-  /// The number of items that are being processed now.
+  /// The number of items that are being processed now, including those of hung closures.
   public internal(set) var running = 0
 
   /// The number of items that were processed and acknowledged.
   public internal(set) var processed = 0
 
-  /// The number of times that a closure threw, without those that exceeded their time limit.
+  /// The number of times that an item failed, without those whose closure exceeded its time limit.
   public internal(set) var failed = 0
 
-  /// The number of times that a closure exceeded its time limit.
+  /// The number of times that an item failed because its closure exceeded its time limit.
   public internal(set) var timedOut = 0
 
-  /// The number of items that were given back unprocessed because the worker was stopped.
+  /// The number of times that the lease of an item ended before the item was processed and acknowledged.
+  public internal(set) var leasesLost = 0
+
+  /// The number of items that were given back unprocessed because the worker was stopped, or had no free slot.
   public internal(set) var givenBack = 0
 
   /// The number of items that became dead letters.
@@ -24,10 +27,41 @@ public struct QueueWorkerStatistics: Sendable, Hashable {
   public internal(set) var queueErrors = 0
 }
 
+/// Whether a ``QueueWorker`` can process items.
+public struct QueueWorkerHealth: Sendable, Hashable {
+  /// Whether ``QueueWorker/run()`` is running.
+  public internal(set) var isRunning: Bool
+
+  /// The number of slots, which is ``QueueWorker/concurrency``.
+  public internal(set) var slots: Int
+
+  /// The number of slots whose closures have ignored their cancellation for ``QueueWorker/cancellationLimit``.
+  ///
+  /// Such a slot is free again when its closure ends.
+  public internal(set) var hungSlots: Int
+
+  /// Whether all slots have hung closures, so that the worker processes nothing.
+  ///
+  /// A new process continues the work.
+  public var isStalled: Bool { hungSlots >= slots }
+}
+
 /// Something that a ``QueueWorker`` reports while it works.
 public enum QueueWorkerEvent: Sendable {
-  /// A closure threw, or exceeded its time limit, and its item was released. The queue has the given name.
+  /// An item failed: its closure threw, reported it as failed, or exceeded its time limit. The item was released. The queue
+  /// has the given name.
   case failed(queue: String, attempt: Int, error: any Error)
+
+  /// The lease of an item ended before the item was processed and acknowledged, so another consumer may have it.
+  ///
+  /// If its closure was running, it was cancelled.
+  case leaseLost(queue: String, attempt: Int)
+
+  /// A closure has ignored its cancellation, and keeps its slot until it ends.
+  case slotHung(queue: String, health: QueueWorkerHealth)
+
+  /// All slots have hung closures, so that the worker processes nothing until one of them ends.
+  case stalled(health: QueueWorkerHealth)
 
   /// An item became a dead letter.
   case dead(queue: String, DeadLetterEvent)
@@ -43,6 +77,12 @@ extension QueueWorkerEvent: CustomStringConvertible {
   public var description: String {
     switch self {
     case .failed(let queue, let attempt, let error): "\(queue): attempt \(attempt) failed: \(error)"
+    case .leaseLost(let queue, let attempt):
+      "\(queue): attempt \(attempt): the lease ended before the item was processed and acknowledged"
+    case .slotHung(let queue, let health):
+      "\(queue): a closure ignores its cancellation and keeps its slot; \(health.hungSlots) of \(health.slots) are hung"
+    case .stalled(let health):
+      "all \(health.slots) slots have closures that ignore their cancellation; start a new process"
     case .dead(let queue, let deadLetter): "\(queue): \(deadLetter)"
     case .queueFailed(let queue, let error): "\(queue): \(error)"
     }

@@ -151,8 +151,12 @@ extension DurableQueue {
   /// Waits for an item, processes it with a closure, and acknowledges it.
   ///
   /// When `body` returns, the item is acknowledged. When `body` throws, the item is released with the delay of the
-  /// queue's retry policy. If the release fails, the item waits again when its lease ends. `body` should throw if its
-  /// task is cancelled.
+  /// queue's retry policy. `body` should throw if its task is cancelled.
+  ///
+  /// `body` runs on the actor of the caller, in a task of its own. This task is cancelled if the caller's task is, or if a
+  /// renewal finds that the lease has ended, for example because the process was suspended. Acknowledging and releasing
+  /// are repeated after an error that a retry can mend, until the lease ends; see ``HeldLeases``. If the release fails, the
+  /// item waits again when its lease ends.
   ///
   /// If waiting fails with an error that a retry can mend, such as that of a server that restarts, the method waits and
   /// tries again. It throws the eleventh such error in a row, after about a minute of pauses.
@@ -164,30 +168,28 @@ extension DurableQueue {
   ///     ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
   ///   - body: A closure that processes the delivery.
   /// - Returns: The result of `body`.
-  /// - Throws: The error of `body`. ``StoreError`` with `staleReceipt` if the lease ended before `body` returned, so
-  ///   that the item will be delivered again; otherwise the same errors as ``receive(max:lease:)`` and
-  ///   ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled while it waited for an
-  ///   item.
+  /// - Throws: The error of `body`. ``StoreError`` with `staleReceipt` if the lease ended before `body` did, so
+  ///   that the item will be delivered again, with an error of `body` as the underlying one; otherwise the same errors as
+  ///   ``receive(max:lease:)`` and ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled
+  ///   while it waited for an item.
   public func withNext<Result>(
     lease: Duration, renewsLease: Bool = false, _ body: (QueueDelivery<Value>) async throws -> Result
   ) async throws -> Result {
     let delivery = try await nextReadable(lease: lease)
+    let leases = hold([delivery.receipt], lease: lease, renews: renewsLease)
+    defer { leases.end() }
     let result: Result
     do {
-      if renewsLease {
-        result = try await renewing([delivery.receipt], lease: lease) { try await body(delivery) }
-      } else {
-        result = try await body(delivery)
-      }
+      result = try await leases.run { try await body(delivery) }
     } catch {
       do {
-        try await release(delivery.receipt)
+        _ = try await leases.release()
       } catch {
         // The item is delivered again when its lease ends. The error of `body` is the more useful one.
       }
       throw error
     }
-    try await acknowledge(delivery.receipt)
+    try information.check(stale: try await leases.acknowledge(), for: .acknowledge)
     return result
   }
 
@@ -207,38 +209,6 @@ extension DurableQueue {
         // An error with a key concerns an item, whose retries the queue controls.
         failures += 1
         try await clock.sleep(for: RetryPolicy.ofConsumers.delay(afterAttempt: failures))
-      }
-    }
-  }
-
-  /// Runs a closure while renewing leases, until the closure ends or its task is cancelled.
-  ///
-  /// - Parameters:
-  ///   - receipts: The receipts of the deliveries.
-  ///   - lease: The duration of the leases, a third of which is the time between two renewals.
-  ///   - body: The closure.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error of `body`.
-  public func renewing<Result>(
-    _ receipts: [DeliveryReceipt], lease: Duration, _ body: () async throws -> Result
-  ) async rethrows -> Result {
-    let renewal = Task { await renew(receipts, lease: lease) }
-    defer { renewal.cancel() }
-    return try await withTaskCancellationHandler(operation: body) { renewal.cancel() }
-  }
-
-  private func renew(_ receipts: [DeliveryReceipt], lease: Duration) async {
-    while !Task.isCancelled {
-      do {
-        try await clock.sleep(for: lease / 3)
-        let stale = try await extend(receipts, lease: lease)
-        if stale.count == receipts.count { return }
-      } catch let error as StoreError where error.code != .closed {
-        // Two thirds of the lease are left for another attempt.
-        continue
-      } catch {
-        // The task was cancelled, or acknowledging will report the error.
-        return
       }
     }
   }

@@ -101,12 +101,13 @@ extension QueueLedger {
     if counts, rules.isExhausted(item) {
       moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
     } else {
+      // An item that was given back unprocessed can still crash its next consumer.
+      if counts { suspects.remove(item.sequence) }
       wait(item, delay: delay, attempts: counts ? item.attempts : item.attempts - min(item.attempts, 1), &frames)
     }
   }
 
   private mutating func wait(_ item: QueueItem, delay: Int64, attempts: UInt32, _ frames: inout FrameBuffer) {
-    suspects.remove(item.sequence)
     let standing: Standing =
       delay > 0 ? .delayed(ItemTimer(deadline: now.addingSaturating(delay), length: delay)) : .waiting
     change(.state(sequence: item.sequence, attempts: attempts, standing), &frames)
@@ -128,6 +129,7 @@ extension QueueLedger {
     if failure == .damaged || failure == .undecodable && isLast {
       moveToDeadLetters(item, .undecodable, into: &frames)
     } else {
+      suspects.remove(item.sequence)
       let attempts = failure == .refused ? item.attempts - min(item.attempts, 1) : item.attempts
       wait(item, delay: delay, attempts: attempts, &frames)
     }

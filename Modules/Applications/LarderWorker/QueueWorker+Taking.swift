@@ -1,0 +1,145 @@
+import Larder
+
+/// Taking items of queues.
+extension QueueWorker {
+  /// The maximum number of items that are leased in one call.
+  private static let batchLimit = 64
+
+  /// Takes items of one queue and starts to process them, until there will be no more.
+  func work(on number: Int) async {
+    while await slots.take(for: number) {
+      var slotCount = 1
+      var jobs: [QueueJob] = []
+      if await waitForRate(number) {
+        // With a rate limit, each item waits for its time before the next one is leased.
+        if rateLimit == nil { slotCount += slots.takeFree(Self.batchLimit - 1) }
+        jobs = await dueJobs(slotCount, of: handlers[number])
+      }
+      if jobs.isEmpty {
+        slots.change { [slotCount] in $0.free(slotCount) }
+        guard let next = await nextJobs(of: number) else { return }
+        (slotCount, jobs) = next
+      }
+      await start(jobs, inSlots: slotCount, of: number)
+    }
+  }
+
+  /// Waits for the time at which the rate limit permits another start.
+  ///
+  /// - Returns: Whether an item may be leased. If not, there is none, or the worker is shutting down.
+  private func waitForRate(_ number: Int) async -> Bool {
+    guard rateLimit != nil else { return true }
+    do {
+      // So that a queue without items uses up no start.
+      guard try await handlers[number].hasItems() else { return false }
+    } catch {
+      // Leasing reports the error.
+    }
+    // With the slot, so that queues that have waited for slots don't start together.
+    let delay = rate.withLock { $0?.reserve(at: elapsed.duration) } ?? .zero
+    guard delay > .zero else { return true }
+    do {
+      try await untilShutdown(number) { try await self.clock.sleep(for: delay) }
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Leases items that are due, without waiting for them.
+  private func dueJobs(_ count: Int, of handler: QueueHandler) async -> [QueueJob] {
+    guard !isShuttingDown else { return [] }
+    do {
+      return try await handler.receive(count)
+    } catch StoreError.Code.closed {
+      return []
+    } catch {
+      report(error, of: handler)
+      return []
+    }
+  }
+
+  /// Waits for an item, and leases it if a slot is free and the rate limit permits its start.
+  ///
+  /// - Returns: The jobs with the number of slots that were taken, which are none if no slot was free; `nil` if the worker
+  ///   is shutting down or the queue is closed.
+  private func nextJobs(of number: Int) async -> (slotCount: Int, jobs: [QueueJob])? {
+    let handler = handlers[number]
+    var failures = 0
+    while true {
+      let pause = failures == 0 ? .zero : RetryPolicy.ofConsumers.delay(afterAttempt: failures)
+      do {
+        let next = try await untilShutdown(number) {
+          if pause > .zero { try await self.clock.sleep(for: pause) }
+          return try await handler.next { self.takeSlotAtOnce() }
+        }
+        switch next {
+        case .success(.withSlot(let jobs)): return (1, jobs)
+        case .success(.withoutSlot(let receipt)):
+          await giveBack([receipt], to: handler)
+          return (0, [])
+        case .failure(let error):
+          // The queue has released the item, so the next one is taken immediately.
+          report(error, of: handler)
+          failures = 0
+        }
+      } catch StoreError.Code.closed {
+        return nil
+      } catch {
+        guard !isShuttingDown else { return nil }
+        report(error, of: handler)
+        failures += 1
+      }
+    }
+  }
+
+  private func takeSlotAtOnce() -> Bool {
+    guard slots.takeFree(1) == 1 else { return false }
+    let isPermitted = rate.withLock { $0?.reserveAtOnce(at: elapsed.duration) } ?? true
+    if !isPermitted { slots.change { $0.free(1) } }
+    return isPermitted
+  }
+
+  // MARK: Starting
+
+  /// Starts to process leased items, and waits while an item that must run alone does.
+  ///
+  /// Jobs without a slot, and all but one that must run alone, are given back.
+  private func start(_ jobs: [QueueJob], inSlots slotCount: Int, of number: Int) async {
+    let handler = handlers[number]
+    let together = jobs.filter { !$0.isSuspect }.prefix(slotCount)
+    for job in together { start(job, handler.hold(job), of: number) }
+    let alone = together.count < slotCount ? jobs.first(where: \.isSuspect) : nil
+    slots.change { $0.free(slotCount - together.count - (alone == nil ? 0 : 1)) }
+    let leases = alone.map(handler.hold)
+    let others =
+      jobs.filter { !$0.isSuspect }.dropFirst(together.count) + jobs.filter(\.isSuspect).dropFirst(alone == nil ? 0 : 1)
+    await giveBack(others.flatMap(\.receipts), to: handler)
+    guard let alone, let leases else { return }
+    // No other item of the queue is leased until it has ended, so that a crash is not a delivery of it. Both waits have a
+    // limit, so that a closure that does not end stops nothing.
+    await slots.waitUntilIdle(number, atMost: handler.lease, by: clock)
+    guard !isShuttingDown else {
+      leases.end()
+      slots.change { $0.free(1) }
+      return await giveBack(alone.receipts, to: handler)
+    }
+    start(alone, leases, of: number)
+    await slots.waitUntilIdle(number, atMost: handler.lease, by: clock)
+  }
+
+  /// Starts to process leased items that have a slot.
+  private func start(_ job: QueueJob, _ leases: HeldLeases, of number: Int) {
+    slots.change { $0.start(number) }
+    counters.withLock { $0.running += job.receipts.count }
+    if job.receipts.count > 1 {
+      _ = rate.withLock { $0?.reserve(job.receipts.count - 1, at: elapsed.duration) }
+    }
+    let run = ClosureRun(clock: clock, patience: Self.cancellationLimit)
+    let jobNumber = add(run, leases)
+    Task {
+      await process(job, leases, run, of: number)
+      remove(jobNumber)
+    }
+  }
+}
