@@ -196,7 +196,7 @@ public final class StoreLimiter: Sendable {
     return grant.map { LimiterPermit($0, of: self) }
   }
 
-  /// Releases a permit and returns starts; see ``LimiterPermit``. It ignores cancellation.
+  /// Releases a permit and returns starts, whatever becomes of the task; see ``LimiterPermit``.
   func release(_ permit: LimiterPermit, usedStarts: Int?, keepsPermit: Bool) async throws {
     let releases = !keepsPermit && configuration.concurrency != nil
     let used = usedStarts.flatMap { $0 < permit.starts && configuration.rate != nil ? max(0, $0) : nil }
