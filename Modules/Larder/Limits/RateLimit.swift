@@ -118,6 +118,23 @@ public struct RateLimitState: Sendable, Hashable {
     return .nanoseconds(wait)
   }
 
+  /// Takes starts, whether or not they are available yet.
+  ///
+  /// Use it if the starts of one process are limited, where each caller makes the start that it has reserved. The state
+  /// can then be any time ahead of the clock, which must not be set back.
+  ///
+  /// - Parameters:
+  ///   - starts: The number of starts, which happen at the same moment; defaults to 1. If there are several, the caller
+  ///     waits for the first one only, and the next caller for all of them.
+  ///   - limit: The limit.
+  ///   - reading: The time.
+  /// - Returns: How long the caller must wait.
+  public mutating func reserve(_ starts: Int = 1, by limit: RateLimit, at reading: ClockReading) -> Duration {
+    let wait = wait(for: 1, by: limit, at: reading)
+    note(starts, by: limit, at: reading.advanced(byAtLeast: wait, atMost: wait))
+    return .nanoseconds(wait)
+  }
+
   /// Counts starts that are available.
   mutating func note(_ starts: Int, by limit: RateLimit, at reading: ClockReading) {
     fullAt = max(fullAt, reading.latest).addingSaturating(limit.time(for: starts))
