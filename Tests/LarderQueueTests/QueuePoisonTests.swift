@@ -319,6 +319,27 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(dead: 1))
   }
 
+  @Test func anItemThatWasGivenBackIsStillReceivedAlone() async throws {
+    let bench = QueueBench()
+    var queue = try await bench.open(leases: .void)
+    try await queue.enqueue((0..<2).map { QueueInput($0) })
+    for _ in 0..<2 {
+      for _ in 0..<2 { #expect(try await queue.receive(lease: .seconds(5)) != nil) }
+      // The consumer crashes.
+      try await queue.close()
+      queue = try await bench.open(leases: .void)
+    }
+    for _ in 0..<2 {
+      let deliveries = try await queue.receive(max: 2, lease: .seconds(5))
+      #expect(deliveries.map(\.value) == [0] && deliveries.allSatisfy(\.isSuspect))
+      #expect(try await queue.release(deliveries.map(\.receipt), after: .zero, countsAsAttempt: false).isEmpty)
+    }
+    // A release that counts is no crash.
+    let delivery = try #require(try await queue.receive(lease: .seconds(5)))
+    try await queue.release(delivery.receipt, after: .zero)
+    #expect(try await queue.receive(lease: .seconds(5))?.isSuspect == false)
+  }
+
   @Test func longWorkRenewsItsLease() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil))

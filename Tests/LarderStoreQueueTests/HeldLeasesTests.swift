@@ -97,7 +97,7 @@ import Testing
       defer { isDone.withLock { $0 = true } }
       try await queue.withNext(lease: .seconds(30), renewsLease: renews) { _ in calls.withLock { $0 += 1 } }
     }
-    await advance { isDone.withLock { $0 } }
+    await clock.advance(by: .milliseconds(500), whileSleeping: renews ? 2 : 1) { isDone.withLock { $0 } }
     try await consumer.value
     #expect(calls.withLock { $0 } == 1)
     #expect(try await queue.counts() == QueueCounts())
@@ -114,7 +114,7 @@ import Testing
         throw Failure()
       }
     }
-    await advance { isDone.withLock { $0 } }
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { isDone.withLock { $0 } }
     await #expect(throws: Failure.self) { try await consumer.value }
     #expect(try await queue.counts() == QueueCounts(waiting: 1))
   }
@@ -129,7 +129,7 @@ import Testing
       defer { isDone.withLock { $0 = true } }
       try await queue.withNext(lease: .seconds(30)) { _ in }
     }
-    await advance { isDone.withLock { $0 } }
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { isDone.withLock { $0 } }
     await expectStoreError(.timedOut) { try await consumer.value }
     let duration = clock.now.offset - begin
     #expect(duration >= .seconds(30) && duration <= .seconds(32), "\(duration)")
@@ -150,13 +150,5 @@ import Testing
     #expect(await leases.confirm() == [receipts[1]])
     clock.advance(by: .seconds(29))
     #expect(try await leases.acknowledge() == [receipts[0]])
-  }
-
-  /// Advances the clock in steps until a condition holds.
-  private func advance(until condition: () -> Bool) async {
-    while !condition() {
-      clock.advance(by: .milliseconds(500))
-      for _ in 0..<500 { await Task.yield() }
-    }
   }
 }

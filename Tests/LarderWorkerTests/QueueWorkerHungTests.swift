@@ -19,14 +19,6 @@ import Testing
       environment: .manual(clock))
   }
 
-  /// Advances the clock in steps until a condition holds.
-  private func advance(by step: Duration, until condition: () async throws -> Bool) async throws {
-    while try await !condition() {
-      clock.advance(by: step)
-      for _ in 0..<200 { await Task.yield() }
-    }
-  }
-
   /// Delivers the first items of a queue to consumers that crash.
   private func crash(_ queue: Queue, items: Int, times: Int) async throws {
     for _ in 0..<times {
@@ -57,7 +49,12 @@ import Testing
     try await reports.enqueue(-1)
     async let result: Void = worker.run()
     try await hung.waitForCalls(1)
-    try await advance(by: .seconds(5)) { worker.statistics().dead == 1 }
+    for limit in [Duration.seconds(10), QueueWorker.cancellationLimit] {
+      // Two queues, the renewal, and the limit.
+      try await clock.waitForSleepers(4)
+      clock.advance(by: limit)
+    }
+    await waitUntil { worker.statistics().dead == 1 }
     // The closure has been called once. Its item has failed at once in the four other deliveries.
     #expect(calls.withLock { $0 } == 1)
     #expect(clock.now.offset <= .seconds(20))
@@ -85,7 +82,7 @@ import Testing
     let worker = QueueWorker(
       [
         QueueHandler(queue, timeLimit: .seconds(10)) { delivery in
-          if delivery.value < 2 { await hung.run() }
+          if delivery.value < 2, delivery.attempt == 1 { await hung.run() }
         }
       ], concurrency: 2, exitsIfStalled: exits, clock: clock,
       onEvent: { event in
@@ -93,7 +90,8 @@ import Testing
       })
     let running = Task { try await worker.run() }
     try await hung.waitForCalls(2)
-    try await advance(by: .seconds(5)) { worker.health().isStalled }
+    // The renewal and the limit of each closure.
+    await clock.advance(by: .seconds(5), whileSleeping: 4) { worker.health().isStalled }
     await waitUntil { stalls.withLock { $0 } == 1 }
     if exits {
       await expectStoreError(.timedOut) { try await running.value }
@@ -104,8 +102,7 @@ import Testing
       #expect(try await queue.counts().leased == 0)
       // It continues when the closures end.
       hung.end()
-      await waitUntil { worker.statistics().processed == 3 }
-      hung.end()
+      await waitUntil { worker.statistics().processed == 5 }
       worker.shutDown()
       try await running.value
     }
@@ -167,7 +164,8 @@ import Testing
     try await hung.waitForCalls(1)
     _ = try await queue.release([first.receipt], after: .zero, countsAsAttempt: false)
     try await queue.enqueue(2)
-    try await advance(by: .seconds(5)) { starts.withLock { $0.count } == 3 }
+    // The renewal of both items, and the limit of the wait.
+    await clock.advance(by: .seconds(5), whileSleeping: 3) { starts.withLock { $0.count } == 3 }
     let seen = starts.withLock { $0 }
     #expect(seen[1] == .zero)
     let (suspect, next) = (try #require(seen[0]), try #require(seen[2]))
@@ -202,7 +200,8 @@ import Testing
     async let end: Void = {
       _ = await running.result; hasEnded.withLock { $0 = true }
     }()
-    try await advance(by: .seconds(1)) { hasEnded.withLock { $0 } }
+    // The renewals of two items and a limit, and then the renewal of one and two limits.
+    await clock.advance(by: .seconds(1), whileSleeping: 3) { hasEnded.withLock { $0 } }
     await end
     try await running.value
     let duration = clock.now.offset - begin

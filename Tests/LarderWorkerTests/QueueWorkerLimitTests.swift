@@ -82,7 +82,7 @@ import Testing
           // Ignores that it is cancelled.
           try await Task { try await gate.sleep(for: .seconds(1)) }.value
         }
-      ])
+      ], clock: clock)
     let task = Task { try await worker.run() }
     try await gate.waitForSleepers(1)
     task.cancel()

@@ -1,4 +1,3 @@
-import Foundation
 import Larder
 import LarderCBOR
 import LarderStoreQueue
@@ -19,7 +18,10 @@ struct WorkerSimulationTests {
     let trial = ScheduledTrial("workers", maximumSteps: 1_000_000, switchesAtLocks: false) { context in
       try await Simulation(context).run()
     }
-    try await trial.run(schedules: 1000, seed: 1)
+    // A short run simulates another quarter of them each time.
+    let isShort = TestDepth.isShort
+    let start = isShort ? 250 * TestDepth.start(distance: 4, of: "workers") : 0
+    try await trial.run(schedules: isShort ? 250 : 1000, seed: UInt64(start) + 1)
   }
 }
 
@@ -64,7 +66,7 @@ private final class Simulation: Sendable {
     var violation: String?
   }
 
-  private static let maximumDeliveries = 5
+  private static let maximumDeliveries = 3
 
   private let context: ScheduledContext
   private let bytes = MemoryStore<[UInt8]>()
@@ -80,19 +82,21 @@ private final class Simulation: Sendable {
   init(_ context: ScheduledContext) {
     var random = context.generator("worker")
     self.context = context
-    slots = Int.random(in: 1...5, using: &random)
+    slots = Int.random(in: 1...4, using: &random)
     let limit = Int.random(in: 3...10, using: &random)
     timeLimit = .seconds(limit)
     // A closure ends within a lease, or is hung, so that no suspect item waits in vain.
     lease = timeLimit + QueueWorker.cancellationLimit + .seconds(Int.random(in: 1...10, using: &random))
     processCount = Int.random(in: 1...2, using: &random)
     let items = (0..<Int.random(in: 1...2, using: &random)).map { _ in
-      (0..<Int.random(in: 1...6, using: &random)).map { _ in
+      (0..<Int.random(in: 1...4, using: &random)).map { _ in
         let behavior: Behavior =
           switch Int.random(in: 0..<12, using: &random) {
           case 0, 1: .failing(times: Int.random(in: 1..<Self.maximumDeliveries, using: &random))
           case 2:
-            .late(times: Int.random(in: 1..<5, using: &random), milliseconds: .random(in: 0..<4000, using: &random))
+            .late(
+              times: Int.random(in: 1..<Self.maximumDeliveries, using: &random),
+              milliseconds: .random(in: 0..<4000, using: &random))
           case 3, 4: .hung
           case 5: .crashing(milliseconds: Int.random(in: 0..<limit * 1000, using: &random))
           case 6: .cancelled
@@ -121,8 +125,8 @@ private final class Simulation: Sendable {
         }
       } * Self.maximumDeliveries
     let delivery = max(timeLimit + QueueWorker.cancellationLimit, lease * 2)
-    return delivery * deliveries + (lease + .seconds(2)) * restarts + retryPolicy.ceiling * Self.maximumDeliveries
-      + .seconds(5)
+    return delivery * deliveries + (lease + .seconds(15)) * restarts + retryPolicy.ceiling * Self.maximumDeliveries
+      + .seconds(10)
   }
 
   // MARK: Running it
@@ -145,7 +149,7 @@ private final class Simulation: Sendable {
         for queue in setUp { live += try await queue.counts().live }
         if live == 0 { break }
         guard context.clock.now.offset < bound else { throw Wrong(description: "\(live) items are left: \(summary)") }
-        try await context.clock.sleep(for: .milliseconds(500))
+        try await context.clock.sleep(for: .seconds(5))
         for (number, process) in processes.sorted(by: { $0.key < $1.key }) {
           let hasCrashed = state.withLock { $0.crashed.contains(number) }
           let hasStalled = !hasCrashed && process.worker.health().isStalled
@@ -191,7 +195,8 @@ private final class Simulation: Sendable {
         try await StoreQueue(
           store, prefix: StoreKey("q\(number)/"), codec: .cbor(),
           configuration: StoreQueueConfiguration(
-            maximumDeliveries: Self.maximumDeliveries, retryPolicy: retryPolicy, duplicateWindow: .zero),
+            maximumDeliveries: Self.maximumDeliveries, retryPolicy: retryPolicy, duplicateWindow: .zero,
+            pollInterval: .seconds(10)),
           environment: QueueEnvironment(
             clock: context.clock, now: { [context] in context.clock.date },
             randomness: context.generator("queue \(process ?? 0)"))))

@@ -1,5 +1,5 @@
 package import Larder
-import LarderTesting
+package import LarderTesting
 
 /// A queue whose calls a test disturbs before or after they reach the base.
 package struct TroubledQueue<Base: DurableQueue>: ForwardingStore, DurableQueue {
@@ -61,4 +61,20 @@ package struct HungClosure: Sendable {
 /// Waits until a condition holds, and fails the test's time limit if it never does.
 package func waitUntil(_ condition: () async throws -> Bool) async rethrows {
   while try await !condition() { await Task.yield() }
+}
+
+extension ManualClock {
+  /// Advances the clock in steps until a condition holds, each time that enough tasks sleep.
+  ///
+  /// - Parameters:
+  ///   - step: The duration of a step.
+  ///   - sleepers: The number of tasks that sleep while nothing else can happen, so that a busy machine skips no step of theirs.
+  ///   - condition: The condition.
+  package func advance(by step: Duration, whileSleeping sleepers: Int, until condition: () async throws -> Bool)
+    async rethrows
+  {
+    while try await !condition() {
+      if sleeperCount >= sleepers { advance(by: step) } else { await Task.yield() }
+    }
+  }
 }
