@@ -34,7 +34,7 @@ import Testing
           starts.withLock { $0.append(rateClock.now.offset) }
           if delivery.value == 0 { try await gate.sleep(for: .seconds(1)) }
         }
-      ], concurrency: 1, rateLimit: QueueRateLimit(1, per: .seconds(60)), clock: rateClock)
+      ], concurrency: 1, rateLimit: RateLimit(1, per: .seconds(60)), clock: rateClock)
     async let result: Void = worker.run()
     try await gate.waitForSleepers(1)
     await yield()
@@ -59,7 +59,7 @@ import Testing
     let starts = Locked<[Duration]>([])
     let worker = QueueWorker(
       [QueueHandler(queue, batch: 10) { _ in starts.withLock { $0.append(rateClock.now.offset) } }],
-      rateLimit: QueueRateLimit(10, per: .seconds(60)), clock: rateClock)
+      rateLimit: RateLimit(10, per: .seconds(60)), clock: rateClock)
     async let result: Void = worker.run()
     for _ in 0..<20 where worker.statistics().processed < 20 {
       while rateClock.sleeperCount == 0, worker.statistics().processed < 20 { await Task.yield() }

@@ -234,7 +234,7 @@ import Testing
     let clock = ManualClock()
     let log = Log()
     let worker = QueueWorker(
-      [QueueHandler(queue) { log.append($0.value) }], rateLimit: QueueRateLimit(1, per: .seconds(60)), clock: clock)
+      [QueueHandler(queue) { log.append($0.value) }], rateLimit: RateLimit(1, per: .seconds(60)), clock: clock)
     async let result: Void = worker.run()
     for count in 1...5 {
       while log.all.count < count { await Task.yield() }
@@ -255,8 +255,8 @@ import Testing
     let process: @Sendable (QueueDelivery<Int>) async throws -> Void = { _ in }
     let workers = [
       QueueWorker([QueueHandler(queue, process: process)], concurrency: 0),
-      QueueWorker([QueueHandler(queue, process: process)], rateLimit: QueueRateLimit(0, per: .seconds(1))),
-      QueueWorker([QueueHandler(queue, process: process)], rateLimit: QueueRateLimit(1, per: .zero)),
+      QueueWorker([QueueHandler(queue, process: process)], rateLimit: RateLimit(0, per: .seconds(1))),
+      QueueWorker([QueueHandler(queue, process: process)], rateLimit: RateLimit(1, per: .zero)),
       QueueWorker([QueueHandler(queue, weight: 0, process: process)]),
       QueueWorker([QueueHandler(queue, batch: 0) { (_: [QueueDelivery<Int>]) in }]),
       QueueWorker([QueueHandler(queue, lease: .zero, process: process)]),

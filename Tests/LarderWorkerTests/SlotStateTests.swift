@@ -1,3 +1,4 @@
+import Larder
 import LarderTesting
 import Testing
 
@@ -145,7 +146,7 @@ import Testing
   }
 
   @Test func startsAreEvenlySpaced() {
-    var schedule = RateSchedule(QueueRateLimit(4, per: .seconds(1)))
+    var schedule = RateSchedule(RateLimit(4, per: .seconds(1)))
     expectDelay(.zero, at: .seconds(5), &schedule)
     expectDelay(.milliseconds(250), at: .seconds(5), &schedule)
     expectDelay(.milliseconds(400), at: .milliseconds(5100), &schedule)
@@ -155,7 +156,7 @@ import Testing
   }
 
   @Test func aStartIsReservedAtOnceOnlyIfItIsPermittedNow() {
-    var schedule = RateSchedule(QueueRateLimit(1, per: .seconds(1)))
+    var schedule = RateSchedule(RateLimit(1, per: .seconds(1)))
     let (first, second) = (schedule.reserveAtOnce(at: .zero), schedule.reserveAtOnce(at: .milliseconds(999)))
     #expect(first && !second)
     expectDelay(.zero, at: .seconds(1), &schedule)

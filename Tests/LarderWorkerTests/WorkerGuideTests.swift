@@ -57,6 +57,28 @@ import UnixSignals
     #expect(log.all.sorted() == ["a", "b", "mail"])
   }
 
+  @Test func aHandlerWithALimitOfAllWorkers() async throws {
+    let log = Log()
+    let smtp = Service(log: log)
+    let bytes = MemoryStore<[UInt8]>()
+    let mails = try await queue(["a", "b", "c"])
+
+    let limiter = try StoreLimiter(
+      bytes, key: "limits/mail",
+      configuration: LimiterConfiguration(concurrency: 2, rate: RateLimit(100, per: .seconds(60), burst: 10)))
+    let worker = QueueWorker([
+      QueueHandler(mails, limiter: limiter) { delivery in
+        try await smtp.send(delivery.value)
+      }
+    ])
+
+    async let result: Void = worker.run()
+    while worker.statistics().processed < 3 { await Task.yield() }
+    worker.shutDown()
+    try await result
+    #expect(log.all.sorted() == ["a", "b", "c"])
+  }
+
   #if ServiceLifecycle
   @Test func aWorkerInAServiceGroup() async throws {
     let queue = try await queue(["mail"])

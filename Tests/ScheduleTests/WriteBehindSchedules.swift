@@ -101,8 +101,9 @@ struct WriteBehindSchedules {
   /// The codes of errors that concern all changes of a commit, and that may concern one of them.
   private static let codes: [StoreError.Code] = [.ioFailed, .full]
 
-  /// Errors that pass: no commit takes a key back, a flush has all that was accepted before it, and closing has everything. If the
-  /// errors concern all changes, each commit also has the first writes of each task, without a gap.
+  /// Errors that pass: no commit takes a key back, a flush has all that was accepted before it, and closing has everything.
+  ///
+  /// If the errors concern all changes, each commit also has the first writes of each task, without a gap.
   @Test(arguments: codes.indices) func aFlushHasWhatWasAccepted(_ index: Int) async throws {
     let code = Self.codes[index]
     try await runSchedules("write-behind over errors that pass, \(code.rawValue)") { context in

@@ -47,6 +47,9 @@ public struct QueueHandler: Sendable {
   /// The delays after failures, or `nil` for those of the queue.
   let retryPolicy: RetryPolicy?
 
+  /// The limiter of all programs, of which each call of the closure has a permit, or `nil` for none.
+  let limiter: StoreLimiter?
+
   /// The maximum number of items in one call of the closure.
   let batch: Int
 
@@ -76,12 +79,18 @@ public struct QueueHandler: Sendable {
   ///     must end when its task is cancelled. If it does not within ``QueueWorker/cancellationLimit``, the item is
   ///     released nevertheless, and the closure keeps its slot until it ends.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
+  ///   - limiter: A limiter of all programs that share its store. Each call of the closure has a permit of it, with a start for
+  ///     each item, which is taken before the item is leased. Defaults to `nil`, for no limit.
   ///   - process: A closure that processes one item. It runs in a task of its own.
   public init<Queue: DurableQueue>(
     _ queue: Queue, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
-    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable (QueueDelivery<Queue.Value>) async throws -> Void
+    retryPolicy: RetryPolicy? = nil, limiter: StoreLimiter? = nil,
+    process: @escaping @Sendable (QueueDelivery<Queue.Value>) async throws -> Void
   ) {
-    self.init(queue, partialBatch: 1, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy) {
+    self.init(
+      queue, partialBatch: 1, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy,
+      limiter: limiter
+    ) {
       for delivery in $0 { try await process(delivery) }
       return [:]
     }
@@ -97,14 +106,19 @@ public struct QueueHandler: Sendable {
   ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
   ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
+  ///   - limiter: A limiter of all programs that share its store; defaults to `nil`, for no limit. Each call of the closure has a
+  ///     permit of it, with a start for each item, so a batch must not be greater than the burst of a rate limit.
   ///   - process: A closure that processes at least one item, in the order of delivery. An item that may have crashed its
   ///     consumer comes alone.
   public init<Queue: DurableQueue>(
     _ queue: Queue, batch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
-    retryPolicy: RetryPolicy? = nil, process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> Void
+    retryPolicy: RetryPolicy? = nil, limiter: StoreLimiter? = nil,
+    process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> Void
   ) {
-    self.init(queue, partialBatch: batch, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy)
-    {
+    self.init(
+      queue, partialBatch: batch, weight: weight, lease: lease, timeLimit: timeLimit, retryPolicy: retryPolicy,
+      limiter: limiter
+    ) {
       try await process($0)
       return [:]
     }
@@ -120,12 +134,14 @@ public struct QueueHandler: Sendable {
   ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
   ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
+  ///   - limiter: A limiter of all programs that share its store; defaults to `nil`, for no limit. Each call of the closure has a
+  ///     permit of it, with a start for each item, so a batch must not be greater than the burst of a rate limit.
   ///   - process: A closure that processes at least one item, in the order of delivery, and returns the errors of those
   ///     that failed, by their receipts. These are released, and the others are acknowledged. If it throws, all are
   ///     released.
   public init<Queue: DurableQueue>(
     _ queue: Queue, partialBatch: Int, weight: Int = 1, lease: Duration = .seconds(30), timeLimit: Duration? = nil,
-    retryPolicy: RetryPolicy? = nil,
+    retryPolicy: RetryPolicy? = nil, limiter: StoreLimiter? = nil,
     process: @escaping @Sendable ([QueueDelivery<Queue.Value>]) async throws -> [DeliveryReceipt: any Error]
   ) {
     let batch = partialBatch
@@ -135,6 +151,7 @@ public struct QueueHandler: Sendable {
     self.lease = lease
     self.timeLimit = timeLimit
     self.retryPolicy = retryPolicy
+    self.limiter = limiter
     let time = ElapsedTime(by: queue.clock)
     self.time = time
     next = { takeSlot in

@@ -60,10 +60,12 @@ extension QueueWorker {
 
   // MARK: Processing
 
-  /// Processes leased items that have a slot, and frees the slot unless the closure is hung.
-  func process(_ job: QueueJob, _ leases: HeldLeases, _ run: ClosureRun, of number: Int) async {
+  /// Processes leased items that have a slot, and frees the slot and releases the permit unless the closure is hung.
+  func process(
+    _ job: QueueJob, _ leases: HeldLeases, _ run: ClosureRun, _ permit: LimiterPermit?, of number: Int
+  ) async {
     let handler = handlers[number]
-    var isHung = false
+    var (hasStarted, isHung) = (false, false)
     // A process that was suspended meanwhile may have lost the items.
     let held = await leases.confirm()
     if held.count < job.receipts.count {
@@ -73,6 +75,8 @@ extension QueueWorker {
       await release(job, leases, to: handler, after: handler.closureIsHung)
     } else {
       leases.onLoss { run.cancel(.leaseLost) }
+      hasStarted = true
+      await returnStarts(of: permit, except: job.receipts.count, of: handler)
       let outcome = await run.run(atMost: handler.timeLimit, job.process)
       if case .hung = outcome {
         isHung = true
@@ -82,11 +86,15 @@ extension QueueWorker {
     }
     leases.end()
     guard isHung else {
+      await release(permit, usedStarts: hasStarted ? job.receipts.count : 0, of: handler)
       counters.withLock { $0.running -= job.receipts.count }
       return slots.change { $0.end(number) }
     }
     reportHung(job, number)
-    run.onEnd { self.endHung(job, number) }
+    run.onEnd {
+      self.endHung(job, number)
+      Task { await self.release(permit, usedStarts: job.receipts.count, of: handler) }
+    }
   }
 
   /// Acknowledges or releases items after their closure.

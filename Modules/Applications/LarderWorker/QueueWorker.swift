@@ -1,4 +1,4 @@
-import Larder
+public import Larder
 
 /// A consumer of one or more queues that processes several items at the same time.
 ///
@@ -8,7 +8,7 @@ import Larder
 ///     QueueHandler(mails, weight: 3) { try await smtp.send($0.value) },
 ///     QueueHandler(reports, timeLimit: .seconds(60)) { try await render($0.value) },
 ///   ],
-///   concurrency: 50, rateLimit: QueueRateLimit(100, per: .seconds(1)))
+///   concurrency: 50, rateLimit: RateLimit(100, per: .seconds(1)))
 ///
 /// try await worker.run()  // until worker.shutDown(), or until the queues are closed
 /// ```
@@ -52,8 +52,8 @@ public final class QueueWorker: Sendable {
   /// The number of items that are processed at the same time.
   public let concurrency: Int
 
-  /// The limit on the number of items that start in a time, or `nil` for none.
-  public let rateLimit: QueueRateLimit?
+  /// The limit on the number of items that this worker starts in a time, or `nil` for none.
+  public let rateLimit: RateLimit?
 
   /// The time for which ``run()`` waits for running closures after ``shutDown()``, or `nil` for no limit.
   public let shutdownLimit: Duration?
@@ -82,7 +82,9 @@ public final class QueueWorker: Sendable {
   /// - Parameters:
   ///   - handlers: The queues with the closures that process their items.
   ///   - concurrency: The number of items of all queues that are processed at the same time, at least 1; defaults to 10.
-  ///   - rateLimit: The limit on the number of items that start in a time. Defaults to `nil`, for none.
+  ///   - rateLimit: The limit on the number of items that this worker starts in a time. The items of a batch start together,
+  ///     and the next start waits for the time of all of them. Defaults to `nil`, for none. For a limit of several processes,
+  ///     pass a `StoreLimiter` to the handlers.
   ///   - shutdownLimit: The time for which running closures may continue after ``shutDown()``, which must not be negative,
   ///     or `nil` for no limit. Defaults to 20 seconds. After this time, they are cancelled, and their items are given back.
   ///   - exitsIfStalled: Whether ``run()`` throws if all slots have hung closures, so that the program can end and be
@@ -92,7 +94,7 @@ public final class QueueWorker: Sendable {
   ///   - onEvent: A closure that receives failures and dead letters, for a log. Defaults to `nil`. It must return
   ///     quickly and must not call a queue.
   public init(
-    _ handlers: [QueueHandler], concurrency: Int = 10, rateLimit: QueueRateLimit? = nil,
+    _ handlers: [QueueHandler], concurrency: Int = 10, rateLimit: RateLimit? = nil,
     shutdownLimit: Duration? = .seconds(20), exitsIfStalled: Bool = false,
     clock: any Clock<Duration> = ContinuousClock(), onEvent: (@Sendable (QueueWorkerEvent) -> Void)? = nil
   ) {
@@ -204,11 +206,7 @@ public final class QueueWorker: Sendable {
     try require(concurrency >= 1, "concurrency must be at least 1, not \(concurrency)")
     let shutdownLimit = shutdownLimit ?? .zero
     try require(shutdownLimit >= .zero, "the time limit of the shutdown must not be negative, but is \(shutdownLimit)")
-    if let rateLimit {
-      try require(rateLimit.count >= 1, "the count of a rate limit must be at least 1, not \(rateLimit.count)")
-      try require(
-        rateLimit.interval > .zero, "the interval of a rate limit must be greater than zero, not \(rateLimit.interval)")
-    }
+    if let problem = rateLimit?.problem { try require(false, problem) }
     for handler in handlers {
       let weights = QueueHandler.weights
       try require(
@@ -218,6 +216,10 @@ public final class QueueWorker: Sendable {
         handler.retryPolicy?.isValid ?? true,
         "the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
       try require(handler.batch >= 1, "a batch must have at least 1 item, not \(handler.batch)")
+      let burst = handler.limiter?.configuration.rate?.burst ?? .max
+      try require(
+        handler.batch <= burst,
+        "a batch of \(handler.batch) items needs a rate limit with at least this burst, not \(burst)")
       try handler.queue.information.check(lease: handler.lease, for: .receive)
       let limit = handler.timeLimit ?? .seconds(1)
       try require(limit > .zero, "a time limit must be greater than zero, not \(limit)")

@@ -123,3 +123,12 @@ extension QueueEnvironment {
     QueueEnvironment(clock: clock, now: { clock.date })
   }
 }
+
+extension SharedClock {
+  /// Returns a clock for a `StoreLimiter` whose time is that of a clock that the test moves.
+  ///
+  /// - Parameter clock: The clock, which is the same on all machines.
+  public static func manual(_ clock: ManualClock) -> SharedClock {
+    SharedClock(spansHosts: true) { ClockReading(origin: 0, nanoseconds: clock.now.offset.wholeNanoseconds) }
+  }
+}

@@ -1,0 +1,142 @@
+/// A limit on the number of starts in a time.
+///
+/// In every window of time, wherever it begins, there are at most ``burst`` starts, and further ones in proportion to
+/// its length: `count / interval` for each unit of time.
+///
+/// ```swift
+/// let limit = RateLimit(100, per: .seconds(60), burst: 10)
+/// ```
+///
+/// With this limit, a minute has at most 110 starts, and a moment at most 10.
+public struct RateLimit: Sendable, Hashable {
+  /// The number of starts in an interval.
+  public let count: Int
+
+  /// The interval.
+  public let interval: Duration
+
+  /// The maximum number of starts at the same moment, after a time with fewer starts than the limit permits.
+  public let burst: Int
+
+  /// Creates a limit.
+  ///
+  /// - Parameters:
+  ///   - count: The number of starts in an interval, at least 1.
+  ///   - interval: The interval, greater than zero.
+  ///   - burst: The maximum number of starts at the same moment, from 1 to 1,000,000,000; defaults to 1, with which
+  ///     starts are evenly spaced. The time for a whole burst, `interval * burst / count`, must be shorter than 30
+  ///     years.
+  public init(_ count: Int, per interval: Duration, burst: Int = 1) {
+    self.count = count
+    self.interval = interval
+    self.burst = burst
+  }
+
+  /// The time between two evenly spaced starts, in nanoseconds, rounded up so that the limit is never exceeded.
+  var spacing: Int64 {
+    let divisor = Int128(max(count, 1)) * 1_000_000_000
+    return Int64(clamping: max((interval.attoseconds + divisor - 1) / divisor, 1))
+  }
+
+  /// The time in which a whole burst becomes available, in nanoseconds.
+  var capacity: Int64 { time(for: burst) }
+
+  /// Returns the time in which some starts become available, in nanoseconds.
+  func time(for starts: Int) -> Int64 {
+    let (time, overflows) = spacing.multipliedReportingOverflow(by: Int64(starts))
+    return overflows ? .max : time
+  }
+
+  /// The longest time for a whole burst, in nanoseconds, which can be added to any time.
+  private static let longestCapacity: Int64 = 30 * 366 * 86_400 * 1_000_000_000
+
+  /// The reason why the limit is invalid, for an error message, or `nil` if it is valid.
+  public var problem: String? {
+    if count < 1 { return "the count of a rate limit must be at least 1, not \(count)" }
+    if interval <= .zero { return "the interval of a rate limit must be greater than zero, not \(interval)" }
+    if !(1...1_000_000_000).contains(burst) {
+      return "the burst of a rate limit must be between 1 and 1,000,000,000, not \(burst)"
+    }
+    guard capacity > Self.longestCapacity else { return nil }
+    return "the time for a whole burst of a rate limit must be shorter than 30 years"
+  }
+}
+
+/// The starts that a ``RateLimit`` permits, by a clock that is read elsewhere.
+///
+/// This is plain state without any I/O. It is the generic cell rate algorithm of ITU-T Recommendation I.371, in its
+/// form as a virtual scheduling algorithm: the only state is the theoretical arrival time, here ``fullAt``. A start
+/// moves it by the time between two evenly spaced starts, and is permitted if the time is then at most a whole burst
+/// ahead of the clock.
+public struct RateLimitState: Sendable, Hashable {
+  /// The time at which the whole burst is available if nothing starts until then, in nanoseconds since the origin of
+  /// the clock.
+  public private(set) var fullAt: Int64
+
+  /// Creates the state before the first start, with the whole burst available.
+  public init() {
+    fullAt = .min
+  }
+
+  /// Creates a state that was stored.
+  ///
+  /// - Parameter fullAt: The time at which the whole burst is available.
+  public init(fullAt: Int64) {
+    self.fullAt = fullAt
+  }
+
+  /// Removes all available starts, because it is unknown how long ago the latest one was.
+  mutating func empty() {
+    fullAt = .max
+  }
+
+  /// Corrects a time that is too far ahead, because the clock was set back.
+  ///
+  /// No start is available after that, so that the limit holds whatever the clock did.
+  mutating func bound(by limit: RateLimit, at reading: ClockReading) {
+    fullAt = min(fullAt, reading.latest.addingSaturating(limit.capacity))
+  }
+
+  /// Returns how long to wait until some starts are available, in nanoseconds; 0 if they are.
+  func wait(for starts: Int, by limit: RateLimit, at reading: ClockReading) -> Int64 {
+    let end = max(fullAt, reading.earliest).addingSaturating(limit.time(for: starts))
+    return max(0, end.addingSaturating(-limit.capacity).addingSaturating(-reading.earliest))
+  }
+
+  /// Takes starts if they are available.
+  ///
+  /// - Parameters:
+  ///   - starts: The number of starts, which happen at the same moment. More than the burst are never available.
+  ///   - limit: The limit.
+  ///   - reading: The time.
+  /// - Returns: Zero if the starts were taken; otherwise, the time after which they are available if nothing else
+  ///   starts.
+  public mutating func take(_ starts: Int = 1, by limit: RateLimit, at reading: ClockReading) -> Duration {
+    bound(by: limit, at: reading)
+    let wait = wait(for: starts, by: limit, at: reading)
+    if wait == 0 { note(starts, by: limit, at: reading) }
+    return .nanoseconds(wait)
+  }
+
+  /// Takes starts, whether or not they are available yet.
+  ///
+  /// Use it if the starts of one process are limited, where each caller makes the start that it has reserved. The state
+  /// can then be any time ahead of the clock, which must not be set back.
+  ///
+  /// - Parameters:
+  ///   - starts: The number of starts, which happen at the same moment; defaults to 1. If there are several, the caller
+  ///     waits for the first one only, and the next caller for all of them.
+  ///   - limit: The limit.
+  ///   - reading: The time.
+  /// - Returns: How long the caller must wait.
+  public mutating func reserve(_ starts: Int = 1, by limit: RateLimit, at reading: ClockReading) -> Duration {
+    let wait = wait(for: 1, by: limit, at: reading)
+    note(starts, by: limit, at: reading.advanced(byAtLeast: wait, atMost: wait))
+    return .nanoseconds(wait)
+  }
+
+  /// Counts starts that are available.
+  mutating func note(_ starts: Int, by limit: RateLimit, at reading: ClockReading) {
+    fullAt = max(fullAt, reading.latest).addingSaturating(limit.time(for: starts))
+  }
+}

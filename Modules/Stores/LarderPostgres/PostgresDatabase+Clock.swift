@@ -1,0 +1,23 @@
+#if Postgres
+public import Larder
+
+extension PostgresDatabase {
+  /// The clock of the server, which all hosts read alike, for a `StoreLimiter` in a ``PostgresStore``.
+  ///
+  /// ```swift
+  /// let limiter = try StoreLimiter(store, key: "limits/mail", configuration: limits, time: database.serverClock)
+  /// ```
+  ///
+  /// A reading takes one round trip, and throws the errors of a read. The server has no clock but its wall clock. If that is set
+  /// forward, a limiter permits as many additional starts as passing time would, and leases end early. If it is set back, the
+  /// limits hold.
+  public var serverClock: SharedClock {
+    SharedClock(spansHosts: true) { [handle] in
+      let time = Statement("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
+      let rows = try await handle.running(.clock) { try await handle.read(time, for: .clock) }
+      // The origin is 1970 for every server.
+      return ClockReading(origin: 0, nanoseconds: (rows.integer(0, 0) ?? 0) * 1000)
+    }
+  }
+}
+#endif

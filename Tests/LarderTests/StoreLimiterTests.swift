@@ -1,0 +1,293 @@
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Limiters whose objects share a store, with time that the test moves.
+@Suite struct StoreLimiterTests {
+  private let clock = ManualClock()
+  private let store = MemoryStore<[UInt8]>()
+
+  private static let rate = RateLimit(10, per: .seconds(10), burst: 3)
+
+  private func makeLimiter(
+    _ configuration: LimiterConfiguration, key: StoreKey = "limits/mail"
+  ) throws -> StoreLimiter {
+    try StoreLimiter(store, key: key, configuration: configuration, time: .manual(clock), clock: clock)
+  }
+
+  /// A value that several tasks change.
+  private final class Shared<Value: Sendable>: Sendable {
+    private let locked: Locked<Value>
+
+    init(_ value: Value) { locked = Locked(value) }
+
+    var value: Value { locked.withLock { $0 } }
+
+    func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { locked.withLock { body(&$0) } }
+  }
+
+  /// Yields to other tasks so often that work in progress has ended afterwards.
+  private func yield() async {
+    for _ in 0..<500 { await Task.yield() }
+  }
+
+  /// Moves the time in small steps until a condition is true, or for an hour.
+  private func advance(by step: Duration = .milliseconds(100), until condition: () -> Bool) async {
+    for _ in 0..<Int(Duration.seconds(3600) / step) where !condition() {
+      await yield()
+      if !condition() { clock.advance(by: step) }
+    }
+    #expect(condition())
+  }
+
+  // MARK: Rates
+
+  @Test func twoObjectsWithManyCallersStartAtTheRate() async throws {
+    let starts = Shared<[(object: Int, permit: LimiterPermit)]>([])
+    try await withThrowingTaskGroup { group in
+      for object in 0..<2 {
+        let limiter = try makeLimiter(LimiterConfiguration(rate: Self.rate))
+        for _ in 0..<20 {
+          group.addTask {
+            let permit = try await limiter.acquire()
+            starts.change { $0.append((object, permit)) }
+          }
+        }
+      }
+      await advance { starts.value.count == 40 }
+      try await group.waitForAll()
+    }
+    var counted = RateLimitTests.Starts()
+    counted.all = starts.value.map { ($0.permit.time.latest, 1) }
+    counted.expect(within: Self.rate)
+    // The limit is reached, and both objects have their turns.
+    #expect(clock.now.offset < .seconds(40))
+    #expect(Set(starts.value.prefix(20).map(\.object)) == [0, 1])
+  }
+
+  @Test func anObjectWithOneCallerIsNotStarvedByOneWithMany() async throws {
+    let busy = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1))))
+    let other = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1))))
+    let busyCount = Shared(0)
+    let otherCount = Shared(0)
+    let tasks = (0..<51).map { number in
+      Task {
+        while !Task.isCancelled {
+          _ = try await (number == 0 ? other : busy).acquire()
+          (number == 0 ? otherCount : busyCount).change { $0 += 1 }
+        }
+      }
+    }
+    await advance(by: .milliseconds(250)) { otherCount.value >= 10 }
+    #expect(busyCount.value <= 60)
+    for task in tasks { task.cancel() }
+    for task in tasks { _ = await task.result }
+  }
+
+  @Test func aLimitSurvivesItsObjects() async throws {
+    var count = 0
+    for _ in 0..<10 {
+      let limiter = try makeLimiter(LimiterConfiguration(rate: Self.rate))
+      if try await limiter.tryAcquire() != nil { count += 1 }
+    }
+    #expect(count == 3)
+  }
+
+  @Test func severalStartsArePermittedTogether() async throws {
+    let limiter = try makeLimiter(LimiterConfiguration(rate: Self.rate))
+    #expect(try await limiter.tryAcquire(starts: 3) != nil)
+    #expect(try await limiter.tryAcquire() == nil)
+    clock.advance(by: .seconds(2))
+    #expect(try await limiter.tryAcquire(starts: 3) == nil)
+    #expect(try await limiter.tryAcquire(starts: 2) != nil)
+    await expectStoreError(.invalidArgument) { try await limiter.acquire(starts: 4) }
+    await expectStoreError(.invalidArgument) { try await limiter.tryAcquire(starts: 0) }
+  }
+
+  @Test func workThatDoesNotStartReturnsItsStarts() async throws {
+    let limiter = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(60))))
+    let permit = try #require(try await limiter.tryAcquire())
+    let task = Task { try await limiter.acquire() }
+    try await clock.waitForSleepers(1)
+    try await permit.release(usedStarts: 0)
+    // The caller that waits gets them immediately.
+    _ = try await task.value
+    try await permit.release(usedStarts: 0)
+    #expect(try await limiter.tryAcquire() == nil)
+  }
+
+  // MARK: Permits
+
+  @Test func noMorePermitsAreHeldThanTheLimit() async throws {
+    let running = Shared(0)
+    let most = Shared(0)
+    let ended = Shared(0)
+    let clock = clock
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<3 {
+        let limiter = try makeLimiter(LimiterConfiguration(concurrency: 4))
+        for _ in 0..<10 {
+          group.addTask {
+            try await limiter.withPermit {
+              let count = running.change { count in
+                count += 1
+                return count
+              }
+              most.change { $0 = max($0, count) }
+              // Longer than the lease, which is renewed.
+              try await clock.sleep(for: .seconds(45))
+              running.change { $0 -= 1 }
+            }
+            ended.change { $0 += 1 }
+          }
+        }
+      }
+      await advance(by: .seconds(1)) { ended.value == 30 }
+      try await group.waitForAll()
+    }
+    #expect(most.value == 4)
+    #expect(clock.now.offset < .seconds(45 * 30 / 4 + 45))
+  }
+
+  @Test func aPermitThatIsNeverReleasedComesBack() async throws {
+    let crashed = try makeLimiter(LimiterConfiguration(concurrency: 1, lease: .seconds(20)))
+    // A permit that is discarded is not renewed, as if its process had crashed.
+    var permit: LimiterPermit? = try await crashed.acquire()
+    try await clock.waitForSleepers(1)
+    permit = nil
+    while clock.sleeperCount > 0 { await Task.yield() }
+    let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1, lease: .seconds(20)))
+    let task = Task { try await limiter.acquire() }
+    for _ in 0..<20 {
+      try await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(1))
+    }
+    permit = try await task.value
+    #expect(try await crashed.tryAcquire() == nil)
+    try await permit?.release()
+    #expect(try await crashed.tryAcquire() != nil)
+  }
+
+  @Test func aReleaseWakesTheNextCallerImmediately() async throws {
+    let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
+    let permit = try await limiter.acquire()
+    let order = Shared<[Int]>([])
+    var tasks: [Task<Void, any Error>] = []
+    for number in 0..<3 {
+      tasks.append(
+        Task {
+          try await limiter.withPermit { order.change { $0.append(number) } }
+        })
+      await yield()
+    }
+    // A caller that does not wait comes after those that do.
+    #expect(try await limiter.tryAcquire() == nil)
+    try await permit.release()
+    for task in tasks { try await task.value }
+    #expect(order.value == [0, 1, 2])
+  }
+
+  @Test func aCallerThatIsCancelledTakesNothing() async throws {
+    let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
+    let permit = try await limiter.acquire()
+    let tasks = (0..<3).map { _ in Task { try await limiter.acquire() } }
+    try await clock.waitForSleepers(1)
+    for task in tasks { task.cancel() }
+    for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+    try await permit.release()
+    #expect(try await limiter.tryAcquire() != nil)
+  }
+
+  @Test func workThatIsCancelledReleasesItsPermit() async throws {
+    let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
+    let task = Task { [clock] in try await limiter.withPermit { try await clock.sleep(for: .seconds(1)) } }
+    // The work and the renewal.
+    try await clock.waitForSleepers(2)
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(try await limiter.tryAcquire() != nil)
+  }
+
+  // MARK: The store
+
+  @Test func aClockThatIsReadLateIsNotTakenForTheTimeOfTheCommit() async throws {
+    // The reading is ten seconds old when the update runs, as if it had waited for another one.
+    let clock = clock
+    let slow = SharedClock(spansHosts: true) {
+      defer { clock.advance(by: .seconds(10)) }
+      return ClockReading(origin: 0, nanoseconds: clock.now.offset.wholeNanoseconds)
+    }
+    let limiter = try StoreLimiter(
+      store, key: "limits/slow", configuration: LimiterConfiguration(rate: RateLimit(1, per: .seconds(10))), time: slow,
+      clock: clock)
+    let permit = try #require(try await limiter.tryAcquire())
+    #expect(permit.time.earliest == 0)
+    #expect(permit.time.latest == 10_000_000_000)
+    // 20 seconds after the first reading, of which only ten are sure.
+    #expect(try await limiter.tryAcquire() == nil)
+    #expect(try await limiter.tryAcquire() != nil)
+  }
+
+  @Test func aStateThatCannotBeReadIsLeftAsItIs() async throws {
+    let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1), key: "limits/mail")
+    let records: [([UInt8], StoreError.Code)] = [([1, 2, 3], .corrupted), ([2], .versionMismatch), ([], .corrupted)]
+    for (record, code) in records {
+      try await store.setValue(record, forKey: "limits/mail")
+      let error = await expectStoreError(code) { try await limiter.acquire() }
+      #expect(error?.key == "limits/mail")
+      #expect(try store.value(forKey: "limits/mail") == record)
+    }
+  }
+
+  @Test func storesAndRulesThatDoNotFitAreRefused() async throws {
+    func open(
+      _ base: some DataStore<[UInt8]>, _ configuration: LimiterConfiguration = LimiterConfiguration(concurrency: 1),
+      key: StoreKey = "limit"
+    ) throws {
+      _ = try StoreLimiter(base, key: key, configuration: configuration)
+    }
+    try open(store)
+    for configuration in [
+      LimiterConfiguration(concurrency: 0), LimiterConfiguration(concurrency: 1001),
+      LimiterConfiguration(rate: RateLimit(0, per: .seconds(1))), LimiterConfiguration(lease: .zero),
+      LimiterConfiguration(pollInterval: .zero), LimiterConfiguration(lease: .seconds(Int64.max)),
+    ] {
+      expectStoreError(.invalidArgument) { try open(store, configuration) }
+    }
+    expectStoreError(.invalidKey) { try open(store, key: "") }
+    var information = store.information
+    information.sharing = .betweenHosts
+    expectStoreError(.unsupported) { try open(DescribedStore(base: store, information: information)) }
+    information = store.information
+    information.entryLifetime = .untilEvicted
+    expectStoreError(.unsupported) { try open(DescribedStore(base: store, information: information)) }
+    information = store.information
+    information.access = .readOnly
+    expectStoreError(.notPermitted) { try open(DescribedStore(base: store, information: information)) }
+    information = store.information
+    information.maximumValueSize = 1000
+    expectStoreError(.unsupported) { try open(DescribedStore(base: store, information: information)) }
+  }
+
+  @Test func theBootClockIsSteady() async throws {
+    let first = try await SharedClock.boot.reading()
+    let second = try await SharedClock.boot.reading()
+    #expect(first.origin == second.origin)
+    #expect(first.origin != 0)
+    #expect(first.earliest <= second.earliest)
+    #expect(first.earliest == first.latest)
+  }
+}
+
+/// A store with other information than its base.
+private struct DescribedStore: ForwardingStore {
+  let base: MemoryStore<[UInt8]>
+  let information: StoreInformation
+
+  func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: nonisolated(nonsending) () async throws -> Result
+  ) async throws -> Result {
+    try await body()
+  }
+}

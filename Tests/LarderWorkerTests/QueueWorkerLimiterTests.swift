@@ -1,0 +1,182 @@
+import Larder
+import LarderCBOR
+import LarderStoreQueue
+import LarderTesting
+import LarderWorker
+import TestSupport
+import Testing
+
+/// Workers that share a limiter.
+@Suite struct QueueWorkerLimiterTests {
+  private typealias Queue = StoreQueue<MemoryStore<[UInt8]>, Int>
+  private let clock = ManualClock()
+  private let bytes = MemoryStore<[UInt8]>()
+
+  private func makeQueue(_ values: Range<Int> = 0..<0) async throws -> Queue {
+    let queue = try await Queue(bytes, prefix: "q/", codec: .cbor(), environment: .manual(clock))
+    if !values.isEmpty { try await queue.enqueue(values.map { QueueInput($0) }) }
+    return queue
+  }
+
+  private func makeLimiter(concurrency: Int? = nil, rate: RateLimit? = nil) throws -> StoreLimiter {
+    try StoreLimiter(
+      bytes, key: "limit", configuration: LimiterConfiguration(concurrency: concurrency, rate: rate),
+      time: .manual(clock), clock: clock)
+  }
+
+  /// The closures of several workers that run, and the times of their starts.
+  private final class Work: Sendable {
+    private struct State {
+      var running = 0
+      var most = 0
+      var starts: [Duration] = []
+    }
+
+    private let state = Locked(State())
+    private let clock: ManualClock
+
+    init(_ clock: ManualClock) { self.clock = clock }
+
+    var most: Int { state.withLock { $0.most } }
+
+    var starts: [Duration] { state.withLock { $0.starts } }
+
+    func run(for duration: Duration) async throws {
+      state.withLock { state in
+        state.running += 1
+        state.most = max(state.most, state.running)
+        state.starts.append(clock.now.offset)
+      }
+      defer { state.withLock { $0.running -= 1 } }
+      if duration > .zero { try await clock.sleep(for: duration) }
+    }
+  }
+
+  private func yield() async {
+    for _ in 0..<1000 { await Task.yield() }
+  }
+
+  /// Runs two workers until they have processed some items.
+  private func run(
+    _ workers: [QueueWorker], until count: Int, step: Duration = .milliseconds(500)
+  ) async throws {
+    try await withThrowingTaskGroup { group in
+      for worker in workers { group.addTask { try await worker.run() } }
+      for _ in 0..<5000 where workers.map({ $0.statistics().processed }).reduce(0, +) < count {
+        await yield()
+        clock.advance(by: step)
+      }
+      #expect(workers.map { $0.statistics().processed }.reduce(0, +) == count)
+      for worker in workers { worker.shutDown() }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func twoWorkersTogetherProcessAtMostAsManyItemsAsTheLimit() async throws {
+    let work = Work(clock)
+    let queue = try await makeQueue(0..<20)
+    let workers = try (0..<2).map { _ in
+      QueueWorker(
+        [
+          QueueHandler(queue, limiter: try makeLimiter(concurrency: 3)) { _ in
+            // Longer than the leases of items and permits.
+            try await work.run(for: .seconds(50))
+          }
+        ], clock: clock)
+    }
+    try await run(workers, until: 20)
+    #expect(work.most == 3)
+    // All permits were released.
+    let limiter = try makeLimiter(concurrency: 3)
+    for _ in 0..<3 { #expect(try await limiter.tryAcquire() != nil) }
+  }
+
+  @Test func twoWorkersTogetherStartAtTheRate() async throws {
+    let work = Work(clock)
+    let queue = try await makeQueue(0..<20)
+    let rate = RateLimit(6, per: .seconds(60), burst: 2)
+    let workers = try (0..<2).map { _ in
+      QueueWorker(
+        [QueueHandler(queue, limiter: try makeLimiter(rate: rate)) { _ in try await work.run(for: .zero) }],
+        clock: clock)
+    }
+    try await run(workers, until: 20)
+    let starts = work.starts
+    for (first, time) in starts.enumerated() {
+      for last in first..<starts.count { #expect(Double(last - first + 1) <= 2 + (starts[last] - time) / .seconds(10)) }
+    }
+    // The limit is reached: no start was lost to a worker that found no item.
+    #expect(clock.now.offset < .seconds(200))
+  }
+
+  @Test func anIdleWorkerUsesNoStart() async throws {
+    let queue = try await makeQueue()
+    let rate = RateLimit(1, per: .seconds(3600), burst: 2)
+    let worker = QueueWorker(
+      [QueueHandler(queue, limiter: try makeLimiter(concurrency: 1, rate: rate)) { _ in }], clock: clock)
+    async let result: Void = worker.run()
+    await yield()
+    let permit = try await makeLimiter(concurrency: 1, rate: rate).tryAcquire(starts: 2)
+    #expect(permit != nil)
+    worker.shutDown()
+    try await result
+  }
+
+  @Test func aBatchThatIsNotFullReturnsStarts() async throws {
+    let queue = try await makeQueue(0..<3)
+    let rate = RateLimit(1, per: .seconds(3600), burst: 5)
+    let worker = QueueWorker(
+      [QueueHandler(queue, batch: 5, limiter: try makeLimiter(rate: rate)) { _ in }], clock: clock)
+    async let result: Void = worker.run()
+    while worker.statistics().processed < 3 { await Task.yield() }
+    worker.shutDown()
+    try await result
+    let limiter = try makeLimiter(rate: rate)
+    #expect(try await limiter.tryAcquire(starts: 2) != nil)
+    #expect(try await limiter.tryAcquire() == nil)
+  }
+
+  @Test func aWorkerThatWaitsForAPermitLeasesNothingAndStopsImmediately() async throws {
+    let queue = try await makeQueue()
+    let permit = try await makeLimiter(concurrency: 1).acquire()
+    let worker = QueueWorker([QueueHandler(queue, limiter: try makeLimiter(concurrency: 1)) { _ in }], clock: clock)
+    async let result: Void = worker.run()
+    await yield()
+    // It arrives while the worker waits for an item.
+    try await queue.enqueue(1)
+    await yield()
+    #expect(try await queue.counts().waiting == 1)
+    worker.shutDown()
+    try await result
+    #expect(worker.statistics().processed == 0)
+    try await permit.release()
+    #expect(try await makeLimiter(concurrency: 1).tryAcquire() != nil)
+  }
+
+  @Test func errorsOfALimiterAreReportedAndTriedAgain() async throws {
+    let queue = try await makeQueue(0..<1)
+    try await bytes.setValue([1, 2, 3], forKey: "limit")
+    let errors = Locked<[StoreError.Code]>([])
+    let worker = QueueWorker(
+      [QueueHandler(queue, limiter: try makeLimiter(concurrency: 1)) { _ in }], clock: clock,
+      onEvent: { event in
+        if case .queueFailed(_, let error as StoreError) = event { errors.withLock { $0.append(error.code) } }
+      })
+    async let result: Void = worker.run()
+    try await clock.waitForSleepers(1)
+    try await bytes.removeValue(forKey: "limit")
+    while worker.statistics().processed < 1 {
+      await yield()
+      clock.advance(by: .seconds(1))
+    }
+    worker.shutDown()
+    try await result
+    #expect(errors.withLock { $0 } == [.corrupted])
+  }
+
+  @Test func aBatchThatIsGreaterThanTheBurstIsRefused() async throws {
+    let limiter = try makeLimiter(rate: RateLimit(1, per: .seconds(1), burst: 4))
+    let worker = QueueWorker([QueueHandler(try await makeQueue(), batch: 5, limiter: limiter) { _ in }])
+    await expectStoreError(.invalidArgument) { try await worker.run() }
+  }
+}
