@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// What a consumer knows about its leases, without any clock or queue.
+/// The knowledge of a consumer about its leases, without any clock or queue.
 @Suite struct LeaseStateTests {
   private let receipts = (1...3).map { DeliveryReceipt(sequence: $0, attempt: 1, epoch: 7) }
 

@@ -55,7 +55,7 @@ import Testing
       clock.advance(by: limit)
     }
     await waitUntil { worker.statistics().dead == 1 }
-    // The closure has been called once. Its item has failed at once in the four other deliveries.
+    // The closure has been called once. Its item has failed immediately in the four other deliveries.
     #expect(calls.withLock { $0 } == 1)
     #expect(clock.now.offset <= .seconds(20))
     #expect(worker.health().isRunning && worker.health().slots == 2 && worker.health().hungSlots == 1)

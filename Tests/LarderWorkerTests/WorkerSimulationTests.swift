@@ -248,7 +248,7 @@ private final class Simulation: Sendable {
     defer { end() }
     try await withTaskCancellationHandler {
       try await perform(behavior, attempt, item, of: queue, in: process)
-      // The process may have died meanwhile, by another item.
+      // The process may have died in the meantime, by another item.
       if isDead(process) { await never.run() }
     } onCancel: {
       end()

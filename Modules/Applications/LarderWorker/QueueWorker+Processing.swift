@@ -66,7 +66,7 @@ extension QueueWorker {
   ) async {
     let handler = handlers[number]
     var (hasStarted, isHung) = (false, false)
-    // A process that was suspended meanwhile may have lost the items.
+    // A process that was suspended before this may have lost the items.
     let held = await leases.confirm()
     if held.count < job.receipts.count {
       reportLoss(job.receipts.count - held.count, job, of: handler)

@@ -20,7 +20,7 @@ public import Larder
 /// ## Leases
 ///
 /// An item without a slot is left to other workers. Only an item that arrives while the worker waits is leased before a slot
-/// is taken, and is given back at once if none is free. If a lease is lost, for example because the process was suspended,
+/// is taken, and is given back immediately if none is free. If a lease is lost, for example because the process was suspended,
 /// its closure is cancelled, and a closure that has not started yet never does. Acknowledging and releasing are repeated
 /// after an error that a retry can mend, until the lease ends; see `HeldLeases`.
 ///

@@ -19,7 +19,7 @@
 /// - The leases are lost if the queue says that all receipts are stale, or if they could not be renewed for their duration.
 ///   Another consumer may then have the items, so ``run(isolation:_:)`` cancels its closure.
 /// - Acknowledging and releasing are repeated after an error that a retry can mend, with growing pauses, until the leases
-///   have ended. Meanwhile they are renewed.
+///   have ended. They are renewed in the meantime.
 /// - If the outcome of an attempt is unknown and the next one finds a receipt stale although its lease is still running, the
 ///   first attempt has succeeded, because no other consumer can have ended the lease.
 ///

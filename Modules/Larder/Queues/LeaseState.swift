@@ -1,4 +1,4 @@
-/// What a consumer knows about the leases of some deliveries.
+/// The knowledge of a consumer about the leases of some deliveries.
 ///
 /// This is plain state without any clock. Times are durations from an arbitrary start.
 struct LeaseState: Sendable {
