@@ -5,7 +5,7 @@ extension HistoryTrial {
   ///
   /// The results must be linearizable: one order of all operations must explain them. In every other round, each step
   /// concerns a single key. In the other rounds, many steps concern several keys, to check that batches, updates and
-  /// reads of several keys are atomic.
+  /// reads of several keys are atomic. The seed decides which kind is first.
   ///
   /// - Parameters:
   ///   - rounds: The number of rounds, each with a fresh store.
@@ -14,19 +14,26 @@ extension HistoryTrial {
   ///   - length: The number of steps of each task; defaults to 10.
   ///   - mayFail: Whether operations may throw a `StoreError`, as those of a ``FaultyStore`` do; defaults to `false`.
   ///     The outcome of such an error must be correct.
+  ///   - mayCancel: A closure that receives the task of each operation, and may cancel it at any time, for example by
+  ///     ``ScheduledContext/mayCancel(_:)``. An operation that throws `CancellationError` must have had no effect. Defaults to
+  ///     `nil`; the operations then have no tasks of their own, and must not throw the error.
   /// - Throws: ``TrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
   public func runConcurrently(
-    rounds: Int, seed: UInt64, tasks: Int = 4, length: Int = 10, mayFail: Bool = false
+    rounds: Int, seed: UInt64, tasks: Int = 4, length: Int = 10, mayFail: Bool = false,
+    mayCancel: (@Sendable (_ operation: Task<HistoryResult, any Error>) -> Void)? = nil
   ) async throws {
     var generator = SeededGenerator(seed: seed)
+    // A trial of one round for each schedule reaches both kinds.
+    var kinds = SeededGenerator(seed: seed, purpose: "kinds of rounds")
+    let joinsKeysFirst = Bool.random(using: &kinds)
     for round in 0..<max(0, rounds) {
       try Task.checkCancellation()
       let plan = ConcurrentPlan(
-        tasks: tasks, length: length, joinsKeys: !round.isMultiple(of: 2), using: &generator)
+        tasks: tasks, length: length, joinsKeys: round.isMultiple(of: 2) == joinsKeysFirst, using: &generator)
       let history: ConcurrentHistory
       do {
         history = try await withStore { store in
-          try await Recorder(mayFail: mayFail) { try await perform($0, store) }.record(plan)
+          try await Recorder(mayFail: mayFail, mayCancel: mayCancel) { try await perform($0, store) }.record(plan)
         }
       } catch {
         try Task.checkCancellation()
@@ -44,35 +51,46 @@ extension HistoryTrial {
 /// A recorder of the operations of several tasks on a store.
 private struct Recorder: Sendable {
   let mayFail: Bool
+  let mayCancel: (@Sendable (_ operation: Task<HistoryResult, any Error>) -> Void)?
   let perform: @Sendable (HistoryStep) async throws -> HistoryResult
   private let events = Tally()
 
   func record(_ plan: ConcurrentPlan) async throws -> ConcurrentHistory {
     let operations = Locked<[ConcurrentOperation]>([])
-    @Sendable func run(_ moves: [ConcurrentPlan.Move], task: Int) async throws {
+    @Sendable func run(_ moves: [ConcurrentPlan.Move], task: Int, mayCancel: Bool) async throws {
       for move in moves {
         for _ in 0..<move.yields { await suspendOnce() }
-        guard let operation = try await self.run(move.step, task: task) else { continue }
+        guard let operation = try await self.run(move.step, task: task, mayCancel: mayCancel) else { continue }
         operations.withLock { $0.append(operation) }
       }
     }
-    try await concurrently(plan.moves.count) { try await run(plan.moves[$0], task: $0) }
-    try await run(plan.lastSteps.map { ConcurrentPlan.Move(yields: 0, step: $0) }, task: plan.moves.count)
+    try await concurrently(plan.moves.count) { try await run(plan.moves[$0], task: $0, mayCancel: true) }
+    let lastMoves = plan.lastSteps.map { ConcurrentPlan.Move(yields: 0, step: $0) }
+    try await run(lastMoves, task: plan.moves.count, mayCancel: false)
     return ConcurrentHistory(operations.withLock { $0 })
   }
 
   /// Runs one step.
   ///
   /// - Returns: The operation, or `nil` if it is known to have had no effect.
-  private func run(_ step: HistoryStep, task: Int) async throws -> ConcurrentOperation? {
+  private func run(_ step: HistoryStep, task: Int, mayCancel isCancellable: Bool) async throws -> ConcurrentOperation? {
     let invocation = events.add()
+    var operation: Task<HistoryResult, any Error>?
     do {
-      let result = try await perform(step)
+      if isCancellable, let mayCancel {
+        let task = Task { try await perform(step) }
+        operation = task
+        mayCancel(task)
+      }
+      let result = if let operation { try await operation.value } else { try await perform(step) }
       return ConcurrentOperation(
         task: task, step, invocation: invocation, response: .init(result, time: events.add()))
     } catch let error as StoreError where mayFail {
       guard error.outcome == .unknown else { return nil }
       return ConcurrentOperation(task: task, step, invocation: invocation, response: nil)
+    } catch is CancellationError where operation?.isCancelled == true {
+      // The error of an operation that was not cancelled is a failure: it has come from another one.
+      return nil
     }
   }
 }

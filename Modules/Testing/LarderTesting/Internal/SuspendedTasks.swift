@@ -81,12 +81,18 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
         for waiter in over { waiter.continuation.resume() }
       }
     } onCancel: {
-      let cancelled = state.withLock { state in
-        let cancelled = state.takeAll { $0.id == id }
-        if cancelled.isEmpty { state.cancelledEarly.insert(id) }
-        return cancelled
-      }
-      for waiter in cancelled { waiter.continuation.resume(throwing: CancellationError()) }
+      // Code under test cancels its timers without knowing of a trial, and no other work may run in the middle of this.
+      guard let run = ScheduledRun.current else { return cancel(id) }
+      run.uninterrupted { cancel(id) }
     }
+  }
+
+  private func cancel(_ id: UInt64) {
+    let cancelled = state.withLock { state in
+      let cancelled = state.takeAll { $0.id == id }
+      if cancelled.isEmpty { state.cancelledEarly.insert(id) }
+      return cancelled
+    }
+    for waiter in cancelled { waiter.continuation.resume(throwing: CancellationError()) }
   }
 }
