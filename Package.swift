@@ -358,8 +358,10 @@ let package = Package(
     .testTarget(
       name: "ScheduleTests",
       dependencies: [
-        "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderExpiry",
-        "LarderIndexes", "LarderJSON", "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
+        "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
+        "LarderExpiry", "LarderFiles", "LarderHTTPCache", "LarderIndexes", "LarderJSON", "LarderMirror",
+        "LarderObservation", "LarderQueue", "LarderStoreQueue",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(
       name: "ConformanceTests",

@@ -1,34 +1,16 @@
-import Foundation
 import Larder
 import LarderCBOR
-import LarderJSON
 import LarderQueue
 import LarderStoreQueue
 import LarderTesting
 import Testing
 
-/// Transactions, a queue, and a document in many schedules: what was acknowledged has happened once, also after a crash.
+/// Transactions and queues in many schedules: what was acknowledged has happened once.
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
 struct EffectSchedules {
-  private struct Wrong: Error, CustomStringConvertible {
-    var description: String
-
-    init(_ description: String) {
-      self.description = description
-    }
-  }
-
-  private static let count = ProcessInfo.processInfo.environment["LARDER_SCHEDULES"].flatMap { Int($0) } ?? 60
-
-  private static func slow(_ context: ScheduledContext) -> FaultyStore<MemoryStore<[UInt8]>> {
-    var plan = FaultPlan(seed: context.seed)
-    plan.schedule(.yields(upTo: 2), probability: 0.5)
-    return MemoryStore<[UInt8]>().faulty(plan: plan, clock: context.clock)
-  }
-
   @Test func transfersKeepTheSum() async throws {
-    let trial = ScheduledTrial("transfers") { context in
-      let bytes = Self.slow(context)
+    try await runSchedules("transfers") { context in
+      let bytes = context.slowStore()
       let accounts = bytes.typed(Int.self, prefix: "a/", codec: .json())
       let log = bytes.typed(Int.self, prefix: "l/", codec: .json())
       try await accounts.apply([.set("x", 100), .set("y", 100)])
@@ -52,12 +34,11 @@ struct EffectSchedules {
       let transferCount = try await log.count(in: .all)
       guard balances == [94, 106], transferCount == 6 else { throw Wrong("\(balances), \(transferCount) transfers") }
     }
-    try await trial.run(schedules: Self.count)
   }
 
   @Test func consumersShareAQueue() async throws {
-    let trial = ScheduledTrial("two consumers") { context in
-      let bytes = Self.slow(context)
+    try await runSchedules("two consumers") { context in
+      let bytes = context.slowStore()
       let queue = try await StoreQueue(
         bytes, prefix: "q/", codec: .cbor(Int.self), environment: .manual(context.clock))
       let consumed = await withTaskGroup(of: Result<[Int], any Error>.self) { group in
@@ -86,7 +67,6 @@ struct EffectSchedules {
       guard values.sorted() == [0, 1, 2, 3] else { throw Wrong("consumed \(values)") }
       guard try await queue.counts() == QueueCounts() else { throw Wrong("\(try await queue.counts())") }
     }
-    try await trial.run(schedules: Self.count)
   }
 
   #if DEBUG
@@ -94,7 +74,7 @@ struct EffectSchedules {
 
   /// The next producer must get the room for which one that has given up was waiting.
   @Test func aProducerThatGivesUpAdmitsOthers() async throws {
-    let trial = ScheduledTrial("producers") { context in
+    try await runSchedules("producers") { context in
       let queue = try await QueueStore<Int>(
         path: "/queue", codec: .cbor(),
         configuration: QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .wait)), durability: .buffered,
@@ -110,47 +90,6 @@ struct EffectSchedules {
       }
       _ = try await second.value
     }
-    try await trial.run(schedules: Self.count)
-  }
-
-  @Test func aDocumentKeepsAcknowledgedWritesThroughACrash() async throws {
-    let crashes = Locked(0)
-    let trial = ScheduledTrial("a document") { context in
-      let disk = SimulatedFileSystem(seed: context.seed)
-      let acknowledged = Acknowledged()
-      @Sendable func open() async throws -> JSONFileStore<Int> {
-        try await JSONFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
-      }
-      let store = try await open()
-      context.mayCrash {
-        crashes.withLock { $0 += 1 }
-        disk.losePower()
-        disk.restart()
-        let store = try await open()
-        for key in acknowledged.keys.withLock({ $0 }) {
-          guard try store.value(forKey: key) != nil else { throw Wrong("\(key) is lost") }
-        }
-      }
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for task in 0..<3 {
-          group.addTask {
-            for number in 0..<3 {
-              let key: StoreKey = "\(task)/\(number)"
-              try await store.setValue(number, forKey: key)
-              acknowledged.keys.withLock { $0.append(key) }
-            }
-          }
-        }
-        try await group.waitForAll()
-      }
-      guard try await store.count() == 9 else { throw Wrong("\(try await store.count()) entries") }
-    }
-    try await trial.run(schedules: Self.count)
-    #expect(crashes.withLock { $0 } > 0)
-  }
-
-  private final class Acknowledged: Sendable {
-    let keys = Locked<[StoreKey]>([])
   }
   #endif
 }
