@@ -97,7 +97,7 @@ struct HTTPSchedules {
   /// A slow reader never fails if the body is stored, and delays a fast one for at most the limit if it is not.
   @Test func aSlowReaderDoesNotStopOthers() async throws {
     let tooSlow = Shared(0)
-    try await runSchedules("a slow reader") { context in
+    try await runSchedules("a slow reader", share: 0.5) { context in
       let base = context.slowStore()
       var generator = context.generator()
       // The body is stored; or it is too large; or the store fails in the middle.
@@ -121,7 +121,7 @@ struct HTTPSchedules {
   /// A caller whose task runs late gets the body from its beginning, also if the body turns out to be too large for the store when
   /// memory does not have its beginning any more.
   @Test func aLateCallerGetsTheWholeBody() async throws {
-    try await runSchedules("a late caller") { context in
+    try await runSchedules("a late caller", share: 0.5) { context in
       let cache = try await Self.open(context.slowStore(), context) { $0.largestBody = 5_000_000 }
       _ = try await Self.readLargeBody(cache, context)
     }
