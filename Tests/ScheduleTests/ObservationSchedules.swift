@@ -77,7 +77,7 @@ struct ObservationSchedules {
   ) async throws {
     var generator = context.generator("observer \(task)")
     switch kind {
-    case 0: try await copy(store, context, &generator)
+    case 0: return try await copy(store, context, &generator)
     case 1:
       var last: [StoreEntry<Int>]?
       for try await state in store.entries(observing: .all, clock: context.clock) {

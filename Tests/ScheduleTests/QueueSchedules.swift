@@ -253,20 +253,27 @@ struct QueueSchedules {
     try await runSchedules("cancelled consumers of \(subject.name)") { context in
       let queues = try await subject.open(context)
       let (enqueued, consumed) = (Shared<[Int]>([]), Shared<[Int]>([]))
-      @Sendable func consume(_ queue: any DurableQueue<Int>, count: Int) async throws {
-        for _ in 0..<count {
+      @Sendable func consume(_ queue: any DurableQueue<Int>, while wants: () -> Bool) async throws {
+        while wants() {
           let delivery = try await queue.nextDelivery(lease: .seconds(60)).get()
           if delivery.attempt > 1 { throw Wrong("item \(delivery.value) was delivered again") }
           // Also if the task is cancelled now.
           try await queue.acknowledge(delivery.receipt)
-          if delivery.value == Self.end { return }
           consumed.change { $0.append(delivery.value) }
         }
       }
-      let survivor = Task { try await consume(queues.1, count: .max) }
+      // Another object may have had an item when this consumer passed it over, so the last item may come before others.
+      let survivor = Task {
+        try await consume(queues.1) {
+          !consumed.value.contains(Self.end) || consumed.value.count <= enqueued.value.count
+        }
+      }
       let others = (0..<4).map { task in
         let task = Task {
-          if task > 1 { return try await consume(task == 2 ? queues.1 : queues.0, count: 2) }
+          if task > 1 {
+            let start = consumed.value.count
+            return try await consume(task == 2 ? queues.1 : queues.0) { consumed.value.count < start + 2 }
+          }
           for number in 0..<3 {
             try await queues.0.enqueue(10 * task + number)
             enqueued.change { $0.append(10 * task + number) }
@@ -284,7 +291,9 @@ struct QueueSchedules {
       try await queues.0.enqueue(Self.end)
       try await survivor.value
       try Self.checkTime(subject, context)
-      guard consumed.value.sorted() == enqueued.value.sorted(), try await queues.0.counts() == QueueCounts() else {
+      guard consumed.value.sorted() == [Self.end] + enqueued.value.sorted(),
+        try await queues.0.counts() == QueueCounts()
+      else {
         throw Wrong("\(enqueued.value) enqueued, \(consumed.value) consumed, \(try await queues.0.counts())")
       }
     }

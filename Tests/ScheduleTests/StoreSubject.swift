@@ -29,7 +29,7 @@ struct StoreSubject: Sendable {
       return store
     }
 
-    /// Schedules failures of the stores from now on.
+    /// Lets the stores fail from now on.
     func fail(withProbability probability: Double) {
       for fail in stores.value { fail(probability) }
     }

@@ -43,8 +43,8 @@ struct WriteBehindSchedules {
       let (failsBefore, failsAfter) = generator.change { generator in
         (
           Double.random(in: 0..<1, using: &generator) < probability,
-          // A retry after an error with an unknown outcome repeats the commit.
-          Double.random(in: 0..<1, using: &generator) < probability / 2
+          // A retry repeats the commit. If it is split because the error may concern one change, it begins with older ones.
+          code != .full && Double.random(in: 0..<1, using: &generator) < probability / 2
         )
       }
       func error(_ outcome: StoreError.Outcome) -> StoreError {

@@ -210,7 +210,8 @@ final class Fetch: Sendable {
   /// - Returns: The reader, or `nil` if the beginning of the body is not there any more.
   func addReader(_ range: Range<Int64>? = nil) -> BodyWindow.Reader? {
     state.withLock { state in
-      guard state.window.isStoring || state.window.start == 0 else { return nil }
+      // The window may have dropped bytes that the store has before the body was not stored any more.
+      guard state.window.isStoring || state.window.start <= state.window.persisted else { return nil }
       return state.window.addReader(range)
     }
   }

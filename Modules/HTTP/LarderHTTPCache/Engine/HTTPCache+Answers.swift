@@ -84,15 +84,19 @@ extension HTTPCache {
     case .combined(let reuse, let receiving):
       return try await combined(reuse, receiving, fetch, received, entries)
     case .forwarded(let head):
-      return .response(forwarded(head, fetch, received))
+      return .response(try forwarded(head, fetch, received))
     case .again:
-      return .response(forwarded(received.head, fetch, received))
+      return .response(try forwarded(received.head, fetch, received))
     }
   }
 
-  private func forwarded(_ head: HTTPResponse, _ fetch: Fetch, _ received: Fetch.Received) -> HTTPCacheResponse {
+  private func forwarded(
+    _ head: HTTPResponse, _ fetch: Fetch, _ received: Fetch.Received
+  ) throws -> HTTPCacheResponse {
     var reading: BodyReading?
-    if received.hasBody, let reader = fetch.addReader() {
+    if received.hasBody {
+      // The fetch keeps the beginning for its first caller. Without it, the body would seem to be empty.
+      guard let reader = fetch.addReader() else { throw HTTPCacheError.unreadableBody }
       reading = self.reading([.fetched(fetch, reader)], of: nil)
     }
     return HTTPCacheResponse(

@@ -326,6 +326,8 @@ extension HTTPCache {
         }
         try await fetch.append(bytes, stallLimit: self.stallLimit)
       }
+      // A sequence such as `AsyncStream` ends when its task is cancelled, as if the body was whole.
+      if expected == nil { try Task.checkCancellation() }
     } catch {
       countNotStored(fetch, Task.isCancelled ? "abandoned" : "cut")
       return end(work, error)
