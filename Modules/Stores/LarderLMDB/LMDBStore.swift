@@ -263,16 +263,19 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       })
     let decision = body(&slots)
     // All values are encoded before any is written.
-    let changes = (decision.isCommit ? slots.assignedIndices : []).map { number -> BatchChange<Replacement> in
-      guard let value = slots[number] else { return .remove(keys[number]) }
-      return .set(keys[number], Replacement(value: value, stored: stored[number].map { ArraySlice($0) }))
+    var replaced: [StoreKey: UnsafeRawBufferPointer] = [:]
+    let changes = (decision.isCommit ? slots.assignedIndices : []).compactMap { number -> BatchChange<Replacement>? in
+      let (key, old) = (keys[number], stored[number])
+      guard let value = slots[number] else { return old.map { _ in .remove(key) } }
+      replaced[key] = old
+      return .set(key, Replacement(value: value, stored: old.map { ArraySlice($0) }))
     }
     var encoded = try EncodedChanges(ChangeBatch(changes)) { _ in
       // The keys were checked before.
     } encode: { replacement, key, bytes in
       try coder.append(replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
     }
-    let changedKeys = try encoded.removeUnchanged(in: database)
+    let changedKeys = encoded.removeUnchanged(from: replaced)
     return (decision, (changedKeys, encoded))
   }
 

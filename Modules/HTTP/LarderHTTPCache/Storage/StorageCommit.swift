@@ -83,8 +83,7 @@ struct StorageCommit: Sendable {
 
   /// Adds a change of an entry that must have a value.
   private mutating func set(_ key: StoreKey, replacing old: [UInt8]?, _ new: [UInt8]?) {
-    entries.require(old, forKey: key)
-    set(key, new)
+    entries.setValue(new, forKey: key, replacing: old)
   }
 
   /// Adds the removal of entries whose size is known, because what is stored may be missing or damaged.

@@ -3,19 +3,18 @@ import CLMDB
 import Larder
 
 extension EncodedChanges {
-  /// Removes the changes of single keys that would write what a database already holds.
+  /// Removes the changes that would set a value which is stored already.
   ///
-  /// - Parameter database: The database.
+  /// - Parameter stored: The stored values of the keys.
   /// - Returns: The keys of the remaining changes.
-  mutating func removeUnchanged(in database: RawDatabase) throws -> [StoreKey] {
+  mutating func removeUnchanged(from stored: [StoreKey: UnsafeRawBufferPointer]) -> [StoreKey] {
     var keys: [StoreKey] = []
-    steps = try steps.compactMap { step in
+    steps = steps.compactMap { step in
       guard case .items(let items) = step else { return step }
-      let changed = try items.filter { item in
-        let stored = try database.value(forKey: item.key)
-        guard let value = item.value else { return stored != nil }
+      let changed = items.filter { item in
+        guard let value = item.value, let old = stored[item.key] else { return true }
         return bytes[value.part].withUnsafeBytes {
-          stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range])) != true
+          !old.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range]))
         }
       }
       keys += changed.map(\.key)
