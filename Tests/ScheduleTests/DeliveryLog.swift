@@ -1,7 +1,7 @@
 import Larder
 import LarderTesting
 
-/// What the consumers of a queue have seen, which keeps the rules of leases.
+/// The deliveries that the consumers of a queue have seen, with a check of the rules of leases.
 ///
 /// Time moves only when no task can run, and no operation of the queues under test waits for time after it has leased an item, so
 /// the time at which a delivery returns is that of its lease.

@@ -146,7 +146,7 @@ struct FileSchedules {
 
   // MARK: A queue
 
-  /// What producers and consumers know of the items of a queue.
+  /// The knowledge of producers and consumers about the items of a queue.
   private struct Items: Sendable {
     /// The items that may be in the queue, and those that must be, unless they were taken out.
     var begun: Set<Int> = []

@@ -4,7 +4,7 @@ import LarderIndexes
 import LarderTesting
 import Testing
 
-/// Indexes in many schedules: they agree with the values whoever writes, and a unique key has one owner.
+/// Indexes in many schedules: they agree with the values, and a unique key has one owner.
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
 struct IndexSchedules {
   private struct User: Codable, Sendable, Hashable {

@@ -31,7 +31,7 @@ struct MirrorSchedules {
     }
   }
 
-  /// Whichever store is read, one order explains all results, and both have the same entries at the end.
+  /// One order, whatever store is read, explains all results, and both have the same entries at the end.
   ///
   /// - Parameter errorProbability: The probability of an error before or after an operation of either store.
   @Test(arguments: [0, 0.06]) func aMoveLosesNoWrite(_ errorProbability: Double) async throws {

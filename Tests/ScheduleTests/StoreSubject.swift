@@ -29,7 +29,7 @@ struct StoreSubject: Sendable {
       return store
     }
 
-    /// Lets the stores fail from now on.
+    /// Schedules failures of the stores from now on.
     func fail(withProbability probability: Double) {
       for fail in stores.value { fail(probability) }
     }
