@@ -66,7 +66,7 @@ struct StoreSchedules {
     Subject("a cache on disk") { context in
       try slow(context).cached(
         in: MemoryStore<[UInt8]>(), codec: .json(Int.self),
-        configuration: TieredStoreConfiguration(maximumAge: .seconds(3600)), now: { context.clock.date })
+        configuration: TieredStoreConfiguration(timeToLive: .seconds(3600)), now: { context.clock.date })
     },
     Subject("the stack of the README") { context in
       slow(context, Expiring<Int>.self).batched().cached(clock: context.clock)
