@@ -43,9 +43,8 @@ import Testing
     let folder = location.folder
     let user = User(name: "Bob")
 
-    var configuration = CachedStoreConfiguration<User>(entryLimit: 50_000)
-    configuration.negativeTimeToLive = .seconds(5)
-    let users = try await LMDBStore<User>(path: folder + "/users").cached(configuration)
+    let users = try await LMDBStore<User>(path: folder + "/users").cached(
+      CachedStoreConfiguration(entryLimit: 50_000, negativeTimeToLive: .seconds(5)))
 
     let ada = try await users.value(forKey: "user:1")  // loaded from the base, then cached
     try await users.setValue(user, forKey: "user:2")  // written to the base, then cached
@@ -72,7 +71,7 @@ import Testing
       .bounded(bytes: 200_000_000)
     let articles = try server.cached(
       in: disk, codec: .cbor(Article.self),
-      configuration: TieredStoreConfiguration(maximumAge: .seconds(86_400), refreshAfter: .seconds(60)))
+      configuration: TieredStoreConfiguration(timeToLive: .seconds(86_400), refreshAfter: .seconds(60)))
 
     let article = try await articles.value(forKey: "swift-6")  // from the server, then copied to the disk
     let latest = try await articles.value(forKey: "swift-6", policy: .reload)  // from the server again
@@ -81,6 +80,45 @@ import Testing
     #expect(try await articles.value(forKey: "swift-6", policy: .cacheOnly) == article)
     #expect(articles.statistics().loads == 2)
     try await articles.close()
+    try location.remove()
+  }
+
+  /// A server with one page.
+  private struct Server: Sendable {
+    let requests = RequestCount()
+
+    func download(_ path: String) async throws -> [UInt8]? {
+      requests.count.withLock { $0 += 1 }
+      return path == "index.html" ? Array("<html>".utf8) : nil
+    }
+  }
+
+  private final class RequestCount: Sendable {
+    let count = Locked(0)
+  }
+
+  @Test func copiesOnDiskOfDownloads() async throws {
+    let location = try ConformanceLocation()
+    let server = Server()
+    let disk = try await LMDBStore<[UInt8]>(path: location.path("cache"), codec: .raw, durability: .buffered)
+
+    let downloads = LoadingStore<[UInt8]>(name: "downloads") { key in
+      guard let path = key.string else { return nil }
+      return try await server.download(path)  // nil if the server says that there is no such page
+    }
+    let pages = try downloads.cached(
+      in: disk.prefixed(by: "pages/"), codec: .raw,
+      configuration: TieredStoreConfiguration(
+        timeToLive: .seconds(86_400), refreshAfter: .seconds(60), negativeTimeToLive: .seconds(300)))
+
+    let page = try await pages.value(forKey: "index.html")  // downloaded, then copied to the disk
+
+    #expect(page == Array("<html>".utf8))
+    #expect(try await pages.value(forKey: "other.html") == nil)
+    while try disk.count(in: .prefix("pages/")) < 2 { await Task.yield() }
+    #expect(try await pages.values(forKeys: ["other.html", "index.html"]) == [nil, page])
+    #expect(server.requests.count.withLock { $0 } == 2)
+    try await pages.close()
     try location.remove()
   }
 
@@ -108,7 +146,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Decorators/LarderCache/LarderCache.docc/Caching.md")
-    #expect(guide.pieces.count == 3)
+    #expect(guide.pieces.count == 4)
     #expect(try guide.piecesMissing() == [])
   }
 }

@@ -11,7 +11,7 @@ import Testing
 /// A store with a cache in another store is a store like its base.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct TieredStoreConformance {
   private static let configuration = TieredStoreConfiguration(
-    maximumAge: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600))
+    timeToLive: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600))
 
   static let memory = ConformanceSuite(
     named: "TieredStore of MemoryStore", lacking: [.persistence, .encoding]

@@ -63,7 +63,7 @@ import Testing
     await expectRefusedAsBase(hidden)
     expectStoreError(.unsupported) {
       try hidden.cached(
-        in: MemoryStore<[UInt8]>(), codec: .raw, configuration: TieredStoreConfiguration(maximumAge: .seconds(9)))
+        in: MemoryStore<[UInt8]>(), codec: .raw, configuration: TieredStoreConfiguration(timeToLive: .seconds(9)))
     }
     await expectRefusal { try await hidden.copy(to: MemoryStore<[UInt8]>()) }
     await expectRefusal { try await hidden.migrateAll() }
@@ -87,7 +87,7 @@ import Testing
     try await record.setValue("PATIENT-SECRET", forKey: "a")
     let disk = try await LMDBStore(path: folder.path("cache"), codec: .raw, durability: .buffered)
     let plain = try await CompressedFileStore<String>(path: folder.path("plain"), durability: .buffered)
-    var options = TieredStoreConfiguration(maximumAge: .seconds(60))
+    var options = TieredStoreConfiguration(timeToLive: .seconds(60))
     expectStoreError(.unsupported) { try record.cached(in: disk, codec: .json(), configuration: options) }
     expectStoreError(.unsupported) {
       try record.cached().cached(in: disk, codec: .json().compressed(), configuration: options)

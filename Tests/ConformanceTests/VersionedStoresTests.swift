@@ -358,7 +358,7 @@ import Testing
     let versions = try VersionDeployment()
     let (base, cache) = (MemoryStore<VersionDeployment.User>(), MemoryStore<[UInt8]>())
     let cached = try base.cached(
-      in: cache, codec: versions.first, configuration: TieredStoreConfiguration(maximumAge: .seconds(60)))
+      in: cache, codec: versions.first, configuration: TieredStoreConfiguration(timeToLive: .seconds(60)))
     try base.apply([.set("a", VersionDeployment.User("Ada", email: "a"))])
     #expect(try await cached.value(forKey: "a")?.email == "a")
     // The copy is written beside the read.

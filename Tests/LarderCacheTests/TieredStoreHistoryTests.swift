@@ -26,13 +26,13 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func everyHistoryIsLinearizable(mayFail: Bool) async throws {
-    try await run(TieredStoreConfiguration(maximumAge: .seconds(3600)), mayFail: mayFail)
+    try await run(TieredStoreConfiguration(timeToLive: .seconds(3600)), mayFail: mayFail)
   }
 
   @Test(arguments: [false, true]) func everyHistoryOfAnEagerCacheIsLinearizable(mayFail: Bool) async throws {
     try await run(
       TieredStoreConfiguration(
-        maximumAge: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)),
+        timeToLive: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)),
       mayFail: mayFail)
   }
 }

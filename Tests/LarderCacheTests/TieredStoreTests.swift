@@ -160,11 +160,11 @@ import Testing
 
   // MARK: Ages
 
-  @Test func aCopyIsNotUsedBeyondItsMaximumAge() async throws {
-    let store = try open { $0.maximumAge = .seconds(60) }
+  @Test func aCopyIsNotUsedBeyondItsTimeToLive() async throws {
+    let store = try open { $0.timeToLive = .seconds(60) }
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
-    pass(60)
+    pass(59)
     #expect(try await store.value(forKey: "a") == 1)
     pass(1)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
@@ -214,7 +214,7 @@ import Testing
     #expect(try disk.count(in: .all) == 0)
   }
 
-  @Test func aMaximumAgeIsRequiredIfCopiesCanBeWrong() throws {
+  @Test func aTimeToLiveIsRequiredIfCopiesCanBeWrong() throws {
     func expectRefusal(
       _ information: StoreInformation, _ configuration: TieredStoreConfiguration = TieredStoreConfiguration()
     ) {
@@ -226,13 +226,13 @@ import Testing
     expectRefusal(StoreInformation(name: "shared", durability: .synced, sharing: .betweenProcesses))
     expectRefusal(StoreInformation(name: "remote", durability: .synced, sharing: .betweenHosts))
     expectRefusal(StoreInformation(name: "volatile", durability: .volatile, sharing: .exclusive))
-    expectRefusal(base.information, TieredStoreConfiguration(maximumAge: .zero))
+    expectRefusal(base.information, TieredStoreConfiguration(timeToLive: .zero))
     expectRefusal(base.information, TieredStoreConfiguration(refreshAfter: .seconds(-1)))
     let shared = Server(
       base: ProbedStore(
         base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts)))
     _ = try shared.cached(
-      in: disk, codec: .json(Int.self), configuration: TieredStoreConfiguration(maximumAge: .seconds(1)))
+      in: disk, codec: .json(Int.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(1)))
     let readOnly = ProbedStore(
       base: disk,
       information: StoreInformation(name: "cache", durability: .synced, sharing: .exclusive, access: .readOnly))

@@ -112,7 +112,7 @@ struct CopySchedules {
       let cache = try base.cached(
         in: context.slowStore(number: 1), codec: .json(Int.self),
         configuration: TieredStoreConfiguration(
-          maximumAge: maximumAge, refreshAfter: context.seed.isMultiple(of: 2) ? .seconds(2) : nil,
+          timeToLive: maximumAge, refreshAfter: context.seed.isMultiple(of: 2) ? .seconds(2) : nil,
           negativeTimeToLive: negativeAge),
         now: { context.clock.date })
       let model = Model()

@@ -82,7 +82,7 @@ struct StoreSubject: Sendable {
     StoreSubject("a cache on disk") { bases in
       try bases.store().cached(
         in: bases.store(of: [UInt8].self), codec: .json(Int.self),
-        configuration: TieredStoreConfiguration(maximumAge: .seconds(3600), negativeTimeToLive: .seconds(60)),
+        configuration: TieredStoreConfiguration(timeToLive: .seconds(3600), negativeTimeToLive: .seconds(60)),
         now: { bases.clock.date })
     },
     StoreSubject("the stack of the README") { bases in

@@ -3,10 +3,10 @@ public import Larder
 /// The limits and times of a ``CachedStore``.
 ///
 /// ```swift
-/// var configuration = CachedStoreConfiguration<User>(entryLimit: 50_000)
-/// configuration.negativeTimeToLive = .seconds(5)
-/// let users = store.cached(configuration)
+/// let users = store.cached(CachedStoreConfiguration(entryLimit: 50_000, negativeTimeToLive: .seconds(5)))
 /// ```
+///
+/// ``timeToLive``, ``refreshAfter`` and ``negativeTimeToLive`` mean the same as in a ``TieredStoreConfiguration``.
 public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// A closure that returns the cost of an entry, in a unit of your choice, such as bytes.
   ///
@@ -53,7 +53,7 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
 
   /// The time for which the cache remembers that the base does not have a key (negative caching).
   ///
-  /// Defaults to `nil`, which turns negative caching off.
+  /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
   /// Whether entries are evicted when the system is short of memory.
@@ -61,16 +61,26 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// Defaults to `true`.
   public var trimsUnderMemoryPressure = true
 
-  /// Creates a configuration with limits, and defaults for everything else.
+  /// Creates a configuration with limits and times, and defaults for everything else.
   ///
   /// - Parameters:
   ///   - entryLimit: The maximum number of cached entries. Defaults to 10,000, or to no limit if there is a
   ///     `costLimit`.
   ///   - costLimit: The maximum total cost of the cached entries. Defaults to no limit.
+  ///   - timeToLive: The time to live of cached entries. Defaults to `nil`; see the property.
+  ///   - refreshAfter: The age after which reading a cached entry reloads it in the background. Defaults to never.
+  ///   - negativeTimeToLive: The time for which the cache remembers that the base does not have a key. Defaults to not at
+  ///     all.
   ///   - cost: A closure that returns the cost of an entry. Defaults to a cost of 1 for each entry.
-  public init(entryLimit: Int? = nil, costLimit: Int? = nil, cost: Cost? = nil) {
+  public init(
+    entryLimit: Int? = nil, costLimit: Int? = nil, timeToLive: CacheTimeToLive? = nil, refreshAfter: Duration? = nil,
+    negativeTimeToLive: Duration? = nil, cost: Cost? = nil
+  ) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit
+    self.timeToLive = timeToLive
+    self.refreshAfter = refreshAfter
+    self.negativeTimeToLive = negativeTimeToLive
     self.cost = cost
   }
 }

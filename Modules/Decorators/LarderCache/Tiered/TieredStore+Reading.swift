@@ -109,8 +109,8 @@ extension TieredStore {
   private func isUsable(_ copy: CachedCopy<Value>, at time: Int64) -> Bool {
     let age = Duration.microseconds(time.subtractingReportingOverflow(copy.time).partialValue)
     guard age >= .zero else { return false }
-    if let limit = configuration.maximumAge, age > limit { return false }
-    if copy.value == nil { return configuration.negativeTimeToLive.map { age <= $0 } ?? false }
+    if let limit = configuration.timeToLive, age >= limit { return false }
+    if copy.value == nil { return configuration.negativeTimeToLive.map { age < $0 } ?? false }
     return true
   }
 

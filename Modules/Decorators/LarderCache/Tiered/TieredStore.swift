@@ -11,7 +11,7 @@ public import Foundation
 /// ```swift
 /// let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered).bounded(bytes: 200_000_000)
 /// let articles = try server.cached(
-///   in: disk, codec: .cbor(Article.self), configuration: TieredStoreConfiguration(maximumAge: .seconds(3600)))
+///   in: disk, codec: .cbor(Article.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600)))
 /// ```
 ///
 /// Reads take an entry from the cache or else load it from the base, and tasks that miss the same key share one load.
@@ -23,8 +23,8 @@ public import Foundation
 /// write whose outcome is unknown, synchronizes the base, so that no copy outlives what a power failure takes back.
 ///
 /// **Writes beside the cache.** Writes to the base that are not made through this object leave the cached entries as
-/// they are until they are older than ``TieredStoreConfiguration/maximumAge``. If other programs can write to the base, or if it
-/// can lose accepted writes, the initializer requires a maximum age, and this is all that it promises. For an exclusive
+/// they are until their ``TieredStoreConfiguration/timeToLive`` is over. If other programs can write to the base, or if it
+/// can lose accepted writes, the initializer requires a time to live, and this is all that it promises. For an exclusive
 /// base, empty the cache after you have changed the base in another way. Only one `TieredStore` at a time should use a
 /// cache, and always for the same base; several share a store of bytes by different ``TieredStoreConfiguration/keyPrefix``es.
 ///
@@ -51,7 +51,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   /// The store of bytes that keeps the copies.
   public let cache: Cache
 
-  /// The ages and the prefix of the copies.
+  /// The times and the prefix of the copies.
   public let configuration: TieredStoreConfiguration
 
   /// The copies.
@@ -82,9 +82,9 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///     `Durability.buffered` or `Durability.accepted`, each write calls `synchronize()` on it before it writes to the
   ///     base.
   ///   - codec: The codec of the copies.
-  ///   - configuration: The ages and the prefix of the copies.
+  ///   - configuration: The times and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
-  /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
+  /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no time to live and others
   ///   can write to the base or the base can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported`
   ///   if the entries of the base expire: put the expiring store above the cache; or if the values of the base are encrypted,
   ///   and those of the cache are not.
@@ -171,9 +171,9 @@ extension DataStore {
   /// - Parameters:
   ///   - cache: The store of bytes for the copies, which may be bounded.
   ///   - codec: The codec of the copies.
-  ///   - configuration: The ages and the prefix of the copies.
+  ///   - configuration: The times and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
-  /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
+  /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no time to live and others
   ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported` if
   ///   the entries of this store expire, or its values are encrypted and those of the cache are not.
   public func cached<Cache: DataStore>(

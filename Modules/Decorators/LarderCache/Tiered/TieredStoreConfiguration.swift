@@ -1,23 +1,31 @@
 public import Larder
 
-/// The ages and the prefix of the copies of a ``TieredStore``.
+/// The times and the prefix of the copies of a ``TieredStore``.
+///
+/// ``timeToLive``, ``refreshAfter`` and ``negativeTimeToLive`` mean the same as in a ``CachedStoreConfiguration``. A cache in
+/// memory has limits for its size besides, while the cache on disk, such as a bounded store, has its own.
 public struct TieredStoreConfiguration: Sendable {
-  /// The age after which a copy is no longer used.
+  /// The time to live of copies, which their use does not prolong.
   ///
-  /// Defaults to `nil`, for no limit, which only a base that is exclusive and `Durability.synced` permits. Ages are
-  /// measured by the wall clock, from the beginning of the read of the base. A copy whose time lies in the future, because
-  /// the clock was set back, is not used.
-  public var maximumAge: Duration?
+  /// Defaults to `nil`, for no limit, which only a base that is exclusive and `Durability.synced` permits. Another base needs
+  /// a time to live of your choice: with the 60 seconds of a ``CachedStore``, hardly a copy would be used after a restart.
+  ///
+  /// Ages are measured by the wall clock, from the beginning of the read or write of the base. A copy whose time lies in the
+  /// future, because the clock was set back, is not used.
+  public var timeToLive: Duration?
 
-  /// The age after which reading a copy loads the entry again in the background (stale-while-revalidate).
+  /// The age after which reading a copy reloads the entry in the background (stale-while-revalidate).
   ///
-  /// Defaults to `nil`, which means never. After a failed load, no background load begins for one second, or for this
-  /// time if it is shorter.
+  /// Defaults to `nil`, which means never.
+  ///
+  /// If it is less than the ``timeToLive``, readers of keys in use need not wait for the base. After a failed load, no
+  /// background load begins for one second, or for this time if it is shorter. If the error concerns a single key, such as a
+  /// damaged value, only that key is left alone.
   public var refreshAfter: Duration?
 
   /// The time for which the cache remembers that the base does not have a key (negative caching).
   ///
-  /// Defaults to `nil`, which turns negative caching off. The ``maximumAge`` applies, too.
+  /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
   /// The prefix of the keys in the cache.
@@ -39,12 +47,12 @@ public struct TieredStoreConfiguration: Sendable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - maximumAge: The age after which a copy is no longer used. Defaults to no limit.
-  ///   - refreshAfter: The age after which reading a copy loads the entry again in the background. Defaults to never.
+  ///   - timeToLive: The time to live of copies. Defaults to no limit.
+  ///   - refreshAfter: The age after which reading a copy reloads the entry in the background. Defaults to never.
   ///   - negativeTimeToLive: The time for which the cache remembers that the base does not have a key. Defaults to not at
   ///     all.
-  public init(maximumAge: Duration? = nil, refreshAfter: Duration? = nil, negativeTimeToLive: Duration? = nil) {
-    self.maximumAge = maximumAge
+  public init(timeToLive: Duration? = nil, refreshAfter: Duration? = nil, negativeTimeToLive: Duration? = nil) {
+    self.timeToLive = timeToLive
     self.refreshAfter = refreshAfter
     self.negativeTimeToLive = negativeTimeToLive
   }
@@ -56,17 +64,17 @@ public struct TieredStoreConfiguration: Sendable {
       throw StoreError(.invalidArgument, during: .open, store: base.name, message: message)
     }
     for (name, age) in [
-      ("maximumAge", maximumAge), ("refreshAfter", refreshAfter), ("negativeTimeToLive", negativeTimeToLive),
+      ("timeToLive", timeToLive), ("refreshAfter", refreshAfter), ("negativeTimeToLive", negativeTimeToLive),
     ] {
       if let age { try check(age > .zero, "\(name) must be greater than zero, not \(age)") }
     }
-    guard maximumAge == nil else { return }
+    guard timeToLive == nil else { return }
     try check(
       base.sharing == .exclusive,
-      "a cache in front of a store that others can change needs a maximumAge, after which it asks the store again")
+      "a cache in front of a store that others can change needs a timeToLive, after which it asks the store again")
     try check(
       base.durability == .synced,
-      "a cache that outlives writes that its store can lose needs a maximumAge, after which it asks the store again")
+      "a cache that outlives writes that its store can lose needs a timeToLive, after which it asks the store again")
   }
 }
 
