@@ -54,7 +54,7 @@ import Testing
       try await clock.waitForSleepers(4)
       clock.advance(by: limit)
     }
-    await waitUntil { worker.statistics().dead == 1 }
+    await yieldUntil { worker.statistics().dead == 1 }
     // The closure has been called once. Its item has failed immediately in the four other deliveries.
     #expect(calls.withLock { $0 } == 1)
     #expect(clock.now.offset <= .seconds(20))
@@ -64,11 +64,11 @@ import Testing
       try await mails.enqueue(number)
       try await reports.enqueue(number)
     }
-    await waitUntil { worker.statistics().processed == 200 }
+    await yieldUntil { worker.statistics().processed == 200 }
     #expect(events.withLock { $0.count { $0.contains("1 of 2 are hung") } } == 1)
     #expect(worker.statistics().running == 1)
     hung.end()
-    await waitUntil { worker.health().hungSlots == 0 }
+    await yieldUntil { worker.health().hungSlots == 0 }
     #expect(worker.statistics().running == 0)
     worker.shutDown()
     try await result
@@ -92,7 +92,7 @@ import Testing
     try await hung.waitForCalls(2)
     // The renewal and the limit of each closure.
     await clock.advance(by: .seconds(5), whileSleeping: 4) { worker.health().isStalled }
-    await waitUntil { stalls.withLock { $0 } == 1 }
+    await yieldUntil { stalls.withLock { $0 } == 1 }
     if exits {
       await expectStoreError(.timedOut) { try await running.value }
       #expect(try await queue.counts().leased == 0)
@@ -102,7 +102,7 @@ import Testing
       #expect(try await queue.counts().leased == 0)
       // It continues when the closures end.
       hung.end()
-      await waitUntil { worker.statistics().processed == 5 }
+      await yieldUntil { worker.statistics().processed == 5 }
       worker.shutDown()
       try await running.value
     }
@@ -134,7 +134,7 @@ import Testing
     async let result: Void = worker.run()
     try await hung.waitForCalls(1)
     // No time passes.
-    await waitUntil { worker.statistics().processed == 40 }
+    await yieldUntil { worker.statistics().processed == 40 }
     #expect(log.withLock { $0.count } == 20)
     #expect(counts.withLock { $0.together } == 1)
     hung.end()
@@ -193,7 +193,7 @@ import Testing
     let running = Task { try await worker.run() }
     try await gate.waitForSleepers(1)
     try await hung.waitForCalls(1)
-    await waitUntil { worker.statistics().processed == 1 }
+    await yieldUntil { worker.statistics().processed == 1 }
     let begin = clock.now.offset
     worker.shutDown()
     let hasEnded = Locked(false)

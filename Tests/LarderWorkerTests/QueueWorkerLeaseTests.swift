@@ -46,10 +46,10 @@ import Testing
     await yield()
     #expect(try await first.counts() == QueueCounts(waiting: 4, leased: 1))
     async let resultOfB: Void = b.run()
-    await waitUntil { b.statistics().processed == 4 }
+    await yieldUntil { b.statistics().processed == 4 }
     #expect(starts.withLock { $0 } == ["a0", "b1", "b2", "b3", "b4"])
     gate.advance(by: .seconds(1))
-    await waitUntil { a.statistics().processed == 1 }
+    await yieldUntil { a.statistics().processed == 1 }
     a.shutDown()
     b.shutDown()
     try await resultOfA
@@ -74,7 +74,7 @@ import Testing
     await yield()
     try await queue.enqueue(2, priority: 1)
     gate.advance(by: .seconds(1))
-    await waitUntil { worker.statistics().processed == 3 }
+    await yieldUntil { worker.statistics().processed == 3 }
     #expect(log.withLock { $0 } == [0, 2, 1])
     worker.shutDown()
     try await result
@@ -98,10 +98,10 @@ import Testing
     try await queue.enqueue(0)
     try await gate.waitForSleepers(1)
     try await other.enqueue(1)
-    await waitUntil { worker.statistics().givenBack == 1 }
+    await yieldUntil { worker.statistics().givenBack == 1 }
     #expect(try await other.counts() == QueueCounts(waiting: 1))
     gate.advance(by: .seconds(1))
-    await waitUntil { worker.statistics().processed == 2 }
+    await yieldUntil { worker.statistics().processed == 2 }
     // The delivery did not count.
     #expect(log.withLock { $0 } == [1])
     worker.shutDown()
@@ -124,7 +124,7 @@ import Testing
     await yield()
     clock.advance(by: .seconds(120))
     // The closure never ends by itself.
-    await waitUntil { worker.statistics().leasesLost == 1 }
+    await yieldUntil { worker.statistics().leasesLost == 1 }
     let delivery = try await receiving.value
     #expect(delivery.attempt == 2)
     try await second.acknowledge(delivery.receipt)
@@ -158,8 +158,8 @@ import Testing
       ],
       concurrency: 1)
     async let result: Void = worker.run()
-    await waitUntil { worker.statistics().leasesLost == 3 }
-    await waitUntil { worker.statistics().processed == 3 }
+    await yieldUntil { worker.statistics().leasesLost == 3 }
+    await yieldUntil { worker.statistics().processed == 3 }
     worker.shutDown()
     try await result
     // The leases were lost before the closure was called, and the second delivery was processed.
@@ -185,7 +185,7 @@ import Testing
       clock.advance(by: .seconds(1))
       await yield()
     }
-    await waitUntil { worker.statistics().leasesLost == 1 }
+    await yieldUntil { worker.statistics().leasesLost == 1 }
     worker.shutDown()
     try await result
   }

@@ -91,7 +91,7 @@ import Testing
     }
     let worker = QueueWorker([QueueHandler(queue) { _ in }], clock: clock)
     async let result: Void = worker.run()
-    await waitUntil { worker.statistics().queueErrors == 1 }
+    await yieldUntil { worker.statistics().queueErrors == 1 }
     worker.shutDown()
     try await result
     #expect(attempts.withLock { $0 } == 1)
@@ -129,7 +129,7 @@ import Testing
         }
       ], concurrency: 1, clock: clock)
     async let result: Void = worker.run()
-    await waitUntil { worker.statistics().dead == 2 }
+    await yieldUntil { worker.statistics().dead == 2 }
     worker.shutDown()
     try await result
     #expect(worker.statistics().processed == 4 && worker.statistics().failed == 4)

@@ -59,7 +59,7 @@ package struct HungClosure: Sendable {
 }
 
 /// Waits until a condition holds, and fails the test's time limit if it never does.
-package func waitUntil(_ condition: () async throws -> Bool) async rethrows {
+package func yieldUntil(_ condition: () async throws -> Bool) async rethrows {
   while try await !condition() { await Task.yield() }
 }
 
