@@ -79,6 +79,7 @@ test-thread: set-up ## Run the tests with the thread sanitizer, which detects da
 
 schedules: set-up ## Run decorators and stacks in one order of events after another, until it is stopped or one fails.
 	while :; do \
+	  LARDER_SEED=$${LARDER_SEED:-$$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')} \
 	  LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter '^ScheduleTests\.' || exit 1; \
 	done
 

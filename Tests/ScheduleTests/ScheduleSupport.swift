@@ -12,7 +12,14 @@ struct Wrong: Error, CustomStringConvertible {
 }
 
 /// The number of schedules of each trial, which `LARDER_SCHEDULES` sets.
-let scheduleCount = ProcessInfo.processInfo.environment["LARDER_SCHEDULES"].flatMap { Int($0) } ?? 60
+let scheduleCount = ProcessInfo.processInfo.environment["LARDER_SCHEDULES"].flatMap { Int($0) } ?? 15
+
+/// The seed of the first schedule of each trial, which `LARDER_SEED` sets.
+///
+/// The slice that runs with all tests is the same each time. `make schedules` looks for new failures.
+private let firstSeed =
+  ProcessInfo.processInfo.environment[SeededGenerator.seedVariable] == nil
+  ? 1 : SeededGenerator.seedOfProcess
 
 /// Runs a closure with many schedules, and prints the time.
 ///
@@ -33,7 +40,7 @@ func runSchedules(
   }
   let count = max(1, Int(Double(scheduleCount) * share))
   let start = ContinuousClock.now
-  try await trial.run(schedules: count)
+  try await trial.run(schedules: count, seed: firstSeed)
   print("Schedules of \(name): \(count) in \(ContinuousClock.now - start)")
 }
 
