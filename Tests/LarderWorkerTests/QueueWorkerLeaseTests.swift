@@ -120,9 +120,17 @@ import Testing
     async let result: Void = worker.run()
     try await gate.waitForSleepers(1)
     try await clock.waitForSleepers(1)
-    let receiving = Task { try await second.nextDelivery(lease: .seconds(600)).get() }
+    let receiving = Task { try await second.nextDelivery(lease: .seconds(86_400)).get() }
     await yield()
     clock.advance(by: .seconds(120))
+    // A sleep that begins only after the jump must end, too.
+    let ticking = Task { [clock] in
+      while !Task.isCancelled {
+        clock.advance(by: .milliseconds(100))
+        await Task.yield()
+      }
+    }
+    defer { ticking.cancel() }
     // The closure never ends by itself.
     await yieldUntil { worker.statistics().leasesLost == 1 }
     let delivery = try await receiving.value
