@@ -36,6 +36,8 @@ import Testing
         }
         for waiter in resumed { waiter.resume() }
       }
+      // A call that were not held back would begin in this time.
+      for _ in 0..<20 { await Task.yield() }
       state.withLock { $0.running -= 1 }
       return key == "none" ? nil : key.count
     }

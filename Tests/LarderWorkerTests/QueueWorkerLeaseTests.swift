@@ -184,7 +184,9 @@ import Testing
     }
     let (gate, clock) = (ManualClock(), clock)
     let worker = QueueWorker(
-      [QueueHandler(queue, lease: .seconds(30)) { _ in try await gate.sleep(for: .seconds(1)) }], concurrency: 1)
+      [QueueHandler(queue, lease: .seconds(30)) { _ in try await gate.sleep(for: .seconds(1)) }], concurrency: 1,
+      // The item is delivered again, to a closure that does not end by itself.
+      shutdownLimit: .zero)
     async let result: Void = worker.run()
     try await gate.waitForSleepers(1)
     for second in 0..<30 {

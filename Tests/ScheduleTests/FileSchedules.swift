@@ -24,6 +24,32 @@ struct FileSchedules {
       var generator = context.generator("ending")
       self = [.crash, .powerLoss, .closing].randomElement(using: &generator) ?? .crash
     }
+
+    /// Schedules the ending, unless a task closes the store.
+    ///
+    /// - Parameters:
+    ///   - disk: The disk.
+    ///   - operationLimit: The number of operations of the disk within which the power fails.
+    ///   - context: The run.
+    ///   - afterCrash: A closure that runs after the death of the process, with the power on again.
+    func schedule(
+      on disk: SimulatedFileSystem, within operationLimit: Int, _ context: ScheduledContext,
+      afterCrash: @escaping @Sendable () async throws -> Void
+    ) {
+      switch self {
+      case .crash:
+        context.mayCrash {
+          disk.losePower()
+          disk.restart()
+          try await afterCrash()
+        }
+      case .powerLoss:
+        var generator = context.generator("power")
+        disk.schedule(
+          .powerLoss, atOperation: disk.operationCount + Int.random(in: 1..<operationLimit, using: &generator))
+      case .closing: break
+      }
+    }
   }
 
   // MARK: Stores
@@ -79,18 +105,9 @@ struct FileSchedules {
         try await store.close()
       }
       let store = try await subject.open(disk)
-      var generator = context.generator()
-      switch ending {
-      case .crash:
-        context.mayCrash {
-          endings.change { _ = $0.insert(ending.rawValue) }
-          disk.losePower()
-          disk.restart()
-          try await check()
-        }
-      case .powerLoss:
-        disk.schedule(.powerLoss, atOperation: disk.operationCount + Int.random(in: 1..<40, using: &generator))
-      case .closing: break
+      ending.schedule(on: disk, within: 40, context) {
+        endings.change { _ = $0.insert(ending.rawValue) }
+        try await check()
       }
       try await concurrently(5) { task in
         do {
@@ -196,18 +213,9 @@ struct FileSchedules {
       }
       let queue = try await open()
       let ending = Ending(context)
-      var generator = context.generator()
-      switch ending {
-      case .crash:
-        context.mayCrash {
-          endings.change { _ = $0.insert(ending.rawValue) }
-          disk.losePower()
-          disk.restart()
-          try await check()
-        }
-      case .powerLoss:
-        disk.schedule(.powerLoss, atOperation: disk.operationCount + Int.random(in: 1..<60, using: &generator))
-      case .closing: break
+      ending.schedule(on: disk, within: 60, context) {
+        endings.change { _ = $0.insert(ending.rawValue) }
+        try await check()
       }
       try await concurrently(5) { task in
         do {

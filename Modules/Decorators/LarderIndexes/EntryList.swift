@@ -13,17 +13,16 @@ struct EntryList: Equatable, Sendable {
     self.items = items.sorted()
   }
 
-  /// Reads a record.
+  /// Reads a record, or returns `nil` if it is damaged.
   ///
   /// - Parameter record: The record, or `nil` for an empty list.
-  /// - Throws: ``Damaged`` if it is not the record of a list.
-  init(_ record: [UInt8]?) throws {
+  init?(_ record: [UInt8]?) {
     var items: [StoreKey] = []
     var rest = (record ?? [])[...]
     while !rest.isEmpty {
-      guard let high = rest.popFirst(), let low = rest.popFirst() else { throw Damaged() }
+      guard let high = rest.popFirst(), let low = rest.popFirst() else { return nil }
       let length = Int(high) << 8 | Int(low)
-      guard length > 0, length <= rest.count else { throw Damaged() }
+      guard length > 0, length <= rest.count else { return nil }
       items.append(StoreKey(bytes: rest.prefix(length)))
       rest = rest.dropFirst(length)
     }
@@ -39,9 +38,6 @@ struct EntryList: Equatable, Sendable {
       ? nil
       : items.flatMap { [UInt8(truncatingIfNeeded: $0.count >> 8), UInt8(truncatingIfNeeded: $0.count)] + $0.bytes }
   }
-
-  /// The error of a record that is damaged.
-  struct Damaged: Error {}
 }
 
 extension IndexedStore {
@@ -52,21 +48,25 @@ extension IndexedStore {
 
   /// Returns the entries of a list that belong to some indexes, by their keys.
   ///
-  /// Entries of indexes that are no longer used are omitted.
-  ///
   /// - Throws: `StoreError` with `corrupted` if the list is damaged.
   func entries(
     in list: [UInt8]?, of key: StoreKey, _ indexes: [ActiveIndex<Value>], during operation: StoreOperation
   ) throws -> [StoreKey: ActiveIndex<Value>] {
-    let items: [StoreKey]
-    do {
-      items = try EntryList(list).items
-    } catch {
+    guard let entries = listedEntries(list, of: key, indexes) else {
       throw StoreError(
         .corrupted, during: operation, store: information.name, key: key,
-        message: "the list of the index entries of a key is damaged; rebuild the indexes from scratch",
-        underlying: error)
+        message: "the list of the index entries of a key is damaged; rebuild the indexes from scratch")
     }
+    return entries
+  }
+
+  /// Returns the entries of a list that belong to some indexes, by their keys, or `nil` if the list is damaged.
+  ///
+  /// Entries of indexes that are no longer used are omitted.
+  func listedEntries(
+    _ list: [UInt8]?, of key: StoreKey, _ indexes: [ActiveIndex<Value>]
+  ) -> [StoreKey: ActiveIndex<Value>]? {
+    guard let items = EntryList(list)?.items else { return nil }
     var entries: [StoreKey: ActiveIndex<Value>] = [:]
     for item in items {
       guard let index = indexes.first(where: { item.hasPrefix($0.itemPrefix) }) else { continue }

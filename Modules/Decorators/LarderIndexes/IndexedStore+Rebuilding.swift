@@ -93,7 +93,7 @@ extension IndexedStore {
       }
       var commit = ConditionalCommit<Never>()
       for list in lists {
-        let items = try? EntryList(list.value).items
+        let items = EntryList(list.value)?.items
         guard items?.allSatisfy({ item in !prefixes.contains(where: item.hasPrefix) }) ?? isNoneComplete else {
           continue
         }

@@ -107,7 +107,7 @@ extension IndexedStore {
   private func problem(
     of list: [UInt8]?, of key: StoreKey, _ expected: [Expected.Entry]?, _ indexes: [ActiveIndex<Value>]
   ) -> String? {
-    guard let listed = try? entries(in: list, of: key, indexes, during: .verify) else {
+    guard let listed = listedEntries(list, of: key, indexes) else {
       return "the list of the index entries is damaged"
     }
     guard let expected, Set(listed.keys) != Set(expected.map(\.entryKey)) else { return nil }
@@ -189,7 +189,7 @@ extension IndexedStore {
           return Set(entryKeys(keys[number], value, [index]).keys)
         } catch is StoreError {
           // A value that cannot be decoded is a finding of its own, as is a damaged list.
-          let listed = try? self.entries(in: values[keys.count + number], of: keys[number], [index], during: .verify)
+          let listed = listedEntries(values[keys.count + number], of: keys[number], [index])
           return listed.map { Set($0.keys) } ?? [slice[number].entry.key]
         }
       }

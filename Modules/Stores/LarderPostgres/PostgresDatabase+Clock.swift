@@ -15,8 +15,11 @@ extension PostgresDatabase {
     SharedClock(spansHosts: true) { [handle] in
       let time = Statement("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")
       let rows = try await handle.running(.clock) { try await handle.read(time, for: .clock) }
+      guard let microseconds = rows.integer(0, 0) else {
+        throw StoreError(.ioFailed, during: .clock, message: "the server returned no time")
+      }
       // The origin is 1970 for every server.
-      return ClockReading(origin: 0, nanoseconds: (rows.integer(0, 0) ?? 0) * 1000)
+      return ClockReading(origin: 0, nanoseconds: microseconds * 1000)
     }
   }
 }
