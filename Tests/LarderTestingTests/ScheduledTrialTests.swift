@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderFiles
 import LarderTesting
+import Synchronization
 import Testing
 
 /// Trials that must find a fault, and trials that must not.
@@ -98,17 +99,17 @@ import Testing
         while !isResumed.value.withLock({ $0 }) { await Task.yield() }
       }()
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-        Thread {
+        DispatchQueue.global(qos: .utility).async {
           while !isSuspended.value.withLock({ $0 }) { sched_yield() }
           continuation.resume()
           isResumed.value.withLock { $0 = true }
-        }.start()
+        }
       }
       await other
     }
     let failure = try #require(
       await #expect(throws: ScheduleFailure.self) { try await trial.replay(Schedule(seed: 1)) })
-    #expect(failure.description.contains("a thread that is not part of the trial"))
+    #expect(failure.description.contains("utility-qos\", which is not part of the trial"))
   }
 
   @Test func aLivelockIsAFailure() async throws {
@@ -118,6 +119,37 @@ import Testing
     let failure = try #require(
       await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 1, seed: 1) })
     #expect(failure.description.contains("maximum number of steps"))
+  }
+
+  /// The thread of the trials is lost, so another process runs this one.
+  @Test func aBlockingWaitIsAFailure() async {
+    await #expect(processExitsWith: .success) {
+      let trial = ScheduledTrial("a semaphore", blockingLimit: .milliseconds(50)) { _ in
+        await Task.yield()
+        block()
+      }
+      let failure = await #expect(throws: ScheduleFailure.self) { try await trial.run(schedules: 2, seed: 7) }
+      #expect(failure?.description.contains("blocks the thread of the trials") == true)
+      #expect(failure?.schedule.seed == 7)
+      // No other trial waits for the thread.
+      let other = ScheduledTrial("another one") { _ in }
+      let second = await #expect(throws: ScheduleFailure.self) { try await other.run(schedules: 1) }
+      #expect(second?.trial == "a semaphore")
+    }
+  }
+
+  /// A trial has each piece of work that the pool has: no order is left out, because two of them are one piece. A call of an actor
+  /// has two more, since the runtime does not let a job that prefers an executor take the actor on its own thread.
+  @Test func noPieceOfWorkOfThePoolIsMissing() async {
+    await #expect(processExitsWith: .success) {
+      for scenario in Scenario.allCases {
+        let onPool = await PoolJobs.count { await scenario.run() }
+        let inTrial = try await scenario.countInTrial()
+        #expect(inTrial >= onPool, "\(scenario): \(onPool) on the pool, \(inTrial) in a trial")
+        #expect(
+          inTrial <= onPool + scenario.additionalCount, "\(scenario): \(onPool) on the pool, \(inTrial) in a trial")
+      }
+    }
   }
 
   @Test func timePassesWhenNothingElseCanRun() async throws {
@@ -212,6 +244,99 @@ import Testing
   }
 
   @TaskLocal private static var number = -1
+}
+
+/// Waits on the thread for ever.
+private func block() {
+  DispatchSemaphore(value: 0).wait()
+}
+
+/// Work whose pieces are counted.
+private enum Scenario: CaseIterable {
+  case functions, calls, children, task, yields
+
+  private actor Counter {
+    private(set) var count = 0
+
+    func increment() { count += 1 }
+  }
+
+  func run() async {
+    let counter = Counter()
+    switch self {
+    case .functions: for _ in 0..<10 { await Self.work() }
+    case .calls: for _ in 0..<10 { await counter.increment() }
+    case .children:
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<3 { group.addTask { await counter.increment() } }
+      }
+    case .task: await Task { await Self.work() }.value
+    case .yields: for _ in 0..<3 { await Task.yield() }
+    }
+  }
+
+  @concurrent private static func work() async {}
+
+  /// The pieces of work that a trial has in addition to the jobs that the pool receives.
+  var additionalCount: Int {
+    switch self {
+    case .functions: 0
+    case .calls: 20
+    case .children: 6
+    // The task inherits no preference for the pool of the trial.
+    case .task: 2
+    // The pool receives the job of a yield by another way, which is not counted.
+    case .yields: 3
+    }
+  }
+
+  func countInTrial() async throws -> Int {
+    struct Ended: Error {}
+    let trial = ScheduledTrial("\(self)", switchesAtLocks: false) { _ in
+      await run()
+      throw Ended()
+    }
+    do {
+      try await trial.replay(Schedule(seed: 1))
+      return 0
+    } catch let failure as ScheduleFailure {
+      let count = try #require(failure.description.firstMatch(of: #/The last of (\d+) pieces/#)?.1)
+      return try #require(Int(count))
+    }
+  }
+}
+
+/// The jobs that the pool of the process receives.
+private enum PoolJobs {
+  private typealias Original = @convention(thin) (UnownedJob) -> Void
+  private typealias Enqueue = @convention(thin) (UnownedJob, Original) -> Void
+
+  private static let jobs = Atomic(0)
+
+  /// Returns the number of jobs that a closure needs, which runs in a task of its own.
+  static func count(_ body: @escaping @Sendable () async -> Void) async -> Int {
+    guard let symbol = dlsym(nil, "swift_task_enqueueGlobal_hook") else { return 0 }
+    let variable = symbol.assumingMemoryBound(to: Enqueue?.self)
+    let outer = variable.pointee
+    variable.pointee = { job, original in
+      PoolJobs.jobs.add(1, ordering: .sequentiallyConsistent)
+      original(job)
+    }
+    defer { variable.pointee = outer }
+    // The thread that waits needs no job.
+    return await withCheckedContinuation { continuation in
+      Thread {
+        let start = jobs.load(ordering: .sequentiallyConsistent)
+        let hasEnded = Box(false)
+        Task.detached {
+          await body()
+          hasEnded.value.withLock { $0 = true }
+        }
+        while !hasEnded.value.withLock({ $0 }) { sched_yield() }
+        continuation.resume(returning: jobs.load(ordering: .sequentiallyConsistent) - start)
+      }.start()
+    }
+  }
 }
 
 /// A lock that closures share.

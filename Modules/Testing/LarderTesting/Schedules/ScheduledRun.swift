@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import Larder
 
 /// One run of a ``ScheduledTrial``: the work that is ready, and the loop that runs one piece after another on one thread.
@@ -21,7 +22,10 @@ final class ScheduledRun {
   /// The reason for which a run ended before its body.
   enum End: Error {
     case deadlock
-    case left
+    /// A thread with this name, which is not part of the trial, has resumed a task.
+    case left(thread: String)
+    /// A piece of work with this name does not end.
+    case blocked(work: String)
     case tooManySteps
     case crash
   }
@@ -44,6 +48,7 @@ final class ScheduledRun {
   private(set) var decisions: ScheduleDecisions
   private let maximumSteps: Int
   private let switchesAtLocks: Bool
+  private let progress: TrialProgress
 
   private var ready: [Work] = []
   private var busyExecutors: Set<ObjectIdentifier> = []
@@ -59,11 +64,15 @@ final class ScheduledRun {
   // Assigned once, because its closures need the run.
   private var scheduler: WorkScheduler?
 
-  init(_ decisions: ScheduleDecisions, clock: ManualClock, maximumSteps: Int, switchesAtLocks: Bool) {
+  init(
+    _ decisions: ScheduleDecisions, clock: ManualClock, maximumSteps: Int, switchesAtLocks: Bool,
+    progress: TrialProgress
+  ) {
     self.decisions = decisions
     self.clock = clock
     self.maximumSteps = maximumSteps
     self.switchesAtLocks = switchesAtLocks
+    self.progress = progress
     scheduler = WorkScheduler(
       taking: { [unowned self] executor, name, work in
         let identifier = ObjectIdentifier(executor)
@@ -114,7 +123,7 @@ final class ScheduledRun {
       if step() { continue }
       if hasEnded() { return }
       if wakeSleepers() { continue }
-      throw pool.hasLeftJobs ? End.left : End.deadlock
+      throw pool.leavingThread.map(End.left) ?? End.deadlock
     }
   }
 
@@ -136,6 +145,7 @@ final class ScheduledRun {
     if let executor = work.executor { busyExecutors.insert(executor) }
     let outerNumber = currentNumber
     currentNumber = work.number
+    if depth == 0 { progress.begin(work.name) }
     scheduler?.run(work.run)
     currentNumber = outerNumber
     if let executor = work.executor { busyExecutors.remove(executor) }
@@ -214,6 +224,8 @@ final class TrialPool: TaskExecutor {
   private struct State {
     var hasEnded = false
     var jobs: [UnownedJob] = []
+    /// The name of the first thread that has enqueued one of them.
+    var thread: String?
   }
 
   private let state = Locked(State())
@@ -222,14 +234,24 @@ final class TrialPool: TaskExecutor {
     let job = UnownedJob(job)
     if let run = ScheduledRun.current, run.pool === self { return run.enqueue(job) }
     let runsNow = state.withLock { state in
-      if !state.hasEnded { state.jobs.append(job) }
-      return state.hasEnded
+      if state.hasEnded { return true }
+      state.jobs.append(job)
+      if state.thread == nil { state.thread = Self.threadName }
+      return false
     }
     if runsNow { run(job) }
   }
 
-  /// Whether another thread has enqueued a job during the run.
-  var hasLeftJobs: Bool { state.withLock { !$0.jobs.isEmpty } }
+  /// The name of the thread that has enqueued a job during the run, or `nil` if only the run has.
+  var leavingThread: String? { state.withLock(\.thread) }
+
+  /// The name of the current thread, of which Linux keeps 15 bytes.
+  ///
+  /// Dispatch names its threads after their queue. Trials run on Linux only, and glibc shows `pthread_getname_np` to C alone.
+  private static var threadName: String {
+    guard let name = FileManager.default.contents(atPath: "/proc/thread-self/comm") else { return "?" }
+    return String(decoding: name, as: UTF8.self).trimmingCharacters(in: .newlines)
+  }
 
   /// Runs the jobs that have left, now that the run has ended.
   func end() {

@@ -25,7 +25,7 @@ import LarderFiles
 ///   released one, as another thread would.
 /// - In debug builds, work of a `DispatchQueueExecutor` is part of the trial. Everything that waits for another thread is not: a
 ///   queue of the system, the main actor, `Task.sleep` and the clocks of Swift. Then nothing is ready, and the run fails as a
-///   deadlock.
+///   deadlock. A piece of work that blocks its thread fails after ``blockingLimit``.
 /// - One trial runs at a time, beside other tests.
 ///
 /// The decisions repeat a run if its code makes no other choices. Take random numbers from ``ScheduledContext/generator(_:)``, and
@@ -40,6 +40,9 @@ public struct ScheduledTrial: Sendable {
   /// A Boolean value that indicates whether other work also runs around locks.
   public let switchesAtLocks: Bool
 
+  /// The time after which a piece of work counts as blocked, and the run fails.
+  public let blockingLimit: Duration
+
   private let body: @Sendable (ScheduledContext) async throws -> Void
 
   /// Creates a trial.
@@ -49,15 +52,18 @@ public struct ScheduledTrial: Sendable {
   ///   - maximumSteps: The number of pieces of work after which a run fails. Defaults to 20,000.
   ///   - switchesAtLocks: Whether other work also runs around locks, in debug builds. Defaults to `true`. Pass `false` if the
   ///     code under test cancels tasks; see ``ScheduledContext/cancel(_:)``.
+  ///   - blockingLimit: The time after which a piece of work counts as blocked, by the real clock. Defaults to a minute.
   ///   - body: A closure that throws an error if its tasks did something wrong. It runs once for each schedule, and must not
   ///     keep anything from an earlier run.
   public init(
     _ name: String, maximumSteps: Int = 20_000, switchesAtLocks: Bool = true,
+    blockingLimit: Duration = .seconds(60),
     body: @escaping @Sendable (ScheduledContext) async throws -> Void
   ) {
     self.name = name
     self.maximumSteps = maximumSteps
     self.switchesAtLocks = switchesAtLocks
+    self.blockingLimit = blockingLimit
     self.body = body
   }
 
@@ -82,13 +88,15 @@ public struct ScheduledTrial: Sendable {
     schedules: Int, seed: UInt64 = SeededGenerator.seedOfProcess, strategy: ScheduleStrategy? = nil
   ) async throws {
     try checkAvailable()
+    let progress = TrialProgress(name, limit: blockingLimit)
     for number in 0..<UInt64(max(0, schedules)) {
       try Task.checkCancellation()
       let seed = seed &+ number
       let decisions = ScheduleDecisions(strategy: strategy ?? .alternating(seed), seed: seed)
-      if let failure = await Self.thread.run({ [self] in attempt(decisions, seed: seed) }) {
-        throw await Self.thread.run { [self] in shortened(failure) }
+      let failure = await progress.watch(on: Self.thread) { [self] in
+        attempt(decisions, seed: seed, progress).map { shortened($0, progress) }
       }
+      if let failure { throw failure }
     }
   }
 
@@ -98,8 +106,9 @@ public struct ScheduledTrial: Sendable {
   /// - Throws: ``ScheduleFailure`` if it fails. `StoreError` with `unsupported` if trials are not available.
   public func replay(_ schedule: Schedule) async throws {
     try checkAvailable()
-    let failure = await Self.thread.run { [self] in
-      attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed)
+    let progress = TrialProgress(name, limit: blockingLimit)
+    let failure = await progress.watch(on: Self.thread) { [self] in
+      attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed, progress)
     }
     if let failure { throw failure }
   }
@@ -115,10 +124,12 @@ public struct ScheduledTrial: Sendable {
   // MARK: One run
 
   /// Runs the body once, on the thread of the trials.
-  private func attempt(_ decisions: ScheduleDecisions, seed: UInt64) -> ScheduleFailure? {
+  private func attempt(_ decisions: ScheduleDecisions, seed: UInt64, _ progress: TrialProgress) -> ScheduleFailure? {
+    progress.begin("the start of the body", seed: seed)
     let context = ScheduledContext(seed: seed)
     let run = ScheduledRun(
-      decisions, clock: context.clock, maximumSteps: maximumSteps, switchesAtLocks: switchesAtLocks)
+      decisions, clock: context.clock, maximumSteps: maximumSteps, switchesAtLocks: switchesAtLocks,
+      progress: progress)
     context.run = run
     defer {
       context.run = nil
@@ -167,7 +178,7 @@ public struct ScheduledTrial: Sendable {
   }
 
   /// Removes the decisions from the schedule of a failure without which the run fails, too.
-  private func shortened(_ failure: ScheduleFailure) -> ScheduleFailure {
+  private func shortened(_ failure: ScheduleFailure, _ progress: TrialProgress) -> ScheduleFailure {
     var shortest = failure
     var size = max(1, failure.schedule.decisions.count / 2)
     var attempts = 200
@@ -180,7 +191,7 @@ public struct ScheduledTrial: Sendable {
         attempts -= 1
         position += size
         guard schedule.decisions.count < shortest.schedule.decisions.count else { continue }
-        if let found = attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed),
+        if let found = attempt(ScheduleDecisions(repeating: schedule), seed: schedule.seed, progress),
           found.schedule.decisions.count < shortest.schedule.decisions.count, found.isLike(failure)
         {
           shortest = found
@@ -279,7 +290,10 @@ public struct ScheduleFailure: Error, CustomStringConvertible {
   public var description: String {
     let reason =
       switch underlying {
-      case ScheduledRun.End.left: "a task was resumed by a thread that is not part of the trial"
+      case ScheduledRun.End.left(let thread):
+        "a task was resumed by the thread \"\(thread)\", which is not part of the trial"
+      case ScheduledRun.End.blocked(let work):
+        "\(work) blocks the thread of the trials, so no other trial can run in this process"
       case ScheduledRun.End.crash: "the process died, and no closure was given for this"
       case ScheduledRun.End.deadlock:
         "nothing can run, and the body has not ended: a task waits for another one, or for something that is not part of "
