@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderCBOR
 import LarderStoreQueue
@@ -17,6 +18,9 @@ struct WorkerSimulationTests {
   @Test func everyHealthyItemIsProcessedWithinABound() async throws {
     let trial = ScheduledTrial("workers", maximumSteps: 1_000_000, switchesAtLocks: false) { context in
       try await Simulation(context).run()
+    }
+    if let count = ProcessInfo.processInfo.environment["LARDER_SCHEDULES"].flatMap({ Int($0) }) {
+      return try await trial.run(schedules: count)
     }
     // A short run simulates another quarter of them each time.
     let isShort = TestDepth.isShort
@@ -77,7 +81,7 @@ private final class Simulation: Sendable {
   private let timeLimit: Duration
   private let lease: Duration
   private let processCount: Int
-  private let retryPolicy = RetryPolicy(base: .seconds(1), ceiling: .seconds(4))
+  private let retryPolicy: RetryPolicy
 
   init(_ context: ScheduledContext) {
     var random = context.generator("worker")
@@ -88,6 +92,7 @@ private final class Simulation: Sendable {
     // A closure ends within a lease, or is hung, so that no suspect item waits in vain.
     lease = timeLimit + QueueWorker.cancellationLimit + .seconds(Int.random(in: 1...10, using: &random))
     processCount = Int.random(in: 1...2, using: &random)
+    retryPolicy = Bool.random(using: &random) ? .immediate : RetryPolicy(base: .seconds(1), ceiling: .seconds(4))
     let items = (0..<Int.random(in: 1...2, using: &random)).map { _ in
       (0..<Int.random(in: 1...4, using: &random)).map { _ in
         let behavior: Behavior =

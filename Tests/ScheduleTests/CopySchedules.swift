@@ -102,6 +102,83 @@ struct CopySchedules {
     }
   }
 
+  /// One key that is written through a cache and beside it at the same time: a read that begins after a write has returned sees no
+  /// value that was replaced before that write began.
+  @Test func aWriteBesideABusyKeyIsSeen() async throws {
+    try await runSchedules("two writers of a cached key") { context in
+      let base = context.slowStore(of: Int.self).observable()
+      let cache = base.cached(clock: context.clock)
+      let log = Shared(WriteLog())
+      try await base.setValue(0, forKey: "key")
+      _ = try await cache.value(forKey: "key")
+      try await concurrently(4) { task in
+        var generator = context.generator("task \(task)")
+        for number in 1...5 {
+          await context.pause(upTo: 3, &generator)
+          if task < 2 {
+            let value = task * 100 + number
+            log.change { $0.begin(value) }
+            if task == 0 {
+              try await cache.setValue(value, forKey: "key")
+            } else {
+              try await base.setValue(value, forKey: "key")
+            }
+            log.change { $0.end(value) }
+          } else {
+            let start = log.change { $0.tick() }
+            let value = try await cache.value(forKey: "key")
+            guard let value, log.value.isCurrent(value, at: start) else {
+              throw Wrong("\(value.map(String.init) ?? "none") at \(start) after \(log.value)")
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// The times at which writes of one key began and ended.
+  private struct WriteLog: Sendable {
+    private var time = 1
+    private var writes: [Int: (start: Int, end: Int)] = [0: (0, 1)]
+
+    mutating func tick() -> Int {
+      time += 1
+      return time
+    }
+
+    mutating func begin(_ value: Int) { writes[value] = (tick(), .max) }
+
+    mutating func end(_ value: Int) {
+      let now = tick()
+      writes[value]?.end = now
+    }
+
+    /// Returns whether no write that had ended at a time had begun after the end of the write of a value.
+    func isCurrent(_ value: Int, at time: Int) -> Bool {
+      guard let write = writes[value] else { return false }
+      return !writes.values.contains { $0.end < time && $0.start > write.end }
+    }
+  }
+
+  /// A value that was set is in the cache until its time to live has passed, also if readers find its expired predecessor.
+  @Test func aNewValueIsNotTakenForItsExpiredPredecessor() async throws {
+    try await runSchedules("values that expire") { context in
+      let cache = MemoryCache<String, Int>(timeToLive: CacheTimeToLive(afterWrite: .seconds(1)), clock: context.clock)
+      cache.setValue(0, forKey: "key")
+      try await context.clock.sleep(for: .seconds(2))
+      try await concurrently(3) { task in
+        guard task == 0 else {
+          _ = cache.value(forKey: "key")
+          return
+        }
+        cache.setValue(1, forKey: "key")
+        guard cache.value(forKey: "key") == 1 else { throw Wrong("the new value is gone") }
+        await Task.yield()
+        guard cache.value(forKey: "key") == 1 else { throw Wrong("the new value is gone after a while") }
+      }
+    }
+  }
+
   /// A cache on disk: a read that begins after a write through it sees that write, and a write beside it when copies from before
   /// have reached their maximum age.
   @Test func aForeignWriteIsSeenInTime() async throws {

@@ -1,5 +1,6 @@
 import Larder
 import LarderCBOR
+import LarderObservation
 import LarderQueue
 import LarderStoreQueue
 import LarderTesting
@@ -66,6 +67,22 @@ struct EffectSchedules {
       let values = try consumed.flatMap { try $0.get() }
       guard values.sorted() == [0, 1, 2, 3] else { throw Wrong("consumed \(values)") }
       guard try await queue.counts() == QueueCounts() else { throw Wrong("\(try await queue.counts())") }
+    }
+  }
+
+  /// A consumer that waits for the time of an item is not forgotten, also if the timer ends while the consumer is still about to
+  /// wait.
+  @Test func aDelayedItemIsDeliveredInTime() async throws {
+    try await runSchedules("delayed items") { context in
+      context.mayPassTime()
+      let queue = try await StoreQueue(
+        context.slowStore().observable(), prefix: "q/", codec: .cbor(Int.self), environment: .manual(context.clock))
+      for number in 1...2 { try await queue.enqueue(number, after: .seconds(number)) }
+      async let first = queue.withNext(lease: .seconds(60)) { $0.value }
+      async let second = queue.withNext(lease: .seconds(60)) { $0.value }
+      guard try await [first, second].sorted() == [1, 2] else { throw Wrong("other items") }
+      // One that is not woken would wait until the end of a lease.
+      guard context.clock.now.offset < .seconds(30) else { throw Wrong("delivered at \(context.clock.now.offset)") }
     }
   }
 

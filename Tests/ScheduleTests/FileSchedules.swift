@@ -1,8 +1,10 @@
 #if DEBUG
 // The threads of files take part in debug builds only.
+import Foundation
 import Larder
 import LarderCBOR
 import LarderCompressedFile
+import LarderFiles
 import LarderJSON
 import LarderQueue
 import LarderTesting
@@ -82,7 +84,7 @@ struct FileSchedules {
     var begun = 0
   }
 
-  /// Three writers and a compaction: each writer has two keys, which a batch or an update changes together, so that both have the
+  /// Three writers, a reader and a compaction: each writer has two keys, which a batch or an update changes together, so that both have the
   /// last number that was acknowledged, or the one that was being written.
   @Test(arguments: stores.indices) func acknowledgedWritesSurvive(_ index: Int) async throws {
     let subject = Self.stores[index]
@@ -109,10 +111,11 @@ struct FileSchedules {
         endings.change { _ = $0.insert(ending.rawValue) }
         try await check()
       }
-      try await concurrently(5) { task in
+      try await concurrently(6) { task in
         do {
           switch task {
           case 3: try await store.maintenance?.compact()
+          case 5: try await Self.read(store, progress, context)
           case 4:
             guard ending == .closing else { return }
             var generator = context.generator("closing")
@@ -140,6 +143,20 @@ struct FileSchedules {
 
   private static func keys(of task: Int) -> [StoreKey] { ["\(task)/a", "\(task)/b"] }
 
+  /// Reads until the store is closed, and finds what was written before.
+  private static func read(
+    _ store: AnyDataStore<Int>, _ progress: Shared<[Progress]>, _ context: ScheduledContext
+  ) async throws {
+    var generator = context.generator("reader")
+    for _ in 0..<6 {
+      await context.pause(upTo: 4, &generator)
+      let task = Int.random(in: 0..<3, using: &generator)
+      let written = progress.value[task].written
+      let number = try await store.value(forKey: keys(of: task)[0]) ?? 0
+      guard number >= written else { throw Wrong("writer \(task) has written \(written), and \(number) is read") }
+    }
+  }
+
   private static func write(to store: AnyDataStore<Int>, _ task: Int, _ progress: Shared<[Progress]>) async throws {
     let keys = keys(of: task)
     for number in 1...4 {
@@ -158,6 +175,43 @@ struct FileSchedules {
         throw error
       }
       progress.change { $0[task].written = number }
+    }
+  }
+
+  // MARK: Replaced files
+
+  /// Several readers check whether a file was replaced, and one of the checks fails: a later one notices the new file.
+  @Test func aReplacedFileIsNoticed() async throws {
+    try await runSchedules("a replaced file") { context in
+      let disk = SimulatedFileSystem(seed: context.seed)
+      let file = try disk.open("/file", .createNew)
+      _ = try disk.open("/new", .createNew)
+      let watch = ReplacedFileWatch(try file.attributes().identity, at: "/file", in: disk) {
+        UInt64(context.clock.now.offset / .nanoseconds(1))
+      }
+      var generator = context.generator()
+      disk.schedule(.error(EIO), atOperation: disk.operationCount + Int.random(in: 1...8, using: &generator))
+      let delay = Int.random(in: 0...150, using: &generator)
+      try await concurrently(4) { task in
+        if task == 0 {
+          try await context.clock.sleep(for: .milliseconds(delay))
+          do {
+            try disk.rename("/new", to: "/file")
+          } catch is FileError {
+            try disk.rename("/new", to: "/file")
+          }
+        } else {
+          for _ in 0..<6 {
+            try await context.clock.sleep(for: .milliseconds(25))
+            do {
+              _ = try watch.isReplaced()
+            } catch is FileError {}
+          }
+        }
+      }
+      disk.clearFaults()
+      try await context.clock.sleep(for: .milliseconds(60))
+      guard try watch.isReplaced() else { throw Wrong("the new file was not noticed") }
     }
   }
 
@@ -185,9 +239,9 @@ struct FileSchedules {
       let disk = SimulatedFileSystem(seed: context.seed)
       let items = Shared(Items())
       @Sendable func open() async throws -> QueueStore<Int> {
-        // Small segments, so that some of them are removed.
+        // Small segments, so that some of them are removed. No item is released so often that it becomes a dead letter.
         try await QueueStore<Int>(
-          path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096),
+          path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: nil, segmentSize: 4096),
           fileSystem: disk, environment: .manual(context.clock))
       }
       @Sendable func check() async throws {

@@ -210,6 +210,32 @@ struct HTTPSchedules {
     #expect(validations.value > 0)
   }
 
+  /// Requests that were under way when the origin began to fail do not put off the request that finds out that it works again.
+  @Test func anOriginThatHasFailedIsAskedAgain() async throws {
+    try await runSchedules("an origin that fails") { context in
+      let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=1, stale-if-error=86400"])
+      let cache = try await Self.open(context.slowStore(), context)
+      for page in 0..<6 { _ = try await Self.get("/\(page)", cache, origin) }
+      while cache.statistics().storedCount < 6 { try await context.clock.sleep(for: .milliseconds(1)) }
+      try await context.clock.sleep(for: .seconds(60))
+      try await concurrently(6) { page in
+        // The first failure may be that of one URL. The second one is a second later, and concerns the origin.
+        let response = try await cache.response(to: Self.request("/\(page)")) { _ in
+          try await context.clock.sleep(for: .milliseconds(page == 0 ? 1 : 1100))
+          throw Wrong("the network is down")
+        }
+        guard response.head.status == .ok else { throw Wrong("status \(response.head.status)") }
+      }
+      // The next request is due a second after the origin has begun to fail, and half a second later at most.
+      try await context.clock.sleep(for: .milliseconds(1600))
+      let count = origin.requestCount
+      _ = try await Self.get("/5", cache, origin)
+      // The stored response may answer while the origin is being asked.
+      try await context.clock.sleep(for: .milliseconds(100))
+      guard origin.requestCount == count + 1 else { throw Wrong("the origin was not asked again") }
+    }
+  }
+
   /// Invalidations that have failed are carried out once each when the store works again, however many requests come.
   @Test func failedInvalidationsAreRepeatedOnce() async throws {
     try await runSchedules("failed invalidations") { context in
@@ -314,7 +340,11 @@ private final class VersionedOrigin: Sendable {
   }
 
   /// Runs code that counts as working on a request until it ends or is cancelled.
-  private func working<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+  ///
+  /// - Parameter hasOverlapped: Whether the request has been beside another one, which counts once.
+  private func working<Result: Sendable>(
+    _ hasOverlapped: Shared<Bool>, _ body: () async throws -> Result
+  ) async throws -> Result {
     let isActive = Shared(true)
     @Sendable func end() {
       let wasActive = isActive.change { isActive in
@@ -325,7 +355,9 @@ private final class VersionedOrigin: Sendable {
     }
     state.change { state in
       state.activeCount += 1
-      if state.activeCount > 1, !Task.isCancelled { state.overlapCount += 1 }
+      guard state.activeCount > 1, !Task.isCancelled, !hasOverlapped.value else { return }
+      hasOverlapped.change { $0 = true }
+      state.overlapCount += 1
     }
     defer { end() }
     return try await withTaskCancellationHandler(operation: body, onCancel: end)
@@ -333,7 +365,8 @@ private final class VersionedOrigin: Sendable {
 
   func answer(_ request: HTTPRequest) async throws -> HTTPForwardedResponse {
     state.change { $0.paths.append(request.path) }
-    return try await working {
+    let hasOverlapped = Shared(false)
+    return try await working(hasOverlapped) {
       try await pause()
       let version = request.method == .post ? change() : state.value.version
       try await pause()
@@ -348,7 +381,7 @@ private final class VersionedOrigin: Sendable {
       return HTTPForwardedResponse(
         head: head,
         body: AsyncThrowingStream<[UInt8], any Error>(unfolding: { [self] in
-          try await working {
+          try await working(hasOverlapped) {
             try await pause()
             return rest.change { $0.popFirst() }
           }

@@ -78,4 +78,28 @@ struct LeaseSchedules {
       }
     }
   }
+
+  /// Two acknowledgements and an extension of one receipt: one acknowledgement removes the item, and the other one is refused.
+  @Test func aReceiptIsAcknowledgedOnce() async throws {
+    try await runSchedules("changes of one receipt") { context in
+      let queue = try await Self.queue(context)
+      try await queue.enqueue(1)
+      guard let delivery = try await queue.receive(lease: .seconds(60)) else { throw Wrong("no item") }
+      let count = Shared(0)
+      try await concurrently(3) { task in
+        do {
+          if task == 2 {
+            try await queue.extend(delivery.receipt, lease: .seconds(90))
+          } else {
+            try await queue.acknowledge(delivery.receipt)
+            count.change { $0 += 1 }
+          }
+        } catch StoreError.Code.staleReceipt {}
+      }
+      let live = try await queue.counts().live
+      guard count.value == 1, live == 0 else {
+        throw Wrong("\(count.value) acknowledgements, and \(live) items are left")
+      }
+    }
+  }
 }

@@ -21,6 +21,9 @@ private let firstSeed =
   ProcessInfo.processInfo.environment[SeededGenerator.seedVariable] == nil
   ? 1 : SeededGenerator.seedOfProcess
 
+/// The text that the names of trials contain which run, which `LARDER_TRIAL` sets. By default, all run.
+private let trialFilter = ProcessInfo.processInfo.environment["LARDER_TRIAL"]
+
 /// Runs a closure with many schedules, and prints the time.
 ///
 /// - Parameters:
@@ -33,6 +36,7 @@ func runSchedules(
   _ name: String, share: Double = 1, switchesAtLocks: Bool = true, regressions: [String] = [],
   _ body: @escaping @Sendable (ScheduledContext) async throws -> Void
 ) async throws {
+  if let trialFilter, !name.contains(trialFilter) { return }
   let trial = ScheduledTrial(name, switchesAtLocks: switchesAtLocks, body: body)
   for text in regressions {
     guard let schedule = Schedule(text) else { throw Wrong("\(text) is no schedule") }

@@ -7,6 +7,7 @@ import LarderExpiry
 import LarderIndexes
 import LarderMirror
 import LarderObservation
+import LarderStoreQueue
 import LarderTesting
 
 /// A decorator or a stack whose histories must be linearizable.
@@ -84,6 +85,10 @@ struct StoreSubject: Sendable {
         in: bases.store(of: [UInt8].self), codec: .json(Int.self),
         configuration: TieredStoreConfiguration(timeToLive: .seconds(3600), negativeTimeToLive: .seconds(60)),
         now: { bases.clock.date })
+    },
+    StoreSubject("a queue in a store as a store") { bases in
+      try await StoreQueue(
+        bases.store(of: [UInt8].self), prefix: "q/", codec: .cbor(Int.self), environment: .manual(bases.clock))
     },
     StoreSubject("the stack of the README") { bases in
       bases.store(of: Expiring<Int>.self).batched().cached(clock: bases.clock)

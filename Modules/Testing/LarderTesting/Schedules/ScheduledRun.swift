@@ -60,6 +60,8 @@ final class ScheduledRun {
   private(set) var trace: [String] = []
   /// Whether the process may die.
   var mayCrash = false
+  /// Whether time may move on while work is ready.
+  var mayPassTime = false
 
   // Assigned once, because its closures need the run.
   private var scheduler: WorkScheduler?
@@ -131,6 +133,7 @@ final class ScheduledRun {
   ///
   /// - Returns: Whether there was one.
   private func step() -> Bool {
+    if mayPassTime, clock.nextDeadline != nil, decisions.accident(among: 1) != nil { _ = wakeSleepers() }
     var seen = busyExecutors
     // An executor runs its work in order, one after another.
     let candidates = ready.indices.filter { index in
@@ -202,7 +205,7 @@ final class ScheduledRun {
     trace.append("crash")
     // Never released: a task of a dead process neither continues nor ends, and its continuations must not be missed.
     _ = Unmanaged.passRetained(Forgotten(ready.map(\.run), clock.forgetSleepers()))
-    (ready, cancellations, busyExecutors, mayCrash) = ([], [], [], false)
+    (ready, cancellations, busyExecutors, mayCrash, mayPassTime) = ([], [], [], false, false)
   }
 
   /// The work and the sleepers of a process that has died.

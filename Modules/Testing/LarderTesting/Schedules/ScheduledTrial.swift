@@ -19,8 +19,8 @@ import LarderFiles
 ///
 /// A failure has the ``Schedule`` of the run, shortened to the decisions that matter, and ``replay(_:)`` repeats it.
 ///
-/// - Time stands still while work is ready. If nothing is, ``ScheduledContext/clock`` moves on to the end of the shortest sleep.
-///   Give this clock to the code.
+/// - Time stands still while work is ready, unless ``ScheduledContext/mayPassTime()`` was called. If nothing is, ``ScheduledContext/clock``
+///   moves on to the end of the shortest sleep. Give this clock to the code.
 /// - In debug builds, other work also runs in the middle of a piece of work, before the code takes a `Locked` and after it has
 ///   released one, as another thread would.
 /// - In debug builds, work of a `DispatchQueueExecutor` is part of the trial. Everything that waits for another thread is not: a
@@ -256,6 +256,14 @@ public final class ScheduledContext: @unchecked Sendable {
   public func mayCrash(then body: @escaping @Sendable () async throws -> Void) {
     afterCrash = body
     run?.mayCrash = true
+  }
+
+  /// Allows time to move on while work is ready, to the end of the shortest sleep.
+  ///
+  /// Without it, all work is done before the next sleep ends, as if no code took any time. With it, a timer may end in the middle
+  /// of the code that has started it.
+  public func mayPassTime() {
+    run?.mayPassTime = true
   }
 
   fileprivate func takeAfterCrash() -> (@Sendable () async throws -> Void)? {
