@@ -37,6 +37,31 @@ struct StoreSchedules {
     }
   }
 
+  /// Closing waits for the operations that have begun, however they end, and all later ones are refused.
+  @Test(arguments: StoreSubject.all.indices) func closingWaitsForOperations(_ index: Int) async throws {
+    let subject = StoreSubject.all[index]
+    try await runSchedules("\(subject.name), closed") { context in
+      let store = try await subject.open(StoreSubject.Bases(context))
+      try await concurrently(3) { task in
+        var generator = context.generator("task \(task)")
+        if task == 2 {
+          await context.pause(upTo: 8, &generator)
+          return try await store.close()
+        }
+        do {
+          for number in 1...4 {
+            try await store.setValue(number, forKey: StoreKey("\(task)"))
+            guard try await store.value(forKey: StoreKey("\(task)")) == number else { throw Wrong("\(number) is lost") }
+          }
+        } catch StoreError.Code.closed {}
+      }
+      do {
+        _ = try await store.value(forKey: "0")
+        throw Wrong("a closed store has answered")
+      } catch StoreError.Code.closed {}
+    }
+  }
+
   private func history(
     of subject: StoreSubject, _ context: ScheduledContext, errorProbability: Double = 0
   ) -> HistoryTrial<AnyDataStore<Int>> {
