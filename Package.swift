@@ -301,8 +301,7 @@ let package = Package(
       name: "LarderQueueTests",
       dependencies: [
         "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
-      ],
-      exclude: ["Fixtures"]),
+      ]),
     .testTarget(
       name: "LarderStoreQueueTests",
       dependencies: [
