@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+import FoundationEssentials
 #else
-public import Foundation
+import Foundation
 #endif
 
 extension Date: CBORConvertible {
@@ -17,7 +17,7 @@ extension Date: CBORConvertible {
   ///
   /// A `Date` stores a `Double` that counts from 2001. About half of the dates of our time would lose a bit if counted
   /// from 1970.
-  public func write(to writer: inout CBORWriter) throws {
+  func write(to writer: inout CBORWriter) throws {
     let seconds = timeIntervalSinceReferenceDate
     let sum = seconds + Date.epochOffset
     if (sum - Date.epochOffset).bitPattern == seconds.bitPattern {
@@ -38,7 +38,7 @@ extension Date: CBORConvertible {
   /// writes.
   ///
   /// - Throws: `DecodingError` if the item is none of these.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     if let seconds = reader.readPresentTime() {
       self.init(timeIntervalSinceReferenceDate: seconds)
       return

@@ -34,7 +34,6 @@ extension CBORReader {
   }
 
   /// Reads an array of bytes as an array of numbers of any type.
-  @usableFromInline
   mutating func readBytesAsArray<Value>(_ body: (inout CBORReader) throws -> Value) throws -> Value {
     let path = path(to: next)
     let bytes = try CBORWriter.ownForm(of: try readBytes())
@@ -49,13 +48,10 @@ extension CBORReader {
   /// Whether the next item is a byte string with the tag of a `[UInt8]`.
   ///
   /// A byte string without the tag is `Data`. A type that first tries to read an array must not find one there.
-  @inlinable
   mutating func isNextAnArrayOfBytes() throws -> Bool {
     guard next < end, next.load(as: UInt8.self) &>> 5 == 6 else { return false }
     return try isNextAByteString(tagged: CBORWriter.tagOfBytes)
   }
-
-  @usableFromInline
   mutating func isNextAByteString(tagged tag: UInt64) throws -> Bool {
     let start = next
     defer { next = start }
