@@ -25,7 +25,6 @@ let package = Package(
     .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
     .library(name: "LarderCrypto", targets: ["LarderCrypto"]),
-    .library(name: "LarderKeychain", targets: ["LarderKeychain"]),
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
@@ -51,9 +50,7 @@ let package = Package(
     .trait(
       name: "Compression",
       description: "The modules LarderCompression and LarderCompressedFile, which need the C library zlib."),
-    .trait(
-      name: "Crypto",
-      description: "The modules LarderCrypto and LarderKeychain, which need the package swift-crypto."),
+    .trait(name: "Crypto", description: "The module LarderCrypto, which needs the package swift-crypto."),
     .trait(
       name: "ServiceLifecycle",
       description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
@@ -154,9 +151,6 @@ let package = Package(
         .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
       ],
       path: "Modules/Codecs/LarderCrypto"),
-    .target(
-      name: "LarderKeychain", dependencies: ["Larder", "LarderFiles", "LarderCrypto"],
-      path: "Modules/Codecs/LarderKeychain"),
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
@@ -268,9 +262,6 @@ let package = Package(
         "LarderCrypto", "LarderCBOR", "LarderFiles", "LarderLMDB", "LarderTesting", "TestSupport",
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
       ]),
-    .testTarget(
-      name: "LarderKeychainTests",
-      dependencies: ["LarderKeychain", "LarderCrypto", "LarderFiles", "TestSupport"]),
     .testTarget(
       name: "LarderCacheTests",
       dependencies: [
