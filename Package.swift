@@ -15,6 +15,7 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .library(name: "Larder", targets: ["Larder"]),
+    .library(name: "LarderKit", targets: ["LarderKit"]),
     .library(name: "LarderFiles", targets: ["LarderFiles"]),
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
@@ -217,6 +218,15 @@ let package = Package(
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ],
       path: "Modules/HTTP/LarderURLSession"),
+    // Exports the modules that need no C library.
+    .target(
+      name: "LarderKit",
+      dependencies: [
+        "Larder", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderExpiry", "LarderIndexes",
+        "LarderJSON", "LarderMetrics", "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
+        "LarderWorker",
+      ],
+      path: "Modules/LarderKit"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
@@ -359,7 +369,7 @@ let package = Package(
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
-        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
+        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderKit", "LarderLMDB", "LarderMetrics", "LarderMirror",
         "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderWorker", "TestSupport",
         "Watched", "WholeFile",
       ]),
