@@ -34,7 +34,7 @@ import Testing
     static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int
   }
 
-  private struct Field: Codable { var a: Int }
+  private struct Field: Codable, Equatable { var a: Int }
 
   /// A type that reads its fields in another order than it writes them, so that the keys of its map are listed.
   private struct Fields: Codable {

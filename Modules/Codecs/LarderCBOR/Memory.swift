@@ -1,12 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Android)
-import Android
-#else
-import Darwin
-#endif
+import Foundation
 
 /// Compares bytes as unsigned numbers.
 ///

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 
 /// A component of a key that consists of several, such as the account, the date and the number of a transaction.
 ///

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The state shared by the decoder and the containers of one value.
 struct DecodingState: BitwiseCopyable {

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 extension Date: CBORConvertible {
   /// The seconds from the start of 1970 to the start of 2001, which is the reference date of `Date`.

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The codec writes some types in a form of its own. A type that passes its decoder on, as in `URL(from: decoder)`,
 /// expects the form that the `Codable` conformance writes. This extension converts the bytes to that form.

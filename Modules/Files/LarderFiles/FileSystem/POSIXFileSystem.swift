@@ -1,12 +1,5 @@
 import CFileSystem
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// The real file system, implemented with POSIX calls.
 public struct POSIXFileSystem: StoreFileSystem {

@@ -39,8 +39,10 @@ struct CompressedFile: Sendable {
   let baseComposer = BlockComposer(level: 6)
 
   var file: any OpenStoreFile
-  /// The header of the file, and whether it and the end mark are in place. If not, the file is never marked as closed.
   var head: FileHead
+  /// Whether the header and the end mark are in place.
+  ///
+  /// If not, the file is never marked as closed.
   var isWhole: Bool
   var layout: FileLayout
 

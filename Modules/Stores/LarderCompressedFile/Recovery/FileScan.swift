@@ -173,7 +173,9 @@ struct FoundFile {
 
   /// The header of the file.
   var head: FileHead
-  /// Whether the header and the end mark are in place. If not, the file is never marked as closed.
+  /// Whether the header and the end mark are in place.
+  ///
+  /// If not, the file is never marked as closed.
   var isWhole: Bool
   var index = CompressedFileIndex()
 
