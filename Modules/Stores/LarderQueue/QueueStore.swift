@@ -224,12 +224,8 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
     try await running(.apply) {
-      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
-        try changes.changes.map { change in
-          try change.mapValue { key, value in
-            try allowance.encode { try coder.payload(of: value, forKey: key, during: .apply) }
-          }
-        }
+      let encoded = try await BulkWork.encode(changes) { [coder] value, key in
+        try coder.payload(of: value, forKey: key, during: .apply)
       }
       try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
         for change in encoded {
