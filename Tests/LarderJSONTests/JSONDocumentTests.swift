@@ -59,7 +59,7 @@ import Testing
       \u{FEFF}
       { "entries" : { "b" : { "x" : [ 1 ,
             2 ] } , "a":1e308,"\\u0061b":"\\u00e9" } ,
-        "larder" : 1 }
+        "larder" : 2 }
 
       """)
     #expect(document.codecName == "json")

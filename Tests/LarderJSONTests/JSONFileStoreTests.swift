@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func closingWithoutAWriteKeepsTheLayoutOfTheDocument() async throws {
-    let laidOut = "{ \"larder\": 1,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
+    let laidOut = "{ \"larder\": 2,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
     try place(laidOut)
     let store = try await store(createsIfMissing: false)
     #expect(try store.value(forKey: "a") == JSONText("{\"x\":1}"))
