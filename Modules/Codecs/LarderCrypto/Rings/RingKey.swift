@@ -1,6 +1,7 @@
 #if Crypto
 import Crypto
 public import Foundation
+import Larder
 import Synchronization
 
 /// A key of a ``KeyRing``, ready for use, with the number of values that it has encrypted.
