@@ -4,7 +4,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The stack of the README, with the two imports that it needs. The others are those of the test.
+/// The stack of the README, with the two imports that it needs.
+///
+/// The other imports are those of the test.
 @Suite struct ReadmeStackTests {
   @Test func theStackOfTheReadmeWorks() async throws {
     struct Session: Codable, Sendable {
