@@ -15,6 +15,7 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .library(name: "Larder", targets: ["Larder"]),
+    .library(name: "LarderKit", targets: ["LarderKit"]),
     .library(name: "LarderFiles", targets: ["LarderFiles"]),
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
@@ -25,7 +26,6 @@ let package = Package(
     .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
     .library(name: "LarderCrypto", targets: ["LarderCrypto"]),
-    .library(name: "LarderKeychain", targets: ["LarderKeychain"]),
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
@@ -51,9 +51,7 @@ let package = Package(
     .trait(
       name: "Compression",
       description: "The modules LarderCompression and LarderCompressedFile, which need the C library zlib."),
-    .trait(
-      name: "Crypto",
-      description: "The modules LarderCrypto and LarderKeychain, which need the package swift-crypto."),
+    .trait(name: "Crypto", description: "The module LarderCrypto, which needs the package swift-crypto."),
     .trait(
       name: "ServiceLifecycle",
       description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
@@ -154,9 +152,6 @@ let package = Package(
         .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
       ],
       path: "Modules/Codecs/LarderCrypto"),
-    .target(
-      name: "LarderKeychain", dependencies: ["Larder", "LarderFiles", "LarderCrypto"],
-      path: "Modules/Codecs/LarderKeychain"),
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
@@ -223,6 +218,15 @@ let package = Package(
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ],
       path: "Modules/HTTP/LarderURLSession"),
+    // Exports the modules that need no C library.
+    .target(
+      name: "LarderKit",
+      dependencies: [
+        "Larder", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderExpiry", "LarderIndexes",
+        "LarderJSON", "LarderMetrics", "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
+        "LarderWorker",
+      ],
+      path: "Modules/LarderKit"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
@@ -269,9 +273,6 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
       ]),
     .testTarget(
-      name: "LarderKeychainTests",
-      dependencies: ["LarderKeychain", "LarderCrypto", "LarderFiles", "TestSupport"]),
-    .testTarget(
       name: "LarderCacheTests",
       dependencies: [
         "LarderCache", "LarderBatching", "LarderJSON", "LarderLMDB", "LarderObservation", "LarderTesting",
@@ -301,8 +302,7 @@ let package = Package(
       name: "LarderQueueTests",
       dependencies: [
         "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
-      ],
-      exclude: ["Fixtures"]),
+      ]),
     .testTarget(
       name: "LarderStoreQueueTests",
       dependencies: [
@@ -369,7 +369,7 @@ let package = Package(
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
-        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
+        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderKit", "LarderLMDB", "LarderMetrics", "LarderMirror",
         "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderWorker", "TestSupport",
         "Watched", "WholeFile",
       ]),

@@ -30,7 +30,6 @@ let package = Package(
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCrypto", package: "Larder"),
-        .product(name: "LarderKeychain", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderSQLite", package: "Larder"),

@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderCBOR
 
 /// A payment to or from an account.
 struct Transaction: Codable, Hashable, Sendable {
@@ -32,28 +31,5 @@ extension Transaction {
   /// Returns the start of a page at the last transaction before a date, with or without a transaction at that date.
   static func cursor(ofAccount account: Int, before date: Date) -> PageCursor {
     PageCursor(after: StoreKey(components: "txn", account, date), order: .descending)
-  }
-}
-
-/// Direct encoding as CBOR: the same bytes as through `Codable`, three times as fast.
-extension Transaction: CBORConvertible {
-  func write(to writer: inout CBORWriter) throws {
-    try writer.writeMap { map in
-      try map.write(id, forKey: "id")
-      try map.write(account, forKey: "account")
-      try map.write(date, forKey: "date")
-      try map.write(amount, forKey: "amount")
-      try map.write(counterparty, forKey: "counterparty")
-      try map.write(purpose, forKey: "purpose")
-    }
-  }
-
-  init(from reader: inout CBORReader) throws {
-    self = try reader.readMap { map in
-      try Transaction(
-        id: map.read(forKey: "id"), account: map.read(forKey: "account"), date: map.read(forKey: "date"),
-        amount: map.read(forKey: "amount"), counterparty: map.read(forKey: "counterparty"),
-        purpose: map.read(forKey: "purpose"))
-    }
   }
 }

@@ -168,30 +168,6 @@ import Testing
     #expect(try await trial.fail(faults: 30, seed: generator.next(), errorNumbers: [5, 28]) >= 30)
   }
 
-  /// The stack of the README, unchanged.
-  @Test func theStackOfTheReadmeWorks() async throws {
-    struct Session: Codable, Sendable {
-      var user: String
-    }
-    let location = try ConformanceLocation()
-    let folder = location.folder
-    let sessions = try await LMDBStore(path: folder + "/sessions", codec: .cbor(Session.self).expiring())
-      .batched()  // many writers share a commit
-      .cached()  // frequently used values stay in memory
-      .expiring(.sliding(.seconds(1800)))  // outside of the cache, which could serve expired values
-      .metered()  // calls as callers see them
-
-    try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
-    try await sessions.touch("7f3a")
-    print(sessions.report())
-    #expect(try await sessions.value(forKey: "7f3a")?.user == "Ada")
-    #expect(sessions.report()["touch"]?.count == 1)
-    try await sessions.close()
-    try location.remove()
-    let missing = try Guide("README.md").piecesMissing().filter { $0.contains("let sessions") }
-    #expect(missing == [])
-  }
-
   @Test func theCapabilitiesOfEveryLayerAreReachableThroughAStack() async throws {
     let memory = MemoryStore<Expiring<SampleValue?>>()
     let store = memory.metered(as: "backend", logger: nil).batched().cached().writeBehind().expiring(Self.timeToLive)

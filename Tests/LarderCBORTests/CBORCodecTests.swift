@@ -397,7 +397,7 @@ import Testing
     ] {
       let tagged = String(repeating: "c6", count: count) + item
       for hex in [tagged, "81" + tagged.dropFirst(2)] {
-        Coding.expectRefused(RawItem.self, hex)
+        Coding.expectRefused(CBORItem.self, hex)
         Coding.expectRefused(Int.self, hex)
         Coding.expectRefused([Int].self, hex)
         Coding.expectRefused(String.self, hex)

@@ -183,19 +183,6 @@ import Testing
 
   /// A map with a duplicate key could not be read again, so it is not written.
   @Test func aFieldIsEncodedOnce() throws {
-    struct ByHand: CBORConvertible {
-      init() {}
-      init(from decoder: any Decoder) throws {}
-      func encode(to encoder: any Encoder) throws {}
-      init(from reader: inout CBORReader) throws { try reader.skip() }
-      func write(to writer: inout CBORWriter) throws {
-        try writer.writeMap { map in
-          try map.write(1, forKey: "a")
-          try map.writeMap { try $0.write(2, forKey: "a") }
-          map.writeNull()
-        }
-      }
-    }
     let twice: [@Sendable (inout KeyedEncodingContainer<Key>, any Encoder) throws -> Void] = [
       { container, _ in try container.encode("x", forKey: .a) },
       { container, _ in try container.encodeNil(forKey: .a) },
@@ -213,7 +200,6 @@ import Testing
       { _ in },
       { try $0.encode(2, forKey: .b) },
       { try $0.encode(["a": 1, "b": 2], forKey: .b) },
-      { try $0.encode([ByHand()], forKey: .b) },
       {
         try $0.encode(
           Scripted {

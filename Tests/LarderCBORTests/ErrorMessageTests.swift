@@ -119,18 +119,4 @@ import Testing
     #expect(value as? String == "late")
     #expect(context.debugDescription == "the container is already finished")
   }
-
-  @Test func byHand() throws {
-    struct Pair: CBORConvertible, Sendable {
-      init() {}
-      init(from reader: inout CBORReader) throws { try reader.skip() }
-      func write(to writer: inout CBORWriter) throws { try writer.writeMap { $0.writeNull() } }
-    }
-    for codec in [CBORCodec<[Pair]>(), CBORCodec<[Pair]>(options: CBOROptions(sortsKeys: true))] {
-      let error = #expect(throws: EncodingError.self) { try Coding.encoded([Pair()], codec) }
-      guard case .invalidValue(let value, let context)? = error else { return }
-      #expect(value is [Pair])
-      #expect(context.debugDescription == "a key of a map has no value")
-    }
-  }
 }

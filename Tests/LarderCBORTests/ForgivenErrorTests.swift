@@ -149,13 +149,16 @@ import Testing
   }
 
   /// The keys of a truncated map are not kept each time the map is requested.
-  @Test func aTruncatedMapLeavesNothing() {
+  @Test func aTruncatedMapLeavesNothing() throws {
     let bytes = Coding.bytes("a4" + "616101" + "616202" + "6163")
-    bytes.withUnsafeBytes { bytes in
+    try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
       for _ in 0..<3 {
         reader.next = reader.base
-        #expect(throws: DecodingError.self) { try reader.readMap { try $0.read(Int.self, forKey: "z") } }
+        reader.depth = 0
+        let count = try reader.openPairs()
+        var cursor = MapCursor(start: reader.next, count: count)
+        #expect(throws: DecodingError.self) { try reader.list(&cursor) }
         #expect(reader.listing?.maps.count == 0)
       }
     }
@@ -164,14 +167,13 @@ import Testing
   // MARK: Encoding
 
   /// A type that writes a part of itself before it throws.
-  private struct Breaking: CBORConvertible, Sendable {
+  private struct Breaking: Codable, Sendable {
     init() {}
-    init(from reader: inout CBORReader) throws { throw CancellationError() }
-    func write(to writer: inout CBORWriter) throws {
-      try writer.writeMap { map in
-        try map.write([1, 2, 3], forKey: "lost")
-        throw CancellationError()
-      }
+    init(from decoder: any Decoder) throws { throw CancellationError() }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode([1, 2, 3], forKey: .a)
+      throw CancellationError()
     }
   }
 
@@ -214,29 +216,27 @@ import Testing
 
   // MARK: Both
 
-  /// A number with handwritten coding.
-  private struct Number: CBORConvertible, Sendable, Equatable {
+  /// A number whose negative values cannot be encoded.
+  private struct Number: Codable, Sendable, Equatable {
     var value: Int
     init(_ value: Int) { self.value = value }
 
-    func write(to writer: inout CBORWriter) throws {
-      try writer.writeMap { map in
-        try map.write(value, forKey: "a")
-        if value < 0 { throw CancellationError() }
-        try map.write(value, forKey: "b")
-      }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(value, forKey: .a)
+      if value < 0 { throw CancellationError() }
+      try container.encode(value, forKey: .b)
     }
 
-    init(from reader: inout CBORReader) throws {
-      value = try reader.readMap { map in
-        // The order differs from that of writing, so that the keys are listed.
-        let value = try map.read(Int.self, forKey: "b")
-        return try map.read(Int.self, forKey: "a") == value ? value : -1
-      }
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      // The order differs from that of writing, so that the keys are listed.
+      let value = try container.decode(Int.self, forKey: .b)
+      self.value = try container.decode(Int.self, forKey: .a) == value ? value : -1
     }
   }
 
-  /// Numbers with `Codable`, and `nil` in place of unreadable ones.
+  /// Numbers, and `nil` in place of unreadable ones.
   private struct Numbers: Codable, Sendable, Equatable {
     var first: Number?
     var list: [Number?]
@@ -276,34 +276,13 @@ import Testing
     }
   }
 
-  /// A type with handwritten coding that contains a `Codable` type, which in turn contains handwritten ones.
-  private struct Outer: CBORConvertible, Sendable, Equatable {
+  private struct Outer: Codable, Sendable, Equatable {
     var before: Number
     var middle: [Numbers]
     var after: Number
-
-    func write(to writer: inout CBORWriter) throws {
-      try writer.writeMap { map in
-        try map.write(before, forKey: "before")
-        try map.encode(middle, forKey: "middle")
-        try map.write(after, forKey: "after")
-      }
-    }
-
-    init(before: Number, middle: [Numbers], after: Number) {
-      (self.before, self.middle, self.after) = (before, middle, after)
-    }
-
-    init(from reader: inout CBORReader) throws {
-      self = try reader.readMap { map in
-        let after = try map.read(Number.self, forKey: "after")
-        let middle = try map.decode([Numbers].self, forKey: "middle")
-        return try Outer(before: map.read(forKey: "before"), middle: middle, after: after)
-      }
-    }
   }
 
-  @Test func anErrorBetweenHandwrittenTypesIsForgiven() throws {
+  @Test func anErrorOfAnInnerValueIsForgiven() throws {
     let broken = Number(-1)
     let written = [
       Numbers(first: Number(1), list: [Number(2), broken, Number(3)], last: broken),

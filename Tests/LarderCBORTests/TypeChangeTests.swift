@@ -182,7 +182,7 @@ import Testing
           #expect(throws: Never.self, "\(Value.self) \(depth)") {
             let isSame = try Coding.decoded(Deep<Value>.self, bytes) == deep
             #expect(isSame)
-            _ = try Coding.decoded(RawItem.self, bytes)
+            _ = try Coding.decoded(CBORItem.self, bytes)
           }
         } catch {
           #expect(error is EncodingError, "\(error)")

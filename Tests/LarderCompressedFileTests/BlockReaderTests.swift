@@ -13,7 +13,7 @@ import Testing
     let head = FileHead(codecName: "json", salt: 5)
     try disk.place(BlockComposer.storedBlock(Array("text".utf8), salt: head.salt, at: 0), at: "/file")
     let reader = BlockReader(
-      try disk.open("/file", .read), .version2(head: head, isWhole: true),
+      try disk.open("/file", .read), head,
       inflaters: StreamPool { () throws(ZlibError) in try ZlibInflater() }, cacheSize: 1 << 20)
     func read(isKept: Bool) throws -> String {
       String(decoding: try reader.block(at: 0, isKept: isKept).text, as: UTF8.self)

@@ -132,7 +132,7 @@ import Testing
 
   /// Keys and values from someone who does not know the file cannot make the store mistake a part of it for a block.
   @Test func bytesInAKeyAreNotABlock() async throws {
-    // A complete sealed block, as another file or version 1 would have it.
+    // A complete sealed block, as another file or program would have it.
     let other = BlockComposer.storedBlock(Array("{\"batch\":9,\"durable\":8}\n".utf8), salt: 1, at: 4000)
     let old = try #require(
       Hexadecimal.bytes(

@@ -131,30 +131,6 @@ import Testing
     #expect(2..<59 ~= deaths)
   }
 
-  @Test func bytesAfterTheEndOfAVersion1FileAreKept() async throws {
-    let content = Version1Files.closed + foreign
-    try disk.place(content, at: "/s.gz")
-    let store = try await open()
-    #expect(try store.value(forKey: "c") == JSONText("3"))
-    #expect(try await findings().joined().contains("\(foreign.count) bytes"))
-    let error = await expectStoreError(.corrupted) { try await store.setValue(JSONText("1"), forKey: "new") }
-    #expect(error?.message.contains("larder salvage") == true)
-    #expect(try self.content() == content)
-  }
-
-  @Test func aDamagedVersion1FileIsRefusedWithARemedy() async throws {
-    var content = Version1Files.large
-    for place in 2000..<2100 { content[place] = 0 }
-    try disk.place(content, at: "/s.gz")
-    for access in [StoreAccess.readWrite, .readOnly] {
-      let error = await expectStoreError(.corrupted) {
-        try await CompressedFileStore(path: "/s.gz", codec: .jsonText, access: access, fileSystem: disk)
-      }
-      #expect(error?.message.contains("zcat") == true)
-    }
-    #expect(try self.content() == content)
-  }
-
   // MARK: Torn
 
   @Test(arguments: [false, true]) func soundBlocksAfterATornOneAreReported(_ isOneBatch: Bool) async throws {

@@ -76,7 +76,7 @@ import Testing
     try file.append(2, durable: 1, ["a", "c"])
     let found = try scan(file.bytes)
     #expect(keys(found) == ["a", "b", "c"] && found.layout.lastBatch == 2 && found.layout.blockCount == 4)
-    #expect(found.codecName == "json" && !found.isClosed && found.layout.tornSize == 0 && found.damage.isEmpty)
+    #expect(found.head.codecName == "json" && !found.isClosed && found.layout.tornSize == 0 && found.damage.isEmpty)
     #expect(found.layout.end == file.bytes.count && found.layout.baseEnd == file.starts[0])
     try file.close(batch: 2)
     let closed = try scan(file.bytes)
@@ -244,7 +244,7 @@ import Testing
     try file.close(batch: 100)
     file.zero(0..<4096)
     let found = try scan(file.bytes)
-    #expect(found.codecName == "json" && found.layout.lastBatch == 100 && keys(found).count == 100)
+    #expect(found.head.codecName == "json" && found.layout.lastBatch == 100 && keys(found).count == 100)
     #expect(10...60 ~= found.index.lostCount && found.index.gap(in: .all) == nil)
     // The head alone.
     file = File()
@@ -254,7 +254,7 @@ import Testing
       var bytes = file.bytes
       bytes[offset] ^= 0x10
       let found = try scan(bytes)
-      #expect(found.codecName == "json" && keys(found) == ["a"], "byte \(offset)")
+      #expect(found.head.codecName == "json" && keys(found) == ["a"], "byte \(offset)")
       #expect(found.damage == [0] && !found.index.isDamaged)
     }
   }

@@ -92,7 +92,7 @@ import Testing
     func code(of text: String) -> StoreError.Code? {
       #expect(throws: StoreError.self) { try DictionaryFile.dictionaries(in: Array(text.utf8), path: "/d") }?.code
     }
-    for text in ["", "{", "{}", "larder", "{\"larder\":1,\"entries\":{}}", "\u{1F}\u{8B}"] {
+    for text in ["", "{", "{}", "larder", "{\"larder\":2,\"entries\":{}}", "\u{1F}\u{8B}"] {
       #expect(code(of: text) == .unrecognizedFormat, "\(text)")
     }
     #expect(code(of: "{\"larder-dictionaries\":2,\"anything\":[]}") == .versionMismatch)

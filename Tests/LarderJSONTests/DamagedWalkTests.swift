@@ -8,7 +8,7 @@ import Testing
   private func store(damagedAt damaged: Int, of count: Int) async throws -> JSONFileStore<Int> {
     let disk = SimulatedFileSystem(seed: 1)
     let entries = (0..<count).map { "\"\($0 + 1_000)\":\($0 == damaged ? "null" : "\($0)")" }.joined(separator: ",")
-    try disk.place(Array("{\"larder\":1,\"entries\":{\(entries)}}".utf8), at: "/s.json")
+    try disk.place(Array("{\"larder\":2,\"entries\":{\(entries)}}".utf8), at: "/s.json")
     return try await JSONFileStore(path: "/s.json", codec: .json(), fileSystem: disk)
   }
 

@@ -197,27 +197,4 @@ import Testing
     try disk.place(Array(other.utf8), at: "/s.json")
     await expectStoreError(.corrupted) { try await self.store() }
   }
-
-  @Test func filesOfVersion1AreReadAndUpgraded() async throws {
-    let journal = """
-      {"crc32c":"28a40537","journal":1,"codec":"json"}
-      {"crc32c":"58eb9455","durable":49,"changes":[{"set":"a","value":1},{"remove":"b"}]}
-
-      """
-    try disk.place(Array("{\"larder\":1,\"entries\":{\n\"b\":2,\n\"c\":3\n}}\n".utf8), at: "/s.json")
-    try disk.place(Array(journal.utf8), at: "/s.json.journal")
-    let first = try await store()
-    #expect(try await first.values(forKeys: ["a", "b", "c"]) == [1, nil, 3])
-    try await first.setValue(4, forKey: "d")
-    disk.killProcess()
-    let second = try await store()
-    #expect(try await second.values(forKeys: ["a", "b", "c", "d"]) == [1, nil, 3, 4])
-    try await second.close()
-    // The old journal next to the new document: a crash came before the journal's removal.
-    try disk.place(Array(journal.utf8), at: "/s.json.journal")
-    let third = try await store()
-    try await third.removeValue(forKey: "a")
-    try await third.close()
-    #expect(try await store().values(forKeys: ["a", "b", "c", "d"]) == [nil, nil, 3, 4])
-  }
 }

@@ -66,7 +66,7 @@ import Testing
     }
     // The same for a handwritten document.
     try await store.close()
-    try disk.place(Array("{\"larder\":1,\"entries\":{\"a\":\"8\"}}".utf8), at: "/s.json")
+    try disk.place(Array("{\"larder\":2,\"entries\":{\"a\":\"8\"}}".utf8), at: "/s.json")
     let again = try await self.store()
     try await again.setValue("9", forKey: "b")
     try disk.open("/s.json", .readWrite).setModificationTime(9)
@@ -84,7 +84,7 @@ import Testing
     await expectStoreError(.full) { try await store.compact() }
     disk.capacity = nil
     #expect(try await detail("failedFolds", of: store) == 1)
-    let edited = Array("{\"larder\":1,\"entries\":{\"hand\":\"edited\"}}".utf8)
+    let edited = Array("{\"larder\":2,\"entries\":{\"hand\":\"edited\"}}".utf8)
     try disk.place(edited, at: "/s.json")
     await expectStoreError(.conflict) { try await store.compact() }
     #expect(disk.content(at: "/s.json") == edited)
@@ -210,7 +210,7 @@ import Testing
   @Test func aReaderLeavesEveryFileUnchanged() async throws {
     await expectStoreError(.notFound) { try await self.store(access: .readOnly) }
     #expect(try disk.contentsOfDirectory(at: "/") == [])
-    try disk.place(Array("{\"larder\":1,\"entries\":{\"a\":\"1\"}}".utf8), at: "/s.json")
+    try disk.place(Array("{\"larder\":2,\"entries\":{\"a\":\"1\"}}".utf8), at: "/s.json")
     for access in [.readOnly, .immutable] as [StoreAccess] {
       let reader = try await store(access: access)
       #expect(reader.information.access == access)

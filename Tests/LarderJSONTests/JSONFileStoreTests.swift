@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func closingWithoutAWriteKeepsTheLayoutOfTheDocument() async throws {
-    let laidOut = "{ \"larder\": 1,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
+    let laidOut = "{ \"larder\": 2,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
     try place(laidOut)
     let store = try await store(createsIfMissing: false)
     #expect(try store.value(forKey: "a") == JSONText("{\"x\":1}"))
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test func aValueOfSeveralLinesGoesThroughTheJournal() async throws {
-    try place("{\"larder\":1,\"entries\":{\"a\":{\n\"x\": \"1 \\\" 2\"\n}}}")
+    try place("{\"larder\":2,\"entries\":{\"a\":{\n\"x\": \"1 \\\" 2\"\n}}}")
     let file = try await store()
     _ = try await file.update(["a", "b"]) { $0[1] = $0[0] }
     disk.killProcess()
@@ -93,10 +93,10 @@ import Testing
   // MARK: Opening
 
   @Test(arguments: [
-    ("", StoreError.Code.corrupted), ("{\"larder\":1,", .corrupted), ("not JSON", .corrupted),
-    ("{\"larder\":1,\"entries\":{\"a\":1,\"a\":1}}", .corrupted), ("[1]", .unrecognizedFormat),
+    ("", StoreError.Code.corrupted), ("{\"larder\":2,", .corrupted), ("not JSON", .corrupted),
+    ("{\"larder\":2,\"entries\":{\"a\":1,\"a\":1}}", .corrupted), ("[1]", .unrecognizedFormat),
     ("{\"larder\":3,\"entries\":{}}", .versionMismatch),
-    ("{\"larder\":1,\"codec\":\"cbor\",\"entries\":{}}", .versionMismatch),
+    ("{\"larder\":2,\"codec\":\"cbor\",\"entries\":{}}", .versionMismatch),
   ]) func invalidDocumentsAreRefusedAndLeftUnchanged(_ document: String, _ code: StoreError.Code) async throws {
     try place(document)
     let error = try await error { _ = try await store() }
@@ -122,13 +122,13 @@ import Testing
     #expect(try store.value(forKey: "deep") == JSONText(text))
     try await store.close()
     let entries = try #require(document()).dropFirst("{\"larder\":2,\"generation\":2,\"entries\":".count)
-    try place("{\"entries\":" + entries.dropLast(2) + ",\"larder\":1}")
+    try place("{\"entries\":" + entries.dropLast(2) + ",\"larder\":2}")
     #expect(try await self.store().value(forKey: "deep") == JSONText(text))
   }
 
   @Test func theErrorNamesTheKeyIfThereIsOne() async throws {
     for document in [
-      "{\"larder\":1,\"entries\":{\"a\":1,\"bad\":tru}}", "{\"larder\":1,\"entries\":{\"bad\":1,\"bad\":2}}",
+      "{\"larder\":2,\"entries\":{\"a\":1,\"bad\":tru}}", "{\"larder\":2,\"entries\":{\"bad\":1,\"bad\":2}}",
     ] {
       try place(document)
       #expect(try await error { _ = try await store() }.key == "bad")
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test func theErrorNamesTheLineAndTheColumn() async throws {
-    try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n\"a\":2}}")
+    try place("{\"larder\":2,\"entries\":{\n\"a\":1,\n\"a\":2}}")
     let error = try await error { _ = try await store() }
     #expect(error.message.contains("line 3, column 1: this key appears twice"))
   }
@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test func refusedAccessIsNotPermitted() async throws {
-    try place("{\"larder\":1,\"entries\":{}}")
+    try place("{\"larder\":2,\"entries\":{}}")
     var codes: Set<StoreError.Code> = []
     for operation in 1...6 {
       disk.clearFaults()
@@ -183,11 +183,11 @@ import Testing
       disk.killProcess()
     }
     #expect(codes == [.notPermitted])
-    #expect(text() == "{\"larder\":1,\"entries\":{}}")
+    #expect(text() == "{\"larder\":2,\"entries\":{}}")
   }
 
   @Test func onlyStaleTemporaryFilesAreRemoved() async throws {
-    try place("{\"larder\":1,\"entries\":{}}")
+    try place("{\"larder\":2,\"entries\":{}}")
     let others = ["s.json.larder-tmp-x", "t.json.larder-tmp-0123456789abcdef", "s.json.bak"]
     for name in others + ["s.json.larder-tmp-0123456789abcdef", "s.json.journal.larder-tmp-0123456789abcdef"] {
       try place("{", at: "/\(name)")
@@ -203,7 +203,7 @@ import Testing
     try await store.apply([.set("a", try JSONText("\"journal\"")), .set("b", try JSONText("\"journal\""))])
     try await store.removeValue(forKey: "b")
     disk.killProcess()
-    try place("{\"larder\":1,\"entries\":{\"a\":\"hand\",\"b\":\"hand\",\"c\":\"hand\"}}")
+    try place("{\"larder\":2,\"entries\":{\"a\":\"hand\",\"b\":\"hand\",\"c\":\"hand\"}}")
     let again = try await self.store()
     #expect(try again.value(forKey: "a") == JSONText("\"journal\""))
     #expect(try again.value(forKey: "b") == nil)
@@ -220,9 +220,9 @@ import Testing
     #expect(text() == nil && text("/s.json.journal") == journal)
   }
 
-  @Test(arguments: ["", "something else\n", "{\"crc32c\":\"00000000\",\"journal\":1,\"codec\":\"json\"}\n"])
+  @Test(arguments: ["", "something else\n", "{\"crc32c\":\"00000000\",\"journal\":2,\"codec\":\"json\"}\n"])
   func aForeignJournalIsReportedAndLeftUnchanged(_ journal: String) async throws {
-    let document = "{\"larder\":1,\"entries\":{\"a\":1}}"
+    let document = "{\"larder\":2,\"entries\":{\"a\":1}}"
     try place(document)
     try place(journal, at: "/s.json.journal")
     #expect(try await error { _ = try await store() }.code == .corrupted)
@@ -230,7 +230,7 @@ import Testing
   }
 
   @Test func aJournalOfAnotherCodecIsRefused() async throws {
-    try place("{\"larder\":1,\"entries\":{}}")
+    try place("{\"larder\":2,\"entries\":{}}")
     try disk.place(JSONJournalLine.bytes(of: .head(.init(codecName: "cbor"))), at: "/s.json.journal")
     #expect(try await error { _ = try await store() }.code == .versionMismatch)
   }
@@ -264,7 +264,7 @@ import Testing
   @Test func anEditOfAnOpenStoreIsNotOverwritten() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
-    let edited = "{\"larder\":1,\"entries\":{\"a\":0,\"hand\":2}}"
+    let edited = "{\"larder\":2,\"entries\":{\"a\":0,\"hand\":2}}"
     try place(edited)
     #expect(try await error { try await store.compact() }.code == .conflict)
     try await store.setValue(JSONText("3"), forKey: "b")
@@ -403,7 +403,7 @@ import Testing
 
   @Test func errorsShowNeitherKeysNorValues() async throws {
     struct Number: Codable { var secretField: Int }
-    try place("{\"larder\":1,\"entries\":{\"secret key\":{\"secretField\":\"secret value\"}}}")
+    try place("{\"larder\":2,\"entries\":{\"secret key\":{\"secretField\":\"secret value\"}}}")
     let store = try await JSONFileStore<Number>(path: "/s.json", codec: .json(), fileSystem: disk)
     let damage = try await error { _ = try store.value(forKey: "secret key") }
     #expect(!damage.description.contains("secret") && damage.description.contains("DecodingError"))
@@ -419,7 +419,7 @@ import Testing
   @Test func valuesOfSeveralLinesAreNotDamage() async throws {
     let encoder = JSONCodec<[String: Int]>.makeEncoder()
     encoder.outputFormatting.insert(.prettyPrinted)
-    try place("{\"larder\":1,\"entries\":{\"hand\":{\n\"x\" : 1}}}")
+    try place("{\"larder\":2,\"entries\":{\"hand\":{\n\"x\" : 1}}}")
     let store = try await JSONFileStore(
       path: "/s.json", codec: JSONCodec<[String: Int]>(encoder: encoder), fileSystem: disk)
     try await store.setValue(["a": 1, "b": 2], forKey: "k")
@@ -434,7 +434,7 @@ import Testing
 
   @Test func verifyingManyDamagedEntriesReadsTheTextOnce() async throws {
     let entries = (0..<3_000).map { "\"\($0)\":\"x\"" }.joined(separator: ",\n")
-    try place("{\"larder\":1,\"entries\":{\n\(entries)\n}}")
+    try place("{\"larder\":2,\"entries\":{\n\(entries)\n}}")
     let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
     let report = try await store.verify()
     #expect(report.findings.count == 3_000)
@@ -442,7 +442,7 @@ import Testing
   }
 
   @Test func verificationNamesKeysAndPlacesOfDamage() async throws {
-    try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n  \"b\":\"two\",\n\"c\":3}}")
+    try place("{\"larder\":2,\"entries\":{\n\"a\":1,\n  \"b\":\"two\",\n\"c\":3}}")
     let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
     try await store.setValue(4, forKey: "d")
     let report = try await store.verify()
@@ -462,9 +462,9 @@ import Testing
     try await store.apply([.set("a", try JSONText("1")), .set("b", try JSONText("2"))])
     try await store.compact()
     #expect(try await store.verify().findings == [])
-    try place("{\"larder\":1,\"entries\":{\"a\":1,\"b\":7,\"c\":3}}")
+    try place("{\"larder\":2,\"entries\":{\"a\":1,\"b\":7,\"c\":3}}")
     #expect(try await store.verify().findings.map(\.key) == ["b", "c"])
-    try place("{\"larder\":1,\"entries\":{\"a\":1,")
+    try place("{\"larder\":2,\"entries\":{\"a\":1,")
     let findings = try await store.verify().findings
     #expect(findings.count == 1 && findings.first?.message.contains("line 1, column 30") == true)
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)

@@ -109,16 +109,18 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "\n", "hello\n", "{\"larder\":1,\"entries\":{}}\n"]) func otherFilesAreNotJournals(
+  @Test(arguments: ["", "\n", "hello\n", "{\"larder\":2,\"entries\":{}}\n"]) func otherFilesAreNotJournals(
     _ text: String
   ) {
     #expect(throws: JSONJournal.Problem.self) { try JSONJournal(Array(text.utf8)) }
   }
 
   @Test(arguments: [
-    "\"journal\":3,\"codec\":\"json\"}", "\"journal\":3,\"somethingNew\":{}}",
-  ]) func aNewerVersionIsDetected(_ rest: String) {
-    #expect(throws: JSONJournal.Problem.newerVersion("3")) { try JSONJournal(Self.signed(rest)) }
+    (1, "\"codec\":\"json\"}"), (3, "\"codec\":\"json\"}"), (3, "\"somethingNew\":{}}"),
+  ]) func anotherVersionIsDetected(_ version: Int, _ rest: String) {
+    #expect(throws: JSONJournal.Problem.otherVersion("\(version)")) {
+      try JSONJournal(Self.signed("\"journal\":\(version),\(rest)"))
+    }
   }
 
   @Test(arguments: [
@@ -126,7 +128,7 @@ import Testing
     "\"durable\":1,\"changes\":[{\"set\":\"a\"}]}", "\"durable\":1,\"changes\":[{\"value\":1}]}",
     "\"durable\":1,\"changes\":[{\"remove\":7}]}", "\"durable\":1,\"changes\":[{\"removeAll\":{\"upTo\":\"a\"}}]}",
     "\"durable\":1,\"changes\":[{\"rename\":\"a\"}]}", "\"durable\":1,\"changes\":{}}", "\"durable\":1,\"changes\":[]",
-    "\"journal\":1,\"codec\":\"json\"}", "}",
+    "\"journal\":2,\"codec\":\"json\"}", "}",
   ]) func invalidLinesWithAChecksumAreDamage(_ rest: String) throws {
     let text = JSONJournalLine.bytes(of: .head(.init(codecName: "json"))) + Self.signed(rest)
     #expect(throws: JSONJournal.Problem.self) { try JSONJournal(text) }

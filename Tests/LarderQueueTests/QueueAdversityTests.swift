@@ -66,41 +66,6 @@ import Glibc
     try await queue.close()
   }
 
-  /// With hardly any space left, frames of the current version must not follow those of another version.
-  @Test(arguments: ["closed", "crashed", "buffered"], 0..<30)
-  func version1OnAFullDisk(_ kind: String, _ room: Int) async throws {
-    let folder = FilePaths.join(FilePaths.split(#filePath).directory, "Fixtures/version-1-\(kind)")
-    let disk = SimulatedFileSystem(seed: UInt64(room))
-    try disk.createDirectory(at: "/queue")
-    var used = 0
-    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
-      let content = try [UInt8](Data(contentsOf: URL(fileURLWithPath: FilePaths.join(folder, name))))
-      try disk.place(content, at: "/queue/\(name)")
-      used += content.count
-    }
-    disk.capacity = used + room * 40
-    let clock = ManualClock()
-    func open() async throws -> QueueStore<String> {
-      try await QueueStore<String>(
-        path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: disk,
-        environment: .manual(clock))
-    }
-    var queue = try await open()
-    let count = try await queue.count()
-    do {
-      if let delivery = try await queue.receive(lease: .seconds(60)) { try await queue.acknowledge(delivery.receipt) }
-      #expect(room > 0)
-    } catch let error as StoreError where error.code == .full {
-      #expect(room > 0 || error.message.contains("version 1 of the format"))
-    }
-    do { try await queue.close() } catch StoreError.Code.full {}
-    disk.capacity = nil
-    queue = try await open()
-    #expect(!queue.recovery.hasDamage)
-    #expect(try await queue.count() >= count - 1)
-    try await queue.close()
-  }
-
   // MARK: Full disks
 
   /// Enqueues items with identifiers until the disk is full.

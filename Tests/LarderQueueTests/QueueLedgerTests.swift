@@ -403,12 +403,11 @@ extension FrameBuffer {
     finish()
     var records: [QueueRecord] = []
     var rest = bytes[...]
-    while let frame = QueueFrame(head: rest, version: SegmentHeader.version) {
+    while let frame = QueueFrame(head: rest) {
       rest = rest.dropFirst(QueueFrame.headLength)
       records +=
         QueueRecord.records(
-          of: rest.prefix(frame.bodyLength), segment: 1, offset: offset + Int64(rest.startIndex),
-          version: SegmentHeader.version) ?? []
+          of: rest.prefix(frame.bodyLength), segment: 1, offset: offset + Int64(rest.startIndex)) ?? []
       rest = rest.dropFirst(frame.bodyLength)
     }
     return records

@@ -47,8 +47,8 @@ import Testing
     #expect(catalogues.count >= 13)
     for catalogue in catalogues {
       let module = URL(filePath: catalogue).deletingPathExtension().lastPathComponent
-      // The code of these pages is in this file, in LarderFilesTests and in LarderKeychainTests.
-      if ["Larder", "LarderFiles", "LarderKeychain"].contains(module) { continue }
+      // The code of these pages is in this file and in LarderFilesTests.
+      if ["Larder", "LarderFiles"].contains(module) { continue }
       let folder = CataloguesTests.repository.appending(path: catalogue).path
       let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0 != "\(module).md" }
       let tested = try articles.flatMap { try Guide("\(catalogue)/\($0)").pieces }

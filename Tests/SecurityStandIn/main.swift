@@ -1,7 +1,6 @@
 import Foundation
 
 import LarderCrypto
-import LarderKeychain
 import Security
 
 // Checks of the keychain source, over a module `Security` that behaves as Apple documents.

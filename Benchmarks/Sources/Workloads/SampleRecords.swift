@@ -38,7 +38,7 @@ public enum SampleRecords {
   ///   - isShuffled: Whether the records are in random order, as a person or another program may leave them.
   /// - Throws: The error of the file system.
   public static func writeDocument(at path: String, count: Int, isShuffled: Bool = false) throws {
-    var text = "{\"larder\":1,\"entries\":{\n"
+    var text = "{\"larder\":2,\"entries\":{\n"
     let numbers = isShuffled ? shuffledNumbers(count) : Array(0..<count)
     for (index, number) in numbers.enumerated() {
       text += "\"\(key(number).string ?? "")\":\(try record(number).description)\(index + 1 < count ? "," : "")\n"

@@ -2,7 +2,7 @@ public import Larder
 
 /// A codec that writes values as CBOR (RFC 8949), a small and fast binary format that many languages and tools read.
 ///
-/// It accepts every `Codable` type. Types that adopt ``CBORConvertible`` are faster still.
+/// It accepts every `Codable` type.
 ///
 /// - Numbers and lengths have their shortest forms, and lengths are definite. The fields of a type keep the order in
 ///   which the type encodes them, under their names. The keys of a dictionary and the elements of a set are sorted by
@@ -20,8 +20,6 @@ public struct CBORCodec<Value: Sendable>: Codec {
   private let decodeValue: @Sendable (RawSpan) throws -> Value
 
   private let sortsKeys: Bool
-
-  @usableFromInline
   init(
     _ options: CBOROptions,
     encode: @escaping @Sendable (Value, inout [UInt8]) throws -> Void,
@@ -69,8 +67,6 @@ public struct CBORCodec<Value: Sendable>: Codec {
 extension CBORCodec where Value: Codable {
   /// Creates a codec for `Codable` values.
   ///
-  /// Values that adopt ``CBORConvertible`` write and read themselves.
-  ///
   /// - Parameter options: Settings for the types and for the order of map keys. Defaults to `CBOROptions()`.
   public init(options: CBOROptions = CBOROptions()) {
     let userInfo = CodingUserInfo(options.userInfo)
@@ -86,20 +82,6 @@ extension CBORCodec where Value: Codable {
   }
 }
 
-extension CBORCodec where Value: CBORConvertible {
-  /// Creates a codec for values that write and read themselves, if their type is known at the call.
-  ///
-  /// It is a little faster than the codec for any `Codable` type, because the compiler can specialize all of the code.
-  @inlinable
-  public init() {
-    // Options are left out, so that the compiler inlines everything into one function.
-    self.init(
-      CBOROptions(),
-      encode: { value, bytes in try CBORWriter.append(to: &bytes) { try value.write(to: &$0) } },
-      decode: { bytes in try CBORReader.read(bytes) { try Value(from: &$0) } })
-  }
-}
-
 extension Codec {
   /// A ``CBORCodec`` for `Codable` values.
   ///
@@ -110,15 +92,6 @@ extension Codec {
     _ type: Value.Type = Value.self, options: CBOROptions = CBOROptions()
   ) -> Self where Self == CBORCodec<Value> {
     CBORCodec(options: options)
-  }
-
-  /// A ``CBORCodec`` for values that write and read themselves.
-  ///
-  /// - Parameter type: The type of the values, usually inferred.
-  @inlinable
-  public static func cbor<Value: CBORConvertible & Sendable>(_ type: Value.Type = Value.self) -> Self
-  where Self == CBORCodec<Value> {
-    CBORCodec()
   }
 }
 
@@ -184,7 +157,6 @@ public struct CBOROptions: Sendable {
 }
 
 /// The `userInfo` of one codec, shared by its readers and writers.
-@usableFromInline
 final class CodingUserInfo: Sendable {
   private let content: [CodingUserInfoKey: any Sendable]
 

@@ -1,17 +1,8 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Android)
-import Android
-#else
-import Darwin
-#endif
+import Foundation
 
 /// Compares bytes as unsigned numbers.
 ///
 /// The result is negative if `first` is less, and 0 if all bytes are equal.
-@usableFromInline
 func compare(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int) -> Int {
   Int(memcmp(first, second, count))
 }
@@ -19,7 +10,7 @@ func compare(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int) 
 /// Returns whether two byte ranges are equal.
 ///
 /// It is meant for counts that the compiler knows.
-@inlinable @inline(__always)
+@inline(__always)
 func areEqual(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int) -> Bool {
   if count >= 8 {
     var offset = 0

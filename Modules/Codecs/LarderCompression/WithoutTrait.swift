@@ -31,15 +31,8 @@ extension Codec {
   /// Requires the trait `Compression` of the package Larder, which is off.
   @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Compression\"])")
   public func compressed(
-    level: Int = 6, dictionary: CompressionDictionary? = nil, threshold: Int? = nil
-  ) -> Self {
-    self
-  }
-
-  /// Requires the trait `Compression` of the package Larder, which is off.
-  @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Compression\"])")
-  public func compressed(
-    level: Int = 6, dictionaries: CompressionDictionaries, threshold: Int? = nil
+    level: Int = 6, dictionary: CompressionDictionary? = nil, dictionaries: CompressionDictionaries? = nil,
+    threshold: Int? = nil
   ) -> Self {
     self
   }

@@ -12,33 +12,44 @@ public protocol KeySource {}
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
 public struct FileKeySource: KeySource {
   /// Requires the trait `Crypto` of the package Larder, which is off.
-  public init(path: String) {}
+  public init(path: String = "", name: String = "") {}
 }
 
 /// Requires the trait `Crypto` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-public struct SystemdCredentialKeySource: KeySource {
+public typealias SystemdCredentialKeySource = FileKeySource
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public typealias EnvironmentKeySource = FileKeySource
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public typealias MountedSecretKeySource = FileKeySource
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public typealias PasswordFileKeySource = FileKeySource
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public typealias SecretServiceKeySource = FileKeySource
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct KeychainKeySource: KeySource {
   /// Requires the trait `Crypto` of the package Larder, which is off.
-  public init(name: String) {}
-}
+  public enum Accessibility {
+    /// Requires the trait `Crypto` of the package Larder, which is off.
+    case afterFirstUnlockThisDeviceOnly
+    /// Requires the trait `Crypto` of the package Larder, which is off.
+    case afterFirstUnlock
+    /// Requires the trait `Crypto` of the package Larder, which is off.
+    case whenUnlockedThisDeviceOnly
+    /// Requires the trait `Crypto` of the package Larder, which is off.
+    case whenUnlocked
+  }
 
-/// Requires the trait `Crypto` of the package Larder, which is off.
-@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-public struct EnvironmentKeySource: KeySource {
-  /// Requires the trait `Crypto` of the package Larder, which is off.
-  public init(name: String) {}
-}
-
-/// Requires the trait `Crypto` of the package Larder, which is off.
-@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-public struct MountedSecretKeySource: KeySource {
-  /// Requires the trait `Crypto` of the package Larder, which is off.
-  public init(path: String) {}
-}
-
-/// Requires the trait `Crypto` of the package Larder, which is off.
-@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-public struct PasswordFileKeySource: KeySource {
   init() {}
 }
 
@@ -53,40 +64,40 @@ public struct KeyFilePassword {
 }
 
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-extension KeySource where Self == PasswordFileKeySource {
-  /// Requires the trait `Crypto` of the package Larder, which is off.
-  public static func passwordFile(
-    _ path: String, password: KeyFilePassword, iterations: Int = 600_000
-  ) -> PasswordFileKeySource {
-    PasswordFileKeySource()
-  }
-}
-
-@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
 extension KeySource where Self == FileKeySource {
   /// Requires the trait `Crypto` of the package Larder, which is off.
-  public static func file(_ path: String) -> FileKeySource { FileKeySource(path: path) }
+  public static func passwordFile(_ path: String, password: KeyFilePassword, iterations: Int = 600_000) -> Self {
+    Self()
+  }
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func file(_ path: String) -> Self { Self() }
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func systemdCredential(_ name: String) -> Self { Self() }
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func mountedSecret(_ path: String) -> Self { Self() }
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func environment(_ name: String) -> Self { Self() }
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func secretService(application: String, name: String) -> Self { Self() }
 }
 
+#if canImport(Security)
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-extension KeySource where Self == SystemdCredentialKeySource {
+extension KeySource where Self == KeychainKeySource {
   /// Requires the trait `Crypto` of the package Larder, which is off.
-  public static func systemdCredential(_ name: String) -> SystemdCredentialKeySource {
-    SystemdCredentialKeySource(name: name)
+  public static func keychain(
+    service: String, account: String, accessGroup: String? = nil,
+    accessible: KeychainKeySource.Accessibility = .afterFirstUnlockThisDeviceOnly
+  ) -> KeychainKeySource {
+    KeychainKeySource()
   }
 }
-
-@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-extension KeySource where Self == MountedSecretKeySource {
-  /// Requires the trait `Crypto` of the package Larder, which is off.
-  public static func mountedSecret(_ path: String) -> MountedSecretKeySource { MountedSecretKeySource(path: path) }
-}
-
-@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
-extension KeySource where Self == EnvironmentKeySource {
-  /// Requires the trait `Crypto` of the package Larder, which is off.
-  public static func environment(_ name: String) -> EnvironmentKeySource { EnvironmentKeySource(name: name) }
-}
+#endif
 
 /// Requires the trait `Crypto` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")

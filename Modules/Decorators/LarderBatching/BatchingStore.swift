@@ -70,33 +70,6 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// Whether no work is in progress and no caller waits.
   var isIdle: Bool { queue.withLock { $0.isIdle } }
 
-  // MARK: Reading
-
-  /// Returns the value of a key from the base; see `DataStore`.
-  public func value(forKey key: StoreKey) async throws -> Value? {
-    try await base.value(forKey: key)
-  }
-
-  /// Returns the values of several keys from the base; see `DataStore`.
-  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try await base.values(forKeys: keys)
-  }
-
-  /// Returns the first entries of a range from the base; see `DataStore`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await base.entries(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the first keys of a range from the base; see `DataStore`.
-  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await base.keys(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the number of entries in a range of the base; see `DataStore`.
-  public func count(in range: KeyRange) async throws -> Int {
-    try await base.count(in: range)
-  }
-
   // MARK: Writing
 
   /// Applies several changes atomically, in one commit with the writes of other callers; see `DataStore`.
@@ -251,7 +224,7 @@ extension BatchingStore: CustomStringConvertible {
 ///
 /// All other operations of a capability go to the base immediately. A purge, for example, need not wait, because it
 /// never removes an entry that was written again.
-extension BatchingStore: StoreDecorator {
+extension BatchingStore: ReadForwardingStore {
   /// Performs an operation of a capability on the base, in its turn if it writes an entry.
   public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result

@@ -208,11 +208,3 @@ extension BoundedLayout {
       message: "\(message); call repairAccounting() to count again")
   }
 }
-
-extension UInt64 {
-  fileprivate var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
-
-  fileprivate init(bigEndianBytes bytes: some Sequence<UInt8>) {
-    self = bytes.reduce(0) { $0 << 8 | UInt64($1) }
-  }
-}

@@ -203,11 +203,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
 
   /// Calls the base, and translates its errors.
   func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    do {
-      return try await body()
-    } catch let error as StoreError {
-      throw error.translated(by: KeyPrefix(layout.valuePrefix), during: operation, store: information.name)
-    }
+    try await KeyPrefix(layout.valuePrefix).translating(operation, of: information.name, body)
   }
 }
 

@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+public import Larder
 
 /// The settings of a ``BoundedStore`` beside its limit.
 ///

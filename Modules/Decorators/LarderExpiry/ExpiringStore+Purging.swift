@@ -92,31 +92,22 @@ extension ExpiringStore {
     }
   }
 
-  /// Runs a write after the purge that is due with it.
+  /// Removes some of the expired entries, if enough entries were written since the last time.
   ///
-  /// A purge that fails does not fail the write. ``statistics()`` counts it, and a later write tries again.
+  /// A purge that fails does not fail the write that it precedes. ``statistics()`` counts it, and a later write tries again.
   ///
-  /// - Parameters:
-  ///   - count: The number of entries that may be written.
-  ///   - operation: The operation of the write.
-  ///   - body: The closure that performs the write.
-  func writing<Result>(
-    _ count: Int, for operation: StoreOperation, _ body: () async throws -> Result
-  ) async throws -> Result {
-    guard operations.begin() else { throw base.information.closedError(for: operation) }
-    defer { operations.end() }
-    if purgesOnWrite, let slice = writePurge.withLock({ $0.begin(writing: count) }) {
-      var remaining: KeyRange? = slice.range
-      do {
-        remaining = try await purge(slice.range, size: slice.size, limit: .max).remaining
-      } catch is CancellationError {
-        // Cancellation is not a failure. The write itself checks for it.
-      } catch {
-        renewals.withLock { $0.noteFailure(error) }
-      }
-      writePurge.withLock { $0.end(remaining: remaining) }
+  /// - Parameter count: The number of entries that are about to be written.
+  func purgeIfDue(beforeWriting count: Int) async {
+    guard purgesOnWrite, let slice = writePurge.withLock({ $0.begin(writing: count) }) else { return }
+    var remaining: KeyRange? = slice.range
+    do {
+      remaining = try await purge(slice.range, size: slice.size, limit: .max).remaining
+    } catch is CancellationError {
+      // Cancellation is not a failure. The write itself checks for it.
+    } catch {
+      renewals.withLock { $0.noteFailure(error) }
     }
-    return try await body()
+    writePurge.withLock { $0.end(remaining: remaining) }
   }
 }
 

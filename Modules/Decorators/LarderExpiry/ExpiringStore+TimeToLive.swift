@@ -104,8 +104,9 @@ extension ExpiringStore {
     deciding body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try timeToLive.check(for: .update, of: base.information)
-    return try await writing(keys.count, for: .update) {
-      try await base.update(deciding: keys) { [self] slots in
+    return try await operations.run(.update, of: base.information) {
+      await purgeIfDue(beforeWriting: keys.count)
+      return try await base.update(deciding: keys) { [self] slots in
         let now = now()
         let live = renewed(slots, of: keys).map { $0?.isLive(at: now) == true ? $0 : nil }
         var values = UpdateSlots(stored: live.map { $0?.value })

@@ -1,11 +1,6 @@
+public import Foundation
 public import Larder
 import Synchronization
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// A decorator whose entries expire, over a store that keeps each value with its deadline.
 ///
@@ -227,7 +222,8 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// - Parameter batch: The changes.
   /// - Throws: The errors of `apply(_:)` of a `ChangeBatch`; `invalidArgument` if a time to live is invalid.
   public func apply(_ batch: ExpiringBatch<Value>) async throws {
-    try await writing(batch.changes.count, for: .apply) {
+    try await operations.run(.apply, of: base.information) {
+      await purgeIfDue(beforeWriting: batch.changes.count)
       try await base.apply(stored(batch, at: now()))
     }
   }
@@ -306,7 +302,8 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.never`.
-  ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
+  ///   - purgesOnWrite: Whether writes remove some of the expired entries. One write in sixteen examines the next 32
+  ///     entries first. Defaults to `true`.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   public func expiring<Kept: Sendable>(
     _ timeToLive: TimeToLive = .never, purgesOnWrite: Bool = true,

@@ -1,10 +1,5 @@
-import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+import Larder
 
 /// The instant at which an entry expires, and whether reads move it.
 ///

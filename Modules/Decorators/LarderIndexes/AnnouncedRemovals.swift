@@ -1,10 +1,5 @@
-import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+import Larder
 
 /// The removal of a range that a write is about to commit.
 struct AnnouncedRemoval: Codable, Equatable, Sendable {

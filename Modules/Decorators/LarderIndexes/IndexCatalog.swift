@@ -1,10 +1,5 @@
-import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+import Larder
 
 /// The record of the indexes of a store.
 ///

@@ -50,33 +50,6 @@ public final class ObservingStore<Base: DataStore>: DataStore {
     return information
   }
 
-  // MARK: Reading
-
-  /// Returns the value of a key from the base; see `DataStore`.
-  public func value(forKey key: StoreKey) async throws -> Value? {
-    try await base.value(forKey: key)
-  }
-
-  /// Returns the values of several keys from the base; see `DataStore`.
-  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try await base.values(forKeys: keys)
-  }
-
-  /// Returns the first entries of a range from the base; see `DataStore`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await base.entries(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the first keys of a range from the base; see `DataStore`.
-  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await base.keys(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the number of entries in a range of the base; see `DataStore`.
-  public func count(in range: KeyRange) async throws -> Int {
-    try await base.count(in: range)
-  }
-
   // MARK: Writing
 
   /// Applies several changes to the base atomically, and reports them; see `DataStore`.
@@ -169,7 +142,7 @@ extension ObservingStore: ObservableStore {
   }
 }
 
-extension ObservingStore: StoreDecorator {
+extension ObservingStore: ReadForwardingStore {
   /// Performs an operation of a capability on the base, and reports the entries that it may have changed.
   public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result

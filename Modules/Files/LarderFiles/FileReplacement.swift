@@ -1,12 +1,5 @@
+import Foundation
 import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension OpenStoreFile {
   /// Gives the file the permissions of another file and, if the process is allowed to, its owner.
@@ -51,12 +44,7 @@ extension StoreFileSystem {
     at path: String, like existing: FileAttributes? = nil, _ write: (inout BufferedFileWriter) throws -> Void
   ) throws {
     var replacement = try FileReplacement(of: path, like: existing, in: self)
-    do {
-      try write(&replacement.writer)
-    } catch {
-      replacement.abandon()
-      throw error
-    }
+    try replacement.prepare { try write(&$0.writer) }
     // Nothing is written after this, so an error on closing concerns the content.
     try replacement.commit { file throws(FileError) in try file.close() }
   }
@@ -140,6 +128,20 @@ public struct FileReplacement: Sendable {
     writer = BufferedFileWriter(file: file)
     do {
       if let existing { try file.adopt(existing) }
+    } catch {
+      abandon()
+      throw error
+    }
+  }
+
+  /// Runs a step before ``commit(closing:)``, such as writing the content, and removes the temporary file if it fails.
+  ///
+  /// - Parameter step: A closure that performs the step.
+  /// - Returns: The result of `step`.
+  /// - Throws: The error that `step` throws.
+  public mutating func prepare<Result>(_ step: (inout FileReplacement) throws -> Result) throws -> Result {
+    do {
+      return try step(&self)
     } catch {
       abandon()
       throw error

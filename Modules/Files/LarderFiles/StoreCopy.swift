@@ -1,12 +1,5 @@
+import Foundation
 public import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A new file or folder of a store, such as a backup, that gets its name once it is complete and durable.
 ///

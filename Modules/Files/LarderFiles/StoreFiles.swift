@@ -272,13 +272,9 @@ extension StoreFileConfiguration {
     try check(opened, during: operation)
     do {
       var replacement = try FileReplacement(of: path, like: nil, in: fileSystem)
-      let identity: FileAttributes.Identity
-      do {
-        try write(&replacement.writer)
-        identity = try replacement.file.attributes().identity
-      } catch {
-        replacement.abandon()
-        throw error
+      let identity = try replacement.prepare {
+        try write(&$0.writer)
+        return try $0.file.attributes().identity
       }
       let file = try replacement.commit()
       opened.note(identity, at: path, as: .data)

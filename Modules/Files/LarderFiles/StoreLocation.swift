@@ -1,12 +1,5 @@
+import Foundation
 public import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The location in a URL such as `lmdb:shop#orders`: the path of a file or folder that holds several stores and, after
 /// the last `#`, the name of one of them.

@@ -1,13 +1,8 @@
 #if HTTPClient
 internal import AsyncHTTPClient
+internal import Foundation
 internal import HTTPTypes
 internal import NIOHTTP1
-
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
 
 /// The target of a request, as AsyncHTTPClient sends it.
 ///

@@ -78,3 +78,42 @@ extension ForwardingStore {
     try await forward(.close, of: nil) { try await base.close() }
   }
 }
+
+/// A decorator that reads from its base, except for those reads that it implements itself.
+///
+/// It suits a decorator that changes how entries are written, and reads as the base does. The compiler still names each
+/// requirement that writes. Reads don't pass through ``StoreDecorator/forward(_:of:_:)``.
+public protocol ReadForwardingStore<Base>: StoreDecorator where Value == Base.Value {}
+
+// Inlinable, because a decorator costs nearly nothing only if its reads are specialized for its base.
+extension ReadForwardingStore {
+  /// Returns the value of a key from the base; see ``DataStore/value(forKey:)``.
+  @inlinable
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await base.value(forKey: key)
+  }
+
+  /// Returns the values of several keys from the base; see ``DataStore/values(forKeys:)``.
+  @inlinable
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await base.values(forKeys: keys)
+  }
+
+  /// Returns the first entries of a range from the base; see ``DataStore/entries(in:limit:order:)``.
+  @inlinable
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await base.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the first keys of a range from the base; see ``DataStore/keys(in:limit:order:)``.
+  @inlinable
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await base.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of entries in a range of the base; see ``DataStore/count(in:)``.
+  @inlinable
+  public func count(in range: KeyRange) async throws -> Int {
+    try await base.count(in: range)
+  }
+}

@@ -20,7 +20,7 @@ public struct VersionFrame: Sendable, Hashable {
   private static let tag: UInt32 = 0x4C61_7256
 
   /// The head of the tag and of the array of two.
-  private static let head: [UInt8] = [0xDA] + withUnsafeBytes(of: tag.bigEndian) { Array($0) } + [0x82]
+  private static let head: [UInt8] = [0xDA] + tag.bigEndianBytes + [0x82]
 
   private static let versionName = "$version"
   private static let valueName = "$value"

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 
 extension StoreError: LocalizedError {
   /// The ``description``, for `localizedDescription`.

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The pages of the entries of a range, which ``DataStore/pages(of:size:order:)`` returns.
 ///

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 
 /// A component of a key that consists of several, such as the account, the date and the number of a transaction.
 ///
@@ -128,7 +124,7 @@ extension Double: KeyComponentConvertible {
   public var keyComponent: KeyComponent { .double(self) }
 }
 
-extension KeyComponentConvertible where Self: FixedWidthInteger & SignedInteger {
+extension KeyComponentConvertible where Self: FixedWidthInteger {
   /// The number, as ``KeyComponent/integer(_:)``.
   public var keyComponent: KeyComponent { .integer(Int128(self)) }
 }
@@ -139,33 +135,13 @@ extension Int16: KeyComponentConvertible {}
 extension Int32: KeyComponentConvertible {}
 extension Int64: KeyComponentConvertible {}
 extension Int128: KeyComponentConvertible {}
+extension UInt: KeyComponentConvertible {}
+extension UInt8: KeyComponentConvertible {}
+extension UInt16: KeyComponentConvertible {}
+extension UInt32: KeyComponentConvertible {}
+extension UInt64: KeyComponentConvertible {}
 
 // Every unsigned type up to 64 bits fits into an `Int128`. `UInt128` does not, so it is not convertible.
-
-extension UInt: KeyComponentConvertible {
-  /// The number, as ``KeyComponent/integer(_:)``.
-  public var keyComponent: KeyComponent { .integer(Int128(self)) }
-}
-
-extension UInt8: KeyComponentConvertible {
-  /// The number, as ``KeyComponent/integer(_:)``.
-  public var keyComponent: KeyComponent { .integer(Int128(self)) }
-}
-
-extension UInt16: KeyComponentConvertible {
-  /// The number, as ``KeyComponent/integer(_:)``.
-  public var keyComponent: KeyComponent { .integer(Int128(self)) }
-}
-
-extension UInt32: KeyComponentConvertible {
-  /// The number, as ``KeyComponent/integer(_:)``.
-  public var keyComponent: KeyComponent { .integer(Int128(self)) }
-}
-
-extension UInt64: KeyComponentConvertible {
-  /// The number, as ``KeyComponent/integer(_:)``.
-  public var keyComponent: KeyComponent { .integer(Int128(self)) }
-}
 
 extension UUID: KeyComponentConvertible {
   /// The UUID, as ``KeyComponent/uuid(_:)``.

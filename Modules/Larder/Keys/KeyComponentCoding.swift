@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The type codes of the tuple encoding of FoundationDB.
 enum KeyComponentCode {

@@ -112,3 +112,22 @@ extension StoreError {
     return error
   }
 }
+
+extension KeyPrefix {
+  /// Calls the base of a layer, and translates its errors; see ``StoreError/translated(by:during:store:)``.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation of the layer.
+  ///   - store: The name of the layer.
+  ///   - body: A closure that calls the base.
+  /// - Throws: The error that `body` throws, as that of the layer.
+  public func translating<Result>(
+    _ operation: StoreOperation, of store: @autoclosure () -> String, _ body: () async throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await body()
+    } catch let error as StoreError {
+      throw error.translated(by: self, during: operation, store: store())
+    }
+  }
+}

@@ -56,19 +56,11 @@ extension LimiterState {
     reservation = owner == 0 ? nil : kept
     let count: UInt16 = rest.takeNumber()
     guard rest.count == Int(count) * Self.permitLength + Self.checksumLength,
-      CRC32C.checksum(of: record.dropLast(Self.checksumLength)) == UInt32(bigEndian: rest.suffix(4))
+      CRC32C.checksum(of: record.dropLast(Self.checksumLength)) == UInt32(bigEndianBytes: rest.suffix(4))
     else { throw .damaged }
     permits = (0..<count).map { _ in
       Permit(id: rest.takeNumber(), lease: rest.takeNumber(), end: rest.takeNumber())
     }
-  }
-}
-
-extension FixedWidthInteger {
-  fileprivate var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
-
-  fileprivate init(bigEndian bytes: some Sequence<UInt8>) {
-    self = bytes.reduce(0) { $0 << 8 | Self(truncatingIfNeeded: $1) }
   }
 }
 
@@ -77,6 +69,6 @@ extension ArraySlice<UInt8> {
   fileprivate mutating func takeNumber<Number: FixedWidthInteger>() -> Number {
     let size = MemoryLayout<Number>.size
     defer { removeFirst(size) }
-    return Number(bigEndian: prefix(size))
+    return Number(bigEndianBytes: prefix(size))
   }
 }

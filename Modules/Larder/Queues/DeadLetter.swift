@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 
 /// An item that is no longer delivered.
 public struct DeadLetter<Element: Sendable>: Sendable {

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 
 /// A received item with the receipt that acknowledges it.
 public struct QueueDelivery<Element: Sendable>: Sendable {

@@ -49,3 +49,12 @@ public struct QueueCounts: Sendable, Hashable {
   /// The number of items that the queue contains as a `DataStore`: waiting, delayed and leased items.
   public var live: Int { waiting + delayed + leased }
 }
+
+extension QueueCounts {
+  /// The counts as figures of ``StoreStatistics``.
+  public var details: [StoreStatistics.Detail] {
+    [("waiting", waiting), ("delayed", delayed), ("leased", leased), ("dead", dead)].map {
+      StoreStatistics.Detail(name: $0, value: Int64($1))
+    }
+  }
+}

@@ -18,6 +18,11 @@ public struct FailedDelivery: Error {
     case deferred
   }
 
+  /// The number of deliveries after which an item that cannot be decoded becomes a dead letter, if deliveries are unlimited.
+  ///
+  /// More deliveries do not make an item decodable.
+  public static var decodingLimit: Int { 5 }
+
   /// The receipt of the lease.
   public let receipt: DeliveryReceipt
 

@@ -77,6 +77,25 @@ public enum BulkWork {
     return try await runElsewhere(body)
   }
 
+  /// Encodes each value of a batch by itself, as ``run(atMost:_:)`` does.
+  ///
+  /// A store whose changes are sorted and written together uses ``ValueCoder/encoded(_:for:during:)``.
+  ///
+  /// - Parameters:
+  ///   - batch: The batch.
+  ///   - encode: A closure that returns the bytes of a value.
+  /// - Returns: The changes, in the order of the batch.
+  /// - Throws: The error that `encode` throws.
+  public static func encode<Value: Sendable, Bytes: Collection & Sendable>(
+    _ batch: ChangeBatch<Value>, _ encode: @Sendable (_ value: Value, _ key: StoreKey) throws -> Bytes
+  ) async throws -> [BatchChange<Bytes>] {
+    try await run(atMost: batch.count) { allowance in
+      try batch.changes.map { change in
+        try change.mapValue { key, value in try allowance.encode { try encode(value, key) } }
+      }
+    }
+  }
+
   @concurrent
   private static func runElsewhere<Result: Sendable>(
     _ body: @Sendable (inout Allowance) throws -> Result

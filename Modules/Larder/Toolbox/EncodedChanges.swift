@@ -6,11 +6,7 @@ import Foundation
 /// writes them:
 ///
 /// ```swift
-/// let changes = try EncodedChanges(batch) { key in
-///   try information.check(key, for: .apply)
-/// } encode: { value, key, bytes in
-///   try coder.append(value, forKey: key, to: &bytes, during: .apply)
-/// }
+/// let changes = try await coder.encoded(batch, for: information, during: .apply)
 /// for step in changes.steps {
 ///   switch step {
 ///   case .items(let items): for item in items { write(item.key, item.value.map { changes.bytes[$0.part][$0.range] }) }
@@ -214,5 +210,60 @@ public struct EncodedChanges: Sendable {
     }
     if let last = indices.last { result.append(items[last]) }
     return result
+  }
+}
+
+extension ValueCoder {
+  /// Encodes a batch.
+  ///
+  /// More than 64 changes, or changes with more than 64 KiB, are encoded off the caller's actor; several thousand changes are
+  /// encoded on several threads.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - information: The information of the store, which checks the keys.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError``: `invalidKey`, or the errors of
+  ///   ``append(_:forKey:replacing:passesKey:to:during:)``.
+  public func encoded(
+    _ changes: ChangeBatch<Value>, for information: StoreInformation, during operation: StoreOperation
+  ) async throws -> EncodedChanges {
+    guard EncodedChanges.areWorthThreads(changes.count) else {
+      return try await BulkWork.run(atMost: changes.count) { allowance in
+        try encoded(changes, &allowance, for: information, during: operation)
+      }
+    }
+    return try await EncodedChanges(concurrently: changes) { key in
+      try information.check(key, for: operation)
+    } encode: { value, key, bytes in
+      try append(value, forKey: key, to: &bytes, during: operation)
+    }
+  }
+
+  // Specialized because encoding bytes is so cheap that looking up the generic types of each change would double the
+  // cost.
+
+  /// Encodes a batch on the calling thread.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - allowance: The number of bytes that may be encoded.
+  ///   - information: The information of the store, which checks the keys.
+  ///   - operation: The operation, for errors.
+  /// - Throws: As ``encoded(_:for:during:)``; the error of an exceeded allowance, which ``BulkWork/run(atMost:_:)`` catches.
+  @_specialize(where Value == [UInt8])
+  public func encoded(
+    _ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance, for information: StoreInformation,
+    during operation: StoreOperation
+  ) throws -> EncodedChanges {
+    try EncodedChanges(changes) { key in
+      try information.check(key, for: operation)
+    } encode: { value, key, bytes in
+      _ = try allowance.encode {
+        let start = bytes.count
+        try append(value, forKey: key, to: &bytes, during: operation)
+        return start..<bytes.count
+      }
+    }
   }
 }

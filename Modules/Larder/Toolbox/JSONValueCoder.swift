@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// A coder that converts values into their JSON text in a file, and back.
 ///
@@ -56,13 +52,7 @@ public struct JSONValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
   public func texts(of batch: ChangeBatch<Value>) async throws -> [BatchChange<ArraySlice<UInt8>>] {
-    try await BulkWork.run(atMost: batch.count) { allowance in
-      try batch.changes.map { change in
-        try change.mapValue { key, value in
-          try allowance.encode { try text(of: value, forKey: key, during: .apply) }
-        }
-      }
-    }
+    try await BulkWork.encode(batch) { value, key in try text(of: value, forKey: key, during: .apply) }
   }
 
   /// Decodes the values of an update, passes them to its body, and returns the changes to the stored texts.

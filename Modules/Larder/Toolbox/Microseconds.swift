@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 
 extension Duration {
   /// The duration in microseconds, rounded up and clamped to the range of the type.

@@ -205,11 +205,8 @@ extension GRDBStore {
   public func apply(_ changes: ChangeBatch<Value>, in db: Database) throws {
     try writing(.apply, in: db) {
       let format = coder.codecRecord.format
-      let encoded = try EncodedChanges(changes) { key in
-        try information.check(key, for: .apply)
-      } encode: { value, key, bytes in
-        try coder.append(value, forKey: key, to: &bytes, during: .apply)
-      }
+      var allowance = BulkWork.Allowance.unlimited
+      let encoded = try coder.encoded(changes, &allowance, for: information, during: .apply)
       guard !changes.isEmpty else { return }
       try write(encoded, in: format, of: changes, during: .apply, in: db)
     }

@@ -184,17 +184,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
-      let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
-        try EncodedChanges(changes) { key in
-          try information.check(key, for: .apply)
-        } encode: { value, key, bytes in
-          _ = try allowance.encode {
-            let start = bytes.count
-            try coder.append(value, forKey: key, to: &bytes, during: .apply)
-            return start..<bytes.count
-          }
-        }
-      }
+      let encoded = try await coder.encoded(changes, for: information, during: .apply)
       try await write(.apply) { [self] db in try write(encoded, in: format, of: changes, during: .apply, in: db) }
     }
   }

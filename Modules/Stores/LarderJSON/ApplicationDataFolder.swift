@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The folder in which the platform expects an application to store its data.
 enum ApplicationDataFolder {

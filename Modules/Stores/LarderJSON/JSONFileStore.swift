@@ -66,7 +66,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   - fileSystem: The file system. Defaults to the real file system.
   /// - Throws: `StoreError`: `locked` if another store has the file open; `corrupted`, with line and column, if the
   ///   document or its journal is damaged, or if they do not belong together; `unrecognizedFormat` if the file is not a
-  ///   store; `versionMismatch` if it was written by a newer version or with a different codec; `notFound`;
+  ///   store; `versionMismatch` if it was written by another version or with a different codec; `notFound`;
   ///   `unsupported` if it has several hard links, is a mount point, or is larger than 4 GiB; `notPermitted`; `full`;
   ///   `ioFailed`. The files are left unchanged.
   public convenience init(

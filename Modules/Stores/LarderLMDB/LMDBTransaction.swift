@@ -250,11 +250,8 @@ extension LMDBTransaction {
   /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
   public mutating func apply<Value>(_ batch: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
     let format = store.coder.codecRecord.format
-    let encoded = try EncodedChanges(batch) { key in
-      try store.check(key, for: .apply)
-    } encode: { value, key, bytes in
-      try store.coder.append(value, forKey: key, to: &bytes, during: .write)
-    }
+    var allowance = BulkWork.Allowance.unlimited
+    let encoded = try store.coder.encoded(batch, &allowance, for: store.information, during: .write)
     let hasWritten = try change(store, encodedIn: format) { try encoded.write(to: $0) }
     changes.append(batch, in: store.identifier, hasWritten: hasWritten)
   }

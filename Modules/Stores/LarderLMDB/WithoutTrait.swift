@@ -1,33 +1,23 @@
 #if !LMDB
 public import Larder
 
-// When the trait is off, these types stand in for the module so that the compiler names what is missing. They have the
-// same initializers; otherwise the compiler would complain first about an initializer that does not match.
+// When the trait is off, these types stand in for the module so that the compiler names what is missing. Each initializer
+// has the parameters of several of the module's; without one that matches, the compiler would complain about that first.
 
 /// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStore<Value: Sendable> {
   /// A placeholder: needs the trait `LMDB`.
   public init(
-    in environment: LMDBEnvironment, name: String = "", contents: String? = nil, createsIfMissing: Bool = true
-  ) async throws {}
-
-  /// A placeholder: needs the trait `LMDB`.
-  public init(
-    in environment: LMDBEnvironment, name: String = "", codec: some Codec<Value>, contents: String? = nil,
-    createsIfMissing: Bool = true
-  ) async throws {}
-
-  /// A placeholder: needs the trait `LMDB`.
-  public init(
-    path: String, name: String = "", contents: String? = nil, durability: Durability.File = .synced,
-    access: StoreAccess = .readWrite, createsIfMissing: Bool = true
-  ) async throws {}
-
-  /// A placeholder: needs the trait `LMDB`.
-  public init(
-    path: String, name: String = "", codec: some Codec<Value>, contents: String? = nil,
+    in environment: LMDBEnvironment? = nil, path: String = "", name: String = "", contents: String? = nil,
     durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+  ) async throws {}
+
+  /// A placeholder: needs the trait `LMDB`.
+  public init(
+    in environment: LMDBEnvironment? = nil, path: String = "", name: String = "", codec: some Codec<Value>,
+    contents: String? = nil, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true
   ) async throws {}
 }
 

@@ -158,9 +158,7 @@ public final class PostgresStore<Value: Sendable>: DataStore {
       try information.check(changes)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
-      let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
-        try self.encoded(changes, &allowance, during: .apply)
-      }
+      let encoded = try await coder.encoded(changes, for: information, during: .apply)
       _ = try await recordedCodec.comparing(for: .apply) {
         try await handle.write(statements(for: encoded, in: format), usesResults: false, for: .apply)
       }
@@ -257,20 +255,6 @@ extension PostgresStore {
   /// Returns the numbers of the rows by their keys.
   private static func indices(of rows: QueryResult) -> [StoreKey: Int] {
     Dictionary((0..<rows.rowCount).map { (rows.key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
-  }
-
-  func encoded(
-    _ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance, during operation: StoreOperation
-  ) throws -> EncodedChanges {
-    try EncodedChanges(changes) { key in
-      try information.check(key, for: operation)
-    } encode: { value, key, bytes in
-      _ = try allowance.encode {
-        let start = bytes.count
-        try coder.append(value, forKey: key, to: &bytes, during: operation)
-        return start..<bytes.count
-      }
-    }
   }
 
   /// Returns the statements of a batch, the first of which take its lock and compare the codec.

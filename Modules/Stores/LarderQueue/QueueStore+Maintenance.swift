@@ -39,7 +39,6 @@ extension QueueStore: MaintainableStore {
     return try await perform(.statistics, .looks) { core in
       let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
       let details: [(String, Int)] = [
-        ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
         ("itemBytes", core.ledger.liveBytes), ("segments", core.log.segmentCount),
         ("enqueued", tallies.enqueued), ("delivered", tallies.delivered), ("redelivered", tallies.redelivered),
         ("acknowledged", tallies.acknowledged), ("released", tallies.released),
@@ -50,7 +49,7 @@ extension QueueStore: MaintainableStore {
       ]
       return StoreStatistics(
         entryCount: counts.live, bytesOnDisk: core.log.totalSize,
-        details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+        details: counts.details + details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
     }
   }
 

@@ -81,7 +81,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
   ///     It runs on a thread of the queue or of a caller and must not block. Defaults to `nil`.
   /// - Throws: `StoreError` with `locked` if the queue is already open; `corrupted` if the header of one of its files
-  ///   is damaged; `unrecognizedFormat` if the folder contains something else; `versionMismatch` if a newer version or
+  ///   is damaged; `unrecognizedFormat` if the folder contains something else; `versionMismatch` if another version or
   ///   another codec wrote the queue; `notFound` if it is missing and must not be created; `unsupported` if a file has
   ///   several hard links; `invalidArgument` if the configuration is invalid; `notPermitted`, `full` or `ioFailed` if
   ///   the file system refuses. No data is lost in any of these cases.
@@ -224,12 +224,8 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
     try await running(.apply) {
-      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
-        try changes.changes.map { change in
-          try change.mapValue { key, value in
-            try allowance.encode { try coder.payload(of: value, forKey: key, during: .apply) }
-          }
-        }
+      let encoded = try await BulkWork.encode(changes) { [coder] value, key in
+        try coder.payload(of: value, forKey: key, during: .apply)
       }
       try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
         for change in encoded {

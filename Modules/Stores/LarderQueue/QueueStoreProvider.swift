@@ -1,11 +1,6 @@
+import Foundation
 public import Larder
 import LarderFiles
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A provider that opens ``QueueStore``s for `StoreRegistry`, from URLs like `queue:outbox`.
 public struct QueueStoreProvider: StoreProvider {

@@ -1,15 +1,8 @@
 #if SQLite
 import CSQLite
+import Foundation
 public import Larder
 import LarderSQLiteFormat
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// An error that the SQLite library returned.
 ///

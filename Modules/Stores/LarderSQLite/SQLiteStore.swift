@@ -202,16 +202,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       try information.checkWritable(for: .apply)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
-      let encoded =
-        if EncodedChanges.areWorthThreads(changes.count) {
-          try await EncodedChanges(concurrently: changes) { [self] key in
-            try check(key, for: .apply)
-          } encode: { [coder] value, key, bytes in
-            try coder.append(value, forKey: key, to: &bytes, during: .apply)
-          }
-        } else {
-          try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
-        }
+      let encoded = try await coder.encoded(changes, for: information, during: .apply)
       let deadline = handle.deadline  // Encoding can take longer than the timeout, and is no waiting.
       try await handle.database.writer.write(for: handle, during: .apply, until: deadline) { [self] transaction in
         let table = try writableTable(in: &transaction, during: .apply)
@@ -270,21 +261,6 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       throw error
     }
     try await ownDatabase?.close()
-  }
-
-  // Specialized because encoding bytes is so cheap that looking up the generic types of each change would double the
-  // cost.
-  @_specialize(where Value == [UInt8])
-  private func encoded(_ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance) throws -> EncodedChanges {
-    try EncodedChanges(changes) { key in
-      try check(key, for: .apply)
-    } encode: { value, key, bytes in
-      _ = try allowance.encode {
-        let start = bytes.count
-        try coder.append(value, forKey: key, to: &bytes, during: .apply)
-        return start..<bytes.count
-      }
-    }
   }
 }
 

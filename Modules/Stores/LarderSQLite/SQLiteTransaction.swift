@@ -249,11 +249,8 @@ extension SQLiteTransaction {
   public mutating func apply<Value>(_ batch: ChangeBatch<Value>, to store: SQLiteStore<Value>) throws {
     try check(store, for: .write)
     let format = store.coder.codecRecord.format
-    let encoded = try EncodedChanges(batch) { key in
-      try store.check(key, for: .apply)
-    } encode: { value, key, bytes in
-      try store.coder.append(value, forKey: key, to: &bytes, during: .write)
-    }
+    var allowance = BulkWork.Allowance.unlimited
+    let encoded = try store.coder.encoded(batch, &allowance, for: store.information, during: .write)
     try change(store, encodedIn: format) { table, writing in
       try table.write(encoded)
       writing.changes.append(batch, in: table.table.identifier, hasWritten: true)

@@ -1,12 +1,5 @@
+import Foundation
 public import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The primary result codes of SQLite that a store tells apart, from [its list](https://sqlite.org/rescode.html).
 ///

@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+public import Larder
 
 /// Looking at the queue, and dead letters.
 extension StoreQueue {

@@ -6,12 +6,7 @@ extension StoreQueue: MaintainableStore where Base: MaintainableStore {
   public func storeStatistics() async throws -> StoreStatistics {
     let counts = try await counts()
     let size = try await callingBase(.statistics) { try await base.storeStatistics().bytesOnDisk }
-    let details = [
-      ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
-    ]
-    return StoreStatistics(
-      entryCount: counts.live, bytesOnDisk: size,
-      details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+    return StoreStatistics(entryCount: counts.live, bytesOnDisk: size, details: counts.details)
   }
 
   /// Reads and checks all items and their states; see `MaintainableStore`.

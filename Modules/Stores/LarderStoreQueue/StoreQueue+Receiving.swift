@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+public import Larder
 
 /// Receiving items.
 extension StoreQueue {

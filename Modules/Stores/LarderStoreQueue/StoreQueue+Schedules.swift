@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+public import Larder
 
 /// An item that a ``StoreQueue`` gets again and again, at a fixed interval.
 ///

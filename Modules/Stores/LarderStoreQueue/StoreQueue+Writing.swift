@@ -15,16 +15,8 @@ extension StoreQueue {
       // The base knows whether it is closed.
       let format = coder.codecRecord.format
       if changes.isEmpty { return try await callingBase(.apply) { try await base.apply([]) } }
-      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
-        try changes.changes.map { change in
-          try change.mapValue { key, value in
-            try allowance.encode {
-              var bytes: [UInt8] = []
-              try coder.append(value, forKey: key, to: &bytes, during: .apply)
-              return bytes
-            }
-          }
-        }
+      let encoded = try await BulkWork.encode(changes) { [coder] value, key in
+        try coder.bytes(of: value, forKey: key, during: .apply)
       }
       let removesRange = encoded.contains { if case .removeAll = $0 { true } else { false } }
       // No other writer may insert an item into a range between the reading of its keys and the commit.

@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+public import Larder
 
 /// A durable queue in any store of bytes.
 ///
@@ -216,11 +211,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
 
   /// Calls the base, and translates its errors.
   func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    do {
-      return try await body()
-    } catch let error as StoreError {
-      throw error.translated(by: KeyPrefix(layout.itemPrefix), during: operation, store: information.name)
-    }
+    try await KeyPrefix(layout.itemPrefix).translating(operation, of: information.name, body)
   }
 
   // MARK: Reading

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 public import Larder
 
 /// A clock whose time moves only when you advance it, so that tests of delays need not wait.

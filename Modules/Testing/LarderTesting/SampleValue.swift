@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 import Larder
 
 /// The value type of the conformance suite, with a property for each kind of data that a `Codable` type can hold.

@@ -2,7 +2,7 @@
 
 import Foundation
 
-// The declarations of Apple's framework Security that LarderKeychain uses, with the behavior that Apple documents for the
+// The declarations of Apple's framework Security that LarderCrypto uses, with the behavior that Apple documents for the
 // data protection keychain (SecItem.h, SecBase.h, and "Keychain items" in the developer documentation).
 
 public typealias OSStatus = Int32

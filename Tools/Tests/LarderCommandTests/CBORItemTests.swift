@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCBOR
 import LarderTesting
 import Testing
 

@@ -8,7 +8,6 @@ public enum Codecs {
   private static let count = 1000
 
   static let comparisons = [
-    // Through `Codable`.
     Comparison(
       encodings("encoding a record of six fields as CBOR", users, .cbor()),
       beside: [Comparison.Yardstick(jsonEncodings("encoding a record by JSONEncoder", users), limit: 0.1)]),
@@ -21,31 +20,6 @@ public enum Codecs {
     Comparison(
       decodings("decoding an array of 1,000 records from CBOR", [users], .cbor()),
       beside: [Comparison.Yardstick(jsonDecodings("decoding the array by JSONDecoder", [users]), limit: 0.125)]),
-    // Through `CBORConvertible`.
-    Comparison(
-      encodings("encoding a CBORConvertible record", handWrittenUsers, .cbor()),
-      beside: [
-        Comparison.Yardstick(jsonEncodings("encoding a record by JSONEncoder", users), limit: 1.0 / 30),
-        Comparison.Yardstick(messageEncodings("encoding a record by swift-protobuf", messages), limit: 1),
-      ]),
-    Comparison(
-      decodings("decoding a CBORConvertible record", handWrittenUsers, .cbor()),
-      beside: [
-        Comparison.Yardstick(jsonDecodings("decoding a record by JSONDecoder", users), limit: 1.0 / 30),
-        Comparison.Yardstick(messageDecodings("decoding a record by swift-protobuf", messages), limit: 1),
-      ]),
-    Comparison(
-      encodings("encoding an array of 1,000 CBORConvertible records", [handWrittenUsers], .cbor()),
-      beside: [
-        Comparison.Yardstick(jsonEncodings("encoding the array by JSONEncoder", [users]), limit: 1.0 / 30),
-        Comparison.Yardstick(messageEncodings("encoding the array by swift-protobuf", [arrayMessage]), limit: 1),
-      ]),
-    Comparison(
-      decodings("decoding an array of 1,000 CBORConvertible records", [handWrittenUsers], .cbor()),
-      beside: [
-        Comparison.Yardstick(jsonDecodings("decoding the array by JSONDecoder", [users]), limit: 1.0 / 30),
-        Comparison.Yardstick(messageDecodings("decoding the array by swift-protobuf", [arrayMessage]), limit: 1),
-      ]),
   ]
 
   /// Returns the size of the array of 1,000 records in each format, in bytes.
@@ -60,7 +34,6 @@ public enum Codecs {
   }
 
   private static let users = (0..<count).map(User.init)
-  private static let handWrittenUsers = users.map(HandWrittenUser.init)
   private static let messages = users.map { user in
     UserMessage.with {
       $0.id = Int64(user.id)
@@ -119,25 +92,6 @@ public enum Codecs {
       let decoder = JSONDecoder()
       return {
         for data in encoded { consume(try decoder.decode(Value.self, from: data)) }
-      }
-    }
-  }
-
-  // MARK: Protocol Buffers
-
-  private static func messageEncodings(_ name: String, _ messages: [some Message]) -> Workload {
-    Workload(name, operationCount: messages.count) { _ in
-      {
-        for message in messages { consume(try message.serializedBytes() as [UInt8]) }
-      }
-    }
-  }
-
-  private static func messageDecodings<Value: Message>(_ name: String, _ messages: [Value]) -> Workload {
-    Workload(name, operationCount: messages.count) { _ in
-      let encoded = try messages.map { try $0.serializedBytes() as [UInt8] }
-      return {
-        for bytes in encoded { consume(try Value(serializedBytes: bytes)) }
       }
     }
   }

@@ -1,6 +1,4 @@
 /// A collection or optional that decodes its elements.
-///
-/// With ``CBORConvertible`` elements, the whole collection reads itself.
 protocol DecodableElements {
   init(elementsFrom state: DecodingState) throws
 }

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The decoder of a level, which is also its single-value container.
 struct DecodingHandle: BitwiseCopyable {

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The state shared by the decoder and the containers of one value.
 struct DecodingState: BitwiseCopyable {
@@ -35,7 +31,7 @@ struct DecodingState: BitwiseCopyable {
   /// Memory from the pool.
   private let fields: UnsafeMutablePointer<Fields>
 
-  /// The reader, or `nil` while a value reads itself and after the end.
+  /// The reader, or `nil` after the end.
   private(set) var reader: UnsafeMutablePointer<CBORReader>? {
     get { fields.pointee.reader }
     nonmutating set { fields.pointee.reader = newValue }
@@ -149,27 +145,14 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
-  /// Reads a value by its own initializer.
-  ///
-  /// No other decoder can use the reader until it returns.
+  /// Reads a value in the form that the codec defines for its type.
   private func decode<Value, Convertible: CBORConvertible>(
     _ type: Value.Type, as convertible: Convertible.Type
   ) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
-    self.reader = nil
-    let (depth, map, listedCount) = (reader.pointee.depth, reader.pointee.map, reader.pointee.listing?.maps.count ?? 0)
-    defer {
-      reader.pointee.depth = depth
-      reader.pointee.map = map
-      self.reader = reader
-    }
-    do {
-      return unsafeBitCast(try Convertible(from: &reader.pointee), to: type)
-    } catch {
-      // The caller may try another type, and continue with the map that it was reading.
-      reader.pointee.listing?.remove(from: listedCount)
-      throw error
-    }
+    let depth = reader.pointee.depth
+    defer { reader.pointee.depth = depth }
+    return unsafeBitCast(try Convertible(from: &reader.pointee), to: type)
   }
 
   /// Reads a value by its `Codable` conformance.

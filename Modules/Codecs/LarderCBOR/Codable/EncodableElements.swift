@@ -1,6 +1,7 @@
 /// A collection or optional that encodes its elements.
 ///
-/// With ``CBORConvertible`` elements, the whole collection writes itself.
+/// The elements of a set and the pairs of a dictionary are sorted by the bytes of their keys, so that equal values have equal
+/// bytes.
 protocol EncodableElements {
   func encodeElements(with state: EncodingState) throws
 }
@@ -19,7 +20,7 @@ extension EncodingState {
 extension Optional: EncodableElements where Wrapped: Encodable {
   func encodeElements(with state: EncodingState) throws {
     guard let writer = state.writer else { throw EncodingHandle.finished(self as Any) }
-    if let self { try state.encode(self) } else { writer.pointee.writeNull() }
+    if let self { try state.encode(self) } else { writer.pointee.putNull() }
   }
 }
 
@@ -28,7 +29,7 @@ extension Array: EncodableElements where Element: Encodable {
     guard let writer = state.writer else { throw EncodingHandle.finished(self) }
     let outerCount = try writer.pointee.openCollection(0x80, count: count)
     for element in self { try state.encode(element) }
-    try writer.pointee.closeCollection(itemCount: count, outerCount: outerCount)
+    writer.pointee.closeCollection(outerCount: outerCount)
   }
 }
 
@@ -42,7 +43,7 @@ extension Set: EncodableElements where Element: Encodable {
       sorter.noteKey(writer.pointee)
     }
     try sorter.sort(&writer.pointee)
-    try writer.pointee.closeCollection(itemCount: count, outerCount: outerCount)
+    writer.pointee.closeCollection(outerCount: outerCount)
   }
 }
 
@@ -59,6 +60,6 @@ extension Dictionary: EncodableElements where Key: Encodable, Value: Encodable {
       sorter.noteValue(writer.pointee)
     }
     try sorter.sort(&writer.pointee)
-    try writer.pointee.closeDictionary(keys, count: count, outerCount: outerCount)
+    writer.pointee.closeDictionary(keys, outerCount: outerCount)
   }
 }

@@ -59,7 +59,7 @@ extension EncodingHandle: Encoder {
 }
 
 extension EncodingHandle: SingleValueEncodingContainer {
-  mutating func encodeNil() throws { try writer(for: ()).pointee.writeNull() }
+  mutating func encodeNil() throws { try writer(for: ()).pointee.putNull() }
   @inline(__always)
   mutating func encode<Value: Encodable>(_ value: Value) throws { try reach(for: value).encodeItem(value) }
 
@@ -78,7 +78,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
   mutating func encodeNil(forKey key: Key) throws {
     let writer = try handle.writer(for: ())
     writer.pointee.put(key: key.stringValue)
-    writer.pointee.writeNull()
+    writer.pointee.putNull()
   }
 
   @inline(__always)
@@ -134,7 +134,7 @@ struct UnkeyedCBOREncodingContainer: UnkeyedEncodingContainer {
 
   var count: Int { handle.state.itemCount(handle) }
 
-  mutating func encodeNil() throws { try handle.writer(for: ()).pointee.writeNull() }
+  mutating func encodeNil() throws { try handle.writer(for: ()).pointee.putNull() }
 
   @inline(__always)
   mutating func encode<Value: Encodable>(_ value: Value) throws { try handle.reach(for: value).encodeItem(value) }

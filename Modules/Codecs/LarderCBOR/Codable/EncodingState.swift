@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The state shared by the encoder and the containers of one value.
 ///
@@ -40,7 +36,7 @@ struct EncodingState: BitwiseCopyable {
   /// Memory from the pool.
   let fields: UnsafeMutablePointer<Fields>
 
-  /// The writer, or `nil` while a value writes itself and after the end.
+  /// The writer, or `nil` after the end.
   var writer: UnsafeMutablePointer<CBORWriter>? {
     get { fields.pointee.writer }
     nonmutating set { fields.pointee.writer = newValue }
@@ -182,28 +178,15 @@ struct EncodingState: BitwiseCopyable {
     }
   }
 
-  /// Writes a value by its own method.
-  ///
-  /// No other encoder can use the writer until it returns.
+  /// Writes a value in the form that the codec defines for its type.
   private func encode<Value, Convertible: CBORConvertible>(_ value: Value, as type: Convertible.Type) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
-    let outerIDs = (topID, topContainerID)
-    let (itemCount, depth) = (writer.pointee.itemCount, writer.pointee.depth)
-    self.writer = nil
-    (topID, topContainerID) = (0, 0)
-    defer {
-      self.writer = writer
-      (topID, topContainerID) = outerIDs
-    }
     do {
       try withUnsafePointer(to: value) { value in
         try UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self).pointee.write(to: &writer.pointee)
       }
     } catch let error as EncodingError {
       throw error.naming(value)
-    }
-    guard writer.pointee.itemCount == itemCount + 1, writer.pointee.depth == depth else {
-      throw writer.pointee.invalid("a \(type) must write itself as one data item")
     }
   }
 

@@ -1,27 +1,22 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 extension Bool: CBORConvertible {
   /// Writes `true` or `false`.
-  @inlinable @inline(__always)
-  public func write(to writer: inout CBORWriter) {
+  @inline(__always)
+  func write(to writer: inout CBORWriter) {
     writer.put(self)
   }
 
   /// Reads `true` or `false`.
   ///
   /// - Throws: `DecodingError` if the item is neither.
-  @inlinable @inline(__always)
-  public init(from reader: inout CBORReader) throws {
+  @inline(__always)
+  init(from reader: inout CBORReader) throws {
     self = try reader.readBool()
   }
 }
 
 extension CBORReader {
-  @usableFromInline
   mutating func readBool() throws -> Bool {
     let start = offset
     let head = try readUntaggedHead(Bool.self)
@@ -33,14 +28,12 @@ extension CBORReader {
 }
 
 extension CBORWriter {
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func put(_ value: Bool) {
     reserve(1)
     putByte(value ? 0xF5 : 0xF4)
     itemCount &+= 1
   }
-
-  @usableFromInline
   mutating func put(text: String) {
     let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { putString(0x60, UnsafeRawBufferPointer($0)) }
     if isDone == nil {
@@ -62,22 +55,21 @@ extension CBORWriter {
 
 extension String: CBORConvertible {
   /// Writes the text as UTF-8.
-  @inlinable @inline(__always)
-  public func write(to writer: inout CBORWriter) {
+  @inline(__always)
+  func write(to writer: inout CBORWriter) {
     writer.put(text: self)
   }
 
   /// Reads text of definite or indefinite length.
   ///
   /// - Throws: `DecodingError` if the item is not text, or is not UTF-8.
-  @inlinable @inline(__always)
-  public init(from reader: inout CBORReader) throws {
+  @inline(__always)
+  init(from reader: inout CBORReader) throws {
     self = try reader.readText()
   }
 }
 
 extension CBORReader {
-  @usableFromInline
   mutating func readFloat(_ type: Any.Type) throws -> Double {
     if remainingCount > 8, next.load(as: UInt8.self) == 0xFB {
       next += 9
@@ -110,8 +102,8 @@ extension CBORReader {
 
 extension Double: CBORConvertible {
   /// Writes the number in the shortest form that keeps every bit.
-  @inlinable @inline(__always)
-  public func write(to writer: inout CBORWriter) {
+  @inline(__always)
+  func write(to writer: inout CBORWriter) {
     writer.putFloat(self)
   }
 
@@ -120,16 +112,16 @@ extension Double: CBORConvertible {
   /// A decimal fraction is rounded.
   ///
   /// - Throws: `DecodingError` if the item is not such a number.
-  @inlinable @inline(__always)
-  public init(from reader: inout CBORReader) throws {
+  @inline(__always)
+  init(from reader: inout CBORReader) throws {
     self = try reader.readFloat(Double.self)
   }
 }
 
 extension Float: CBORConvertible {
   /// Writes the number in the shortest form that keeps every bit.
-  @inlinable @inline(__always)
-  public func write(to writer: inout CBORWriter) {
+  @inline(__always)
+  func write(to writer: inout CBORWriter) {
     writer.putFloat(self)
   }
 
@@ -137,7 +129,7 @@ extension Float: CBORConvertible {
   /// `Float`.
   ///
   /// - Throws: `DecodingError` if the item is not such a number, or is too large.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let number = try reader.readFloat(Float.self)
     if let single = Float(keepingBitsOf: number) {
@@ -152,7 +144,7 @@ extension Float: CBORConvertible {
 #if !((os(macOS) || targetEnvironment(macCatalyst)) && arch(x86_64))
 extension Float16: CBORConvertible {
   /// Writes the number in 16 bits.
-  public func write(to writer: inout CBORWriter) {
+  func write(to writer: inout CBORWriter) {
     // Not as a `Float`, because that conversion changes a signaling NaN.
     writer.putFloat(HalfPrecision(bitPattern: bitPattern))
   }
@@ -161,7 +153,7 @@ extension Float16: CBORConvertible {
   /// `Float16`.
   ///
   /// - Throws: `DecodingError` if the item is not such a number, or is too large.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let number = try reader.readFloat(Float16.self)
     if let single = Float(keepingBitsOf: number), let half = HalfPrecision(keepingBitsOf: single) {

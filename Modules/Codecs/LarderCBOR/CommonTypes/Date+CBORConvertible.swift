@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+import Foundation
 
 extension Date: CBORConvertible {
   /// The seconds from the start of 1970 to the start of 2001, which is the reference date of `Date`.
@@ -17,7 +13,7 @@ extension Date: CBORConvertible {
   ///
   /// A `Date` stores a `Double` that counts from 2001. About half of the dates of our time would lose a bit if counted
   /// from 1970.
-  public func write(to writer: inout CBORWriter) throws {
+  func write(to writer: inout CBORWriter) throws {
     let seconds = timeIntervalSinceReferenceDate
     let sum = seconds + Date.epochOffset
     if (sum - Date.epochOffset).bitPattern == seconds.bitPattern {
@@ -38,7 +34,7 @@ extension Date: CBORConvertible {
   /// writes.
   ///
   /// - Throws: `DecodingError` if the item is none of these.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     if let seconds = reader.readPresentTime() {
       self.init(timeIntervalSinceReferenceDate: seconds)
       return

@@ -1,19 +1,15 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+import Foundation
 
 extension Data: CBORConvertible {
   /// Writes a byte string.
-  public func write(to writer: inout CBORWriter) {
+  func write(to writer: inout CBORWriter) {
     withUnsafeBytes { writer.put(bytes: $0) }
   }
 
   /// Reads a byte string of definite or indefinite length.
   ///
   /// - Throws: `DecodingError` if the item is not a byte string.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let head = try reader.readUntaggedHead(Data.self)
     guard head.major == .bytes else { throw reader.mismatch(Data.self, head, at: start) }
@@ -23,7 +19,7 @@ extension Data: CBORConvertible {
 
 extension UUID: CBORConvertible {
   /// Writes a byte string of 16 bytes with tag 37.
-  public func write(to writer: inout CBORWriter) throws {
+  func write(to writer: inout CBORWriter) throws {
     try writer.checkDepth(1)
     writer.reserve(19)
     writer.putByte(0xD8)
@@ -39,7 +35,7 @@ extension UUID: CBORConvertible {
   /// Reads a byte string of 16 bytes, or text, which the `Codable` conformance of `UUID` writes.
   ///
   /// - Throws: `DecodingError` if the item is neither.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     let (start, place) = (reader.offset, reader.next)
     let head = try reader.readUntaggedHead(UUID.self)
     if head.major == .text {
@@ -62,32 +58,24 @@ extension URL: CBORConvertible {
   /// Writes the text of the URL with tag 32.
   ///
   /// A URL relative to another one becomes a map of `base` and `relative`.
-  public func write(to writer: inout CBORWriter) throws {
-    guard let baseURL else {
-      return try writer.writeTag(32) { $0.put(text: absoluteString) }
-    }
-    try writer.writeMap { map in
-      try map.write(relativeString, forKey: "relative")
-      try map.write(baseURL, forKey: "base")
-    }
+  func write(to writer: inout CBORWriter) throws {
+    if baseURL != nil { return try EncodingState.encode(self, with: &writer, inOwnForm: true) }
+    try writer.put(tag: 32) { $0.put(text: absoluteString) }
   }
 
   /// Reads a URL.
   ///
   /// - Throws: `DecodingError` if the item is not a URL.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     let start = reader.offset
     _ = try reader.readTag()
-    var url: URL?
     if reader.isNextAMap {
-      url = try reader.readMap { map in
-        let relative = try map.read(String.self, forKey: "relative")
-        return URL(string: relative, relativeTo: try map.readIfPresent(URL.self, forKey: "base"))
-      }
-    } else {
-      url = URL(string: try reader.readText())
+      self = try DecodingState.decode(URL.self, with: &reader, inOwnForm: true)
+      return
     }
-    guard let url else { throw reader.corrupted("the text is not a URL", at: start) }
+    guard let url = URL(string: try reader.readText()) else {
+      throw reader.corrupted("the text is not a URL", at: start)
+    }
     self = url
   }
 }
@@ -97,24 +85,24 @@ extension CBORReader {
   var isNextAMap: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 5 }
 
   /// Whether the next item is an array without a tag.
-  @usableFromInline var isNextAnArray: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 4 }
+  var isNextAnArray: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 4 }
 }
 
 extension Decimal: CBORConvertible {
   /// Writes a decimal fraction (tag 4), which is an exponent of ten and an integer.
   ///
   /// NaN is written as a floating-point NaN.
-  public func write(to writer: inout CBORWriter) throws {
+  func write(to writer: inout CBORWriter) throws {
     guard !isNaN else { return writer.putFloat(Double.nan) }
     guard let digits = UInt128(significand.magnitude.description) else {
       throw writer.invalid("the significand of a decimal number has more than 128 bits")
     }
-    try writer.writeTag(4) { writer in
-      try writer.writeArray { array in
-        array.putInteger(Int64(exponent))
-        let isNegative = sign == .minus && digits > 0
-        try array.putBignum(isNegative: isNegative, isNegative ? digits - 1 : digits)
-      }
+    try writer.put(tag: 4) { writer in
+      let outerCount = try writer.openCollection(0x80, count: 2)
+      writer.putInteger(Int64(exponent))
+      let isNegative = sign == .minus && digits > 0
+      try writer.putBignum(isNegative: isNegative, isNegative ? digits - 1 : digits)
+      writer.closeCollection(outerCount: outerCount)
     }
   }
 
@@ -124,7 +112,7 @@ extension Decimal: CBORConvertible {
   /// A floating-point number gives the digits that JSON would show.
   ///
   /// - Throws: `DecodingError` if the item is none of these, or does not fit.
-  public init(from reader: inout CBORReader) throws {
+  init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let (exponent, digits): (Int, String)
     if try reader.isNextADecimalFraction() {

@@ -2,8 +2,8 @@ extension CBORConvertible where Self: FixedWidthInteger {
   /// Writes the number in its shortest form, which is a bignum (tag 2 or 3) if 64 bits are too few.
   ///
   /// - Throws: `EncodingError` if the number has more than 128 bits, or the tag of a bignum would nest too deep.
-  @inlinable @inline(__always)
-  public func write(to writer: inout CBORWriter) throws {
+  @inline(__always)
+  func write(to writer: inout CBORWriter) throws {
     if Self.bitWidth > 64 {
       guard let argument = UInt128(exactly: self < 0 ? ~self : self) else {
         throw writer.invalid("the number has more than 128 bits")
@@ -19,8 +19,8 @@ extension CBORConvertible where Self: FixedWidthInteger {
   /// Reads an integer in any form.
   ///
   /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
-  @inlinable @inline(__always)
-  public init(from reader: inout CBORReader) throws {
+  @inline(__always)
+  init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(Self.self)
   }
 }
@@ -40,7 +40,7 @@ extension UInt128: CBORConvertible {}
 
 extension CBORReader {
   /// Reads an integer in any form.
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func readInteger<Integer: FixedWidthInteger>(_ type: Integer.Type) throws -> Integer {
     if next < end {
       let first = next.load(as: UInt8.self)
@@ -63,7 +63,6 @@ extension CBORReader {
   /// Reads an integer of at most 128 bits, with a fast path for the most common forms.
   ///
   /// - Returns: Whether the integer is negative, and its argument, which is -1 - n for a negative integer n.
-  @usableFromInline
   mutating func readLongInteger(_ type: Any.Type) throws -> (isNegative: Bool, argument: UInt128) {
     if next < end {
       let first = next.load(as: UInt8.self)

@@ -3,7 +3,6 @@
 /// Paths are computed only for errors and on request, so that successful coding keeps none. A type may ignore one error
 /// after another, so a finder continues from its last position. It goes back no further than to the start of the array
 /// or map around the byte.
-@usableFromInline
 struct CBORPathFinder {
   /// An array, map or tag that encloses the position.
   private struct Frame {
@@ -32,8 +31,6 @@ struct CBORPathFinder {
 
   /// The path to the outermost item.
   private let prefix: [any CodingKey]
-
-  @usableFromInline
   init(prefix: [any CodingKey] = []) { self.prefix = prefix }
 
   /// Returns the path to the item whose head or content is at an offset.

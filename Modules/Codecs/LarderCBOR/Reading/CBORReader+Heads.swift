@@ -64,7 +64,7 @@ extension CBORReader {
   ///
   /// - Returns: The number of the last tag, which describes the item, or `nil` if there is no tag.
   /// - Throws: `DecodingError` if a tag is malformed, or the tags nest too deep.
-  public mutating func readTag() throws -> UInt64? {
+  mutating func readTag() throws -> UInt64? {
     var tag: UInt64?
     var count = depth
     while next < end, next.load(as: UInt8.self) &>> 5 == 6 {
@@ -78,7 +78,6 @@ extension CBORReader {
   /// Reads the break that ends an item of indefinite length, if it is next.
   ///
   /// - Returns: Whether there was a break.
-  @usableFromInline
   mutating func readBreak() throws -> Bool {
     guard next < end else { throw truncated() }
     guard next.load(as: UInt8.self) == 0xFF else { return false }

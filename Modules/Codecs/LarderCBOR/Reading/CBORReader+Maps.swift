@@ -1,76 +1,9 @@
 extension CBORReader {
-  /// Reads a map by its fields.
-  ///
-  /// Reading is fastest if you read the fields in the order in which they were written, but any order works. Fields
-  /// that you do not read are skipped. A map with a duplicate key is rejected.
-  ///
-  /// - Parameter body: A closure that only reads fields, by ``read(_:forKey:)`` and ``readIfPresent(_:forKey:)``.
-  /// - Returns: The result of `body`.
-  /// - Throws: `DecodingError` if the next item is not a map, or an error of `body`.
-  @inlinable @inline(__always)
-  public mutating func readMap<Value>(_ body: (inout CBORReader) throws -> Value) throws -> Value {
-    let outer = map
-    try openMap()
-    let value = try body(&self)
-    // All pairs were read in order, so no key is left to check.
-    if map.remaining == 0, map.listed < 0 { depth &-= 1 } else { try closeMap() }
-    map = outer
-    return value
-  }
-
-  /// Reads a field of a map.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the value, usually inferred.
-  ///   - key: The name of the field.
-  /// - Throws: `DecodingError` if the map has no such field or its value has another form, or an error that the type
-  ///   throws.
-  @inlinable @inline(__always)
-  public mutating func read<Value: CBORConvertible>(
-    _ type: Value.Type = Value.self, forKey key: StaticString
-  ) throws -> Value {
-    if !isNext(key) { try seekRequired(key) }
-    return try Value(from: &self)
-  }
-
-  /// Reads a field of a map that may be missing or `null`.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the value, usually inferred.
-  ///   - key: The name of the field.
-  /// - Returns: The value, or `nil`.
-  /// - Throws: `DecodingError` if the value has another form, or an error that the type throws.
-  @inlinable @inline(__always)
-  public mutating func readIfPresent<Value: CBORConvertible>(
-    _ type: Value.Type = Value.self, forKey key: StaticString
-  ) throws -> Value? {
-    if !isNext(key) {
-      guard try seek(key) else { return nil }
-    }
-    return readNull() ? nil : try Value(from: &self)
-  }
-
-  /// Reads a `Codable` field of a map.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the value, usually inferred.
-  ///   - key: The name of the field.
-  /// - Throws: `DecodingError` if the map has no such field or its value has another form, or an error that the type
-  ///   throws.
-  @inlinable
-  public mutating func decode<Value: Decodable>(
-    _ type: Value.Type = Value.self, forKey key: StaticString
-  ) throws -> Value {
-    if !isNext(key) { try seekRequired(key) }
-    return try decode(type)
-  }
-
   /// Reads a map by its pairs.
   ///
   /// - Parameter body: A closure that reads one key and then its value. It is called once for each pair.
   /// - Throws: `DecodingError` if the next item is not a map, or an error of `body`.
-  @inlinable
-  public mutating func readPairs(_ body: (inout CBORReader) throws -> Void) throws {
+  mutating func readPairs(_ body: (inout CBORReader) throws -> Void) throws {
     var remaining = try openPairs()
     while try hasElement(&remaining) { try body(&self) }
     depth &-= 1
@@ -83,7 +16,6 @@ extension CBORReader {
   /// - Parameter keys: The kind of keys to read. A map with tag 259, whose keys may be of any kind, is accepted only
   ///   for ``DictionaryKeys/items``. Defaults to ``DictionaryKeys/items``, which accepts every map.
   /// - Returns: The number of pairs, or -1 if the length is indefinite.
-  @usableFromInline
   mutating func openPairs(_ keys: DictionaryKeys = .items) throws -> Int {
     if next < end, case let first = next.load(as: UInt8.self), first >= 0xA0, first < 0xB8 {
       try descend()
@@ -113,21 +45,6 @@ extension CBORReader {
 
   // MARK: By fields
 
-  @usableFromInline
-  mutating func openMap() throws {
-    let count = try openPairs()
-    map = MapCursor(start: next, count: count)
-  }
-
-  @usableFromInline
-  mutating func closeMap() throws {
-    var cursor = map
-    if cursor.listed < 0 { cursor.next = next }
-    next = try endOfMap(&cursor)
-    if cursor.listed >= 0 { listing?.remove(from: cursor.listed) }
-    depth &-= 1
-  }
-
   /// Returns the end of a map.
   ///
   /// If the map was not read in order, its keys are listed to detect duplicates.
@@ -138,37 +55,6 @@ extension CBORReader {
     }
     let listing = try list(&cursor)
     return listing.maps[cursor.listed].end
-  }
-
-  /// Reads the key at the cursor if it is `key`.
-  @inlinable @inline(__always)
-  mutating func isNext(_ key: StaticString) -> Bool {
-    let count = key.utf8CodeUnitCount
-    guard map.remaining > 0, key.hasPointerRepresentation, count < 24, end - next > count,
-      next.load(as: UInt8.self) == 0x60 | UInt8(truncatingIfNeeded: count),
-      areEqual(next + 1, UnsafeRawPointer(key.utf8Start), count: count)
-    else { return false }
-    next += count &+ 1
-    map.remaining &-= 1
-    return true
-  }
-
-  /// Moves to the value of a field, and returns whether there is one.
-  @usableFromInline @inline(never)
-  mutating func seek(_ key: StaticString) throws -> Bool {
-    var cursor = map
-    if cursor.listed < 0 { cursor.next = next }
-    var text = "\(key)"
-    let value = try text.withUTF8 { try seek(UnsafeRawBufferPointer($0), &cursor) }
-    map = cursor
-    if let value { next = value }
-    return value != nil
-  }
-
-  @usableFromInline @inline(never)
-  mutating func seekRequired(_ key: StaticString) throws {
-    // The last byte of the head belongs to the map itself.
-    guard try seek(key) else { throw missing(CBORPathKey(stringValue: "\(key)"), at: map.start - base - 1) }
   }
 
   /// Returns the value of a field that is not at the cursor.
@@ -245,28 +131,27 @@ extension CBORReader {
 ///
 /// Fields are first looked up at the cursor, because types usually read fields in the order in which they were written.
 /// The keys are listed only if another field is at the cursor.
-@usableFromInline
 struct MapCursor {
   /// The first key.
-  @usableFromInline let start: UnsafeRawPointer
+  let start: UnsafeRawPointer
 
   /// The next key, until the keys are listed.
-  @usableFromInline var next: UnsafeRawPointer
+  var next: UnsafeRawPointer
 
   /// The number of pairs after the cursor.
   ///
   /// It is `Int.max` in a map of indefinite length, and 0 once the keys are listed.
-  @usableFromInline var remaining: Int
+  var remaining: Int
 
   /// The number of pairs, or -1 if the map has an indefinite length.
-  @usableFromInline let count: Int
+  let count: Int
 
   /// The index of the map in the listing, or -1 while its keys are not listed.
-  @usableFromInline var listed = -1
+  var listed = -1
 
   var isIndefinite: Bool { count < 0 }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   init(start: UnsafeRawPointer, count: Int) {
     self.start = start
     next = start

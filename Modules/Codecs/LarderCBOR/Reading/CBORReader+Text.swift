@@ -1,11 +1,6 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 extension CBORReader {
-  @usableFromInline
   mutating func readText() throws -> String {
     let start = next
     if end - start > ShortText.readableCount, makesShortText {
@@ -72,13 +67,12 @@ extension CBORReader {
 ///
 /// Swift stores up to 15 bytes in the string itself, and their count, with a flag, in its last byte. This layout is
 /// verified once, by comparison with strings that the library created. If it differs, this type creates no strings.
-@usableFromInline
 enum ShortText {
   /// The maximum number of characters.
   static let maximumCount = 15
 
   /// Whether strings have the expected layout.
-  @usableFromInline static let isPossible: Bool = (0...maximumCount).allSatisfy { count in
+  static let isPossible: Bool = (0...maximumCount).allSatisfy { count in
     let bytes = (0..<readableCount).map { $0 < count ? UInt8(ascii: "a") + UInt8($0) : 0xFF }
     let string = String(decoding: bytes[..<count], as: UTF8.self)
     guard MemoryLayout<String>.size == MemoryLayout<(UInt64, UInt64)>.size,

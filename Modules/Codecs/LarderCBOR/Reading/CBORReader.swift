@@ -2,89 +2,70 @@
 ///
 /// It accepts every well-formed item, in any form.
 ///
-/// A ``CBORConvertible`` type receives a reader to read itself from. Lengths are checked before memory is allocated for
-/// them, nesting is limited, and text must be UTF-8. Tags that a type does not read are skipped. After an error, you
-/// must not use the reader any more.
-public struct CBORReader: ~Copyable {
+/// Lengths are checked before memory is allocated for them, nesting is limited, and text must be UTF-8. Tags that a type does
+/// not read are skipped.
+struct CBORReader: ~Copyable {
   /// The first byte of the memory.
-  @usableFromInline let base: UnsafeRawPointer
+  let base: UnsafeRawPointer
 
   /// The address after the last byte.
-  @usableFromInline let end: UnsafeRawPointer
+  let end: UnsafeRawPointer
 
-  @usableFromInline var next: UnsafeRawPointer
+  var next: UnsafeRawPointer
 
-  @usableFromInline var depth = 0
-
-  /// The map whose fields are being read.
-  @usableFromInline var map: MapCursor
+  var depth = 0
 
   /// The keys of maps that could not be read in order.
-  @usableFromInline var listing: MapListing?
+  var listing: MapListing?
 
   /// Whether ``ShortText`` can create strings, cached here instead of queried for every string.
-  @usableFromInline let makesShortText: Bool
+  let makesShortText: Bool
 
   /// Whether errors get a path.
   ///
   /// It is `false` while a path is being searched for.
-  @usableFromInline var findsPaths = true
+  var findsPaths = true
 
   /// The number of bytes that may still be reserved for elements that have not been read.
-  @usableFromInline var reservableCount: Int
+  var reservableCount: Int
 
   /// The finder of the paths of errors.
-  @usableFromInline var pathFinder: CBORPathFinder
+  var pathFinder: CBORPathFinder
 
   /// The codec's `userInfo`, or `nil` if it has none.
   ///
   /// It is unmanaged, so that no reference is counted in the common case of `nil`. The codec outlives the reader and
   /// keeps the object.
-  @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
+  var sharedUserInfo: Unmanaged<CodingUserInfo>?
 
   /// The values of ``CBOROptions/userInfo``.
-  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
+  var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
 
   /// Creates a reader of memory.
   ///
   /// The memory must outlive the reader.
-  @inlinable @inline(__always)
+  @inline(__always)
   init(_ bytes: UnsafeRawBufferPointer) {
     // An empty buffer may have no address. No byte is read at the address used instead.
     makesShortText = ShortText.isPossible
     base = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
     end = base + bytes.count
     next = base
-    map = MapCursor(start: base, count: 0)
     reservableCount = bytes.count &* 8
     pathFinder = CBORPathFinder()
   }
 
-  /// Reads one value that takes up all bytes.
-  @inlinable
-  @inline(__always)
-  static func read<Value>(_ bytes: RawSpan, _ body: (inout CBORReader) throws -> Value) throws -> Value {
-    try bytes.withUnsafeBytes { bytes in
-      var reader = CBORReader(bytes)
-      let value = try body(&reader)
-      try reader.checkEnd()
-      return value
-    }
-  }
-
   /// Throws if bytes follow the value.
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func checkEnd() throws {
     if next != end { throw corrupted("unexpected bytes follow the value", at: offset) }
   }
 
   /// The number of bytes before the next item.
-  @usableFromInline var offset: Int { next - base }
+  var offset: Int { next - base }
 
   /// The number of bytes that have not been read.
-  @usableFromInline var remainingCount: Int { end - next }
-
-  @inlinable
+  var remainingCount: Int { end - next }
   mutating func descend() throws {
     depth &+= 1
     if depth > CBORWriter.maximumDepth { throw tooDeep() }
@@ -92,28 +73,11 @@ public struct CBORReader: ~Copyable {
 
   // MARK: Items
 
-  /// Reads a value of any type that adopts ``CBORConvertible``.
-  ///
-  /// - Parameter type: The type of the value, usually inferred.
-  /// - Throws: `DecodingError` if the next item is not such a value, or an error that the type throws.
-  @inlinable @inline(__always)
-  public mutating func read<Value: CBORConvertible>(_ type: Value.Type = Value.self) throws -> Value {
-    try Value(from: &self)
-  }
-
-  /// Reads a `Codable` value.
-  ///
-  /// - Parameter type: The type of the value, usually inferred.
-  /// - Throws: `DecodingError` if the next item is not such a value, or an error that the type throws.
-  public mutating func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
-    try DecodingState.decode(type, with: &self)
-  }
-
   /// Reads the next item if it is `null` or `undefined`.
   ///
   /// - Returns: Whether there was such an item.
-  @inlinable @inline(__always)
-  public mutating func readNull() -> Bool {
+  @inline(__always)
+  mutating func readNull() -> Bool {
     guard next < end else { return false }
     let first = next.load(as: UInt8.self)
     guard first == 0xF6 || first == 0xF7 else { return false }
@@ -124,7 +88,7 @@ public struct CBORReader: ~Copyable {
   /// Reads a byte string of definite or indefinite length.
   ///
   /// - Throws: `DecodingError` if the next item is not a byte string.
-  public mutating func readBytes() throws -> [UInt8] {
+  mutating func readBytes() throws -> [UInt8] {
     let start = offset
     let head = try readUntaggedHead([UInt8].self)
     guard head.major == .bytes else { throw mismatch([UInt8].self, head, at: start) }
@@ -156,10 +120,8 @@ public struct CBORReader: ~Copyable {
 
   /// Reads the next item as its bytes, whatever its kind.
   ///
-  /// ``CBORWriter/write(item:)`` writes it again.
-  ///
   /// - Throws: `DecodingError` if the item is malformed, nests too deep, or contains text that is not UTF-8.
-  public mutating func readItem() throws -> [UInt8] {
+  mutating func readItem() throws -> [UInt8] {
     let start = next
     try skip()
     let item = UnsafeRawBufferPointer(start: start, count: next - start)
@@ -181,21 +143,9 @@ public struct CBORReader: ~Copyable {
 
   // MARK: Arrays
 
-  /// Reads an array.
-  ///
-  /// - Parameter body: A closure that reads one element. It is called once for each element.
-  /// - Throws: `DecodingError` if the next item is not an array, or an error of `body`.
-  @inlinable
-  public mutating func readArray(_ body: (inout CBORReader) throws -> Void) throws {
-    var remaining = try openArray()
-    while try hasElement(&remaining) { try body(&self) }
-    depth &-= 1
-  }
-
   /// Reads the head of an array.
   ///
   /// - Returns: The number of elements, or -1 if the length is indefinite.
-  @usableFromInline
   mutating func openArray() throws -> Int {
     if next < end, case let first = next.load(as: UInt8.self), first >= 0x80, first < 0x98 {
       try descend()
@@ -223,7 +173,7 @@ public struct CBORReader: ~Copyable {
   }
 
   /// Returns whether another element follows, and counts it or reads the break.
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func hasElement(_ remaining: inout Int) throws -> Bool {
     if remaining > 0 {
       remaining &-= 1
@@ -239,7 +189,6 @@ public struct CBORReader: ~Copyable {
   ///
   /// The limit covers the whole value, because each of many nested arrays may claim as many elements as there are
   /// bytes.
-  @inlinable
   mutating func capacity(_ count: Int, ofStride stride: Int) -> Int {
     let capacity = min(max(count, 0), reservableCount / max(stride, 1))
     reservableCount &-= capacity &* stride
@@ -251,7 +200,7 @@ public struct CBORReader: ~Copyable {
   /// Skips the next item, whatever its kind.
   ///
   /// - Throws: `DecodingError` if it is malformed, or nests too deep.
-  public mutating func skip() throws {
+  mutating func skip() throws {
     try skip(depth: depth)
   }
 
@@ -298,7 +247,7 @@ extension CBORReader {
     pathFinder.path(to: place - base, in: UnsafeRawBufferPointer(start: base, count: end - base))
   }
 
-  @usableFromInline @inline(never)
+  @inline(never)
   mutating func corrupted(_ message: String, at offset: Int) -> DecodingError {
     DecodingError.dataCorrupted(context(message, at: offset))
   }
@@ -313,7 +262,7 @@ extension CBORReader {
     corrupted("the bytes end before the value is complete", at: offset)
   }
 
-  @usableFromInline @inline(never)
+  @inline(never)
   mutating func tooDeep() -> DecodingError {
     corrupted("the value nests more than \(CBORWriter.maximumDepth) levels deep", at: offset)
   }
@@ -340,10 +289,5 @@ extension CBORReader {
       case .simple: head.float != nil ? "a floating-point number" : "a simple value"
       }
     return DecodingError.typeMismatch(type, context("found \(kind) instead", at: offset))
-  }
-
-  @inline(never)
-  mutating func missing(_ key: any CodingKey, at offset: Int) -> DecodingError {
-    DecodingError.keyNotFound(key, context("the map has no key \"\(key.stringValue)\"", at: offset))
   }
 }

@@ -1,5 +1,4 @@
 /// The keys of maps that could not be read in order.
-@usableFromInline
 final class MapListing {
   /// The maximum number of keys that are searched linearly.
   private static let fewCount = 12

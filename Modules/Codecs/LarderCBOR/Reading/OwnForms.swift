@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The codec writes some types in a form of its own. A type that passes its decoder on, as in `URL(from: decoder)`,
 /// expects the form that the `Codable` conformance writes. This extension converts the bytes to that form.
@@ -34,7 +30,6 @@ extension CBORReader {
   }
 
   /// Reads an array of bytes as an array of numbers of any type.
-  @usableFromInline
   mutating func readBytesAsArray<Value>(_ body: (inout CBORReader) throws -> Value) throws -> Value {
     let path = path(to: next)
     let bytes = try CBORWriter.ownForm(of: try readBytes())
@@ -49,13 +44,10 @@ extension CBORReader {
   /// Whether the next item is a byte string with the tag of a `[UInt8]`.
   ///
   /// A byte string without the tag is `Data`. A type that first tries to read an array must not find one there.
-  @inlinable
   mutating func isNextAnArrayOfBytes() throws -> Bool {
     guard next < end, next.load(as: UInt8.self) &>> 5 == 6 else { return false }
     return try isNextAByteString(tagged: CBORWriter.tagOfBytes)
   }
-
-  @usableFromInline
   mutating func isNextAByteString(tagged tag: UInt64) throws -> Bool {
     let start = next
     defer { next = start }

@@ -1,15 +1,12 @@
 extension CBORWriter {
   /// An open array or map.
-  @usableFromInline
   struct Container {
     /// The offset of its head.
-    @usableFromInline let offset: Int
+    let offset: Int
     /// The number of items in the enclosing container.
-    @usableFromInline let outerCount: Int
+    let outerCount: Int
     /// The key bits of the enclosing map.
-    @usableFromInline let outerKeyBits: UInt64
-
-    @inlinable
+    let outerKeyBits: UInt64
     init(offset: Int, outerCount: Int, outerKeyBits: UInt64) {
       self.offset = offset
       self.outerCount = outerCount
@@ -18,18 +15,18 @@ extension CBORWriter {
   }
 
   /// Throws if `count` more levels would nest too deep.
-  @inlinable @inline(__always)
+  @inline(__always)
   func checkDepth(_ count: Int) throws {
     if depth &+ count > CBORWriter.maximumDepth { throw tooDeep() }
   }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func descend() throws {
     if depth >= CBORWriter.maximumDepth { throw tooDeep() }
     depth &+= 1
   }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func open(_ major: UInt8) throws -> Container {
     try descend()
     let container = Container(offset: count, outerCount: itemCount, outerKeyBits: keyBits)
@@ -42,12 +39,12 @@ extension CBORWriter {
     return container
   }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func closeArray(_ container: Container) {
     close(container, 0x80, itemCount)
   }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func closeMap(_ container: Container) throws {
     if itemCount & 1 != 0 { throw invalid("a key of a map has no value") }
     if keyBits &>> 63 != 0 { try checkKeys(from: container.offset + 1) }
@@ -55,7 +52,7 @@ extension CBORWriter {
   }
 
   /// Throws if the pairs that start at an offset contain a duplicate key, because such a map could not be read back.
-  @usableFromInline @inline(never)
+  @inline(never)
   func checkKeys(from offset: Int) throws {
     let pairs = UnsafeRawBufferPointer(rebasing: written[offset...])
     if let twin = try CBORWriter.keyThatComesTwice(pairs, count: itemCount / 2) { throw invalidTwin(twin) }
@@ -93,7 +90,7 @@ extension CBORWriter {
     }
   }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func close(_ container: Container, _ major: UInt8, _ count: Int) {
     if count < 24 {
       start.storeBytes(of: major | UInt8(truncatingIfNeeded: count), toByteOffset: container.offset, as: UInt8.self)
@@ -106,7 +103,7 @@ extension CBORWriter {
   }
 
   /// Replaces the head of a container whose count does not fit in one byte with a longer head.
-  @usableFromInline @inline(never)
+  @inline(never)
   mutating func widenHead(at offset: Int, _ major: UInt8, _ argument: UInt64) {
     let contentCount = count - offset - 1
     putLongHead(major, argument)
@@ -141,7 +138,6 @@ extension CBORWriter {
 
 /// Sorts the pairs of a map, or the elements of a set, by the bytes of their keys (RFC 8949, section 4.2.1), so that
 /// equal values have equal bytes.
-@usableFromInline
 struct ItemSorter {
   private struct Item {
     let start: Int
@@ -151,8 +147,6 @@ struct ItemSorter {
 
   private var items: [Item] = []
   private let start: Int
-
-  @usableFromInline
   init(_ writer: borrowing CBORWriter, count: Int) {
     start = writer.count
     items.reserveCapacity(count)
@@ -161,13 +155,11 @@ struct ItemSorter {
   /// Records that a key has been written.
   ///
   /// An element of a set counts as a key.
-  @usableFromInline
   mutating func noteKey(_ writer: borrowing CBORWriter) {
     items.append(Item(start: items.last?.end ?? start, keyEnd: writer.count, end: writer.count))
   }
 
   /// Records that the value of the last key has been written.
-  @usableFromInline
   mutating func noteValue(_ writer: borrowing CBORWriter) {
     items[items.count - 1].end = writer.count
   }
@@ -175,7 +167,6 @@ struct ItemSorter {
   /// Sorts the items that were written.
   ///
   /// - Throws: `EncodingError` if two keys have the same bytes, because such a map could not be read back.
-  @usableFromInline
   func sort(_ writer: inout CBORWriter) throws {
     guard items.count > 1 else { return }
     let memory = UnsafeRawPointer(writer.start)

@@ -1,12 +1,12 @@
 extension CBORWriter {
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func putInteger(_ value: Int64) {
     let sign = value &>> 63
     putHead(UInt8(truncatingIfNeeded: sign) & 0x20, UInt64(bitPattern: value ^ sign))
     itemCount &+= 1
   }
 
-  @inlinable @inline(__always)
+  @inline(__always)
   mutating func putInteger(_ value: UInt64) {
     putHead(0, value)
     itemCount &+= 1
@@ -15,7 +15,6 @@ extension CBORWriter {
   /// Writes an integer of any size, as a plain integer if 64 bits are enough and otherwise as a bignum (tag 2 or 3).
   ///
   /// - Throws: `EncodingError` if the tag of a bignum would nest too deep.
-  @usableFromInline
   mutating func putBignum(isNegative: Bool, _ argument: UInt128) throws {
     if let short = UInt64(exactly: argument) {
       putHead(isNegative ? 0x20 : 0, short)
@@ -30,7 +29,6 @@ extension CBORWriter {
   }
 
   /// Writes a floating-point number in the shortest of the three forms that keeps every bit.
-  @usableFromInline
   mutating func putFloat(_ value: Double) {
     if let single = Float(keepingBitsOf: value) { return putFloat(single) }
     reserve(9)
@@ -40,7 +38,6 @@ extension CBORWriter {
   }
 
   /// Writes a floating-point number in the shorter of the two forms that keeps every bit.
-  @usableFromInline
   mutating func putFloat(_ value: Float) {
     if let half = HalfPrecision(keepingBitsOf: value) { return putFloat(half) }
     reserve(5)

@@ -1,9 +1,5 @@
 #if Crypto
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// Conversion between bytes and base64url without padding (RFC 4648, section 5; RFC 7515, section 2).
 enum Base64URL {

@@ -1,10 +1,6 @@
 #if Crypto
 import Crypto
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
 import Larder
 import Synchronization
 

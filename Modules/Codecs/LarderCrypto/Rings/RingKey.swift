@@ -1,10 +1,7 @@
 #if Crypto
 import Crypto
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+import Larder
 import Synchronization
 
 /// A key of a ``KeyRing``, ready for use, with the number of values that it has encrypted.
@@ -113,7 +110,7 @@ extension KeyRing {
     }
 
     /// The eight bytes.
-    public var bytes: [UInt8] { Swift.withUnsafeBytes(of: rawValue.bigEndian) { Array($0) } }
+    public var bytes: [UInt8] { rawValue.bigEndianBytes }
   }
 
   /// A description of a key, without the key itself.

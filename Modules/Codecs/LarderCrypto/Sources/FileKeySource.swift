@@ -1,13 +1,6 @@
 #if Crypto
+import Foundation
 public import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A file that keeps a key ring unencrypted, readable only by its owner.
 ///

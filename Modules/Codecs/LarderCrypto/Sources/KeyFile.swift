@@ -1,13 +1,6 @@
 #if Crypto
+import Foundation
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The file of a key source, which only its owner can read, and which is replaced as a whole and durably by one process at
 /// a time.

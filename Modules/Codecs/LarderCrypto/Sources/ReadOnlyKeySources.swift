@@ -1,9 +1,5 @@
 #if Crypto
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 import LarderFiles
 
 /// A credential that systemd passes to a service, for example from an encrypted file or a TPM.

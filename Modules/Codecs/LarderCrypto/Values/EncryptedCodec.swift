@@ -1,9 +1,5 @@
 #if Crypto
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 public import Larder
 
 /// A codec that encrypts each value that another codec encodes, so that a store of any kind holds encrypted values.

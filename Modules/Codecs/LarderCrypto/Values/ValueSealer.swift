@@ -1,10 +1,6 @@
 #if Crypto
 import Crypto
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 import Larder
 
 /// The encryption and decryption of an ``EncryptedCodec``, whatever the type of its values.

@@ -195,8 +195,24 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   private func wait(for request: Queue.Request, during operation: StoreOperation) async throws {
     if Task.isCancelled, !isClosed { throw CancellationError() }
     let call = PendingCall()
+    try await wait(for: call, change { $0.arrive(request, call, at: $1) }, during: operation) { number in
+      change { $0.leave(number, at: $1) }?.0
+    }
+  }
+
+  /// Waits for a call, if it has to.
+  ///
+  /// - Parameters:
+  ///   - call: The call.
+  ///   - arrival: The answer of the queue to the call.
+  ///   - operation: The operation that waits.
+  ///   - leave: A closure that takes the call out of the queue if the task is cancelled, or returns `nil` if it must stay.
+  private func wait(
+    for call: PendingCall, _ arrival: Queue.Arrival, during operation: StoreOperation,
+    leave: @Sendable (_ number: UInt64) -> PendingCall?
+  ) async throws {
     let number: UInt64
-    switch change({ $0.arrive(request, call, at: $1) }) {
+    switch arrival {
     case .begins: return
     case .refused: throw base.information.closedError(for: operation)
     case .fails(let error): throw error
@@ -205,8 +221,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     let result = await withTaskCancellationHandler {
       await call.wait()
     } onCancel: {
-      guard let (call, _) = change({ $0.leave(number, at: $1) }) else { return }
-      call.end(.finished(CancellationError()))
+      leave(number)?.end(.finished(CancellationError()))
     }
     if case .finished(let error?) = result { throw error }
   }
@@ -225,20 +240,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     during operation: StoreOperation
   ) async throws {
     let call = PendingCall()
-    let number: UInt64
-    switch change({ $0.drain(scope, isPatient: isPatient, call, at: $1) }) {
-    case .begins: return
-    case .refused: throw base.information.closedError(for: operation)
-    case .fails(let error): throw error
-    case .waits(let assigned): number = assigned
+    let arrival = change { $0.drain(scope, isPatient: isPatient, call, at: $1) }
+    try await wait(for: call, arrival, during: operation) { number in
+      isCancellable ? queue.withLock { $0.leaveDrain(number) } : nil
     }
-    let result = await withTaskCancellationHandler {
-      await call.wait()
-    } onCancel: {
-      guard isCancellable else { return }
-      queue.withLock { $0.leaveDrain(number) }?.end(.finished(CancellationError()))
-    }
-    if case .finished(let error?) = result { throw error }
   }
 
   /// Changes the queue, and carries out what follows.

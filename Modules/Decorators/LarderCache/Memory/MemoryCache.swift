@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+public import Larder
 
 /// A bounded in-memory cache that evicts its least valuable entries when full.
 ///

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 
 /// The time lost for lack of memory, as Linux reports it in `/proc/pressure/memory` or a control group's
 /// `memory.pressure`.

@@ -82,21 +82,6 @@ extension CachedStore {
     }
   }
 
-  /// Returns the first entries of a range from the base; see `DataStore`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await base.entries(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the first keys of a range from the base; see `DataStore`.
-  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await base.keys(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the number of entries in a range of the base; see `DataStore`.
-  public func count(in range: KeyRange) async throws -> Int {
-    try await base.count(in: range)
-  }
-
   private func areStillThere(_ found: [CachedEntry?], _ keys: [StoreKey]) -> Bool {
     // A single entry is always a snapshot.
     keys.count == 1 || zip(keys, found).allSatisfy { key, entry in entry.map { cache.isStillThere($0, key) } ?? true }

@@ -176,7 +176,7 @@ extension CachedStore: InvalidatableStore {
   }
 }
 
-extension CachedStore: StoreDecorator {
+extension CachedStore: ReadForwardingStore {
   /// Performs an operation of a capability on the base, and removes the cached entries that it may change.
   public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result

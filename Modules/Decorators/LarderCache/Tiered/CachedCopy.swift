@@ -35,7 +35,7 @@ struct CachedCopyCodec<Base: Codec>: Codec {
 
   func encode(_ copy: CachedCopy<Base.Value>, into bytes: inout [UInt8], context: ValueContext) throws {
     bytes.append(copy.value == nil ? 0 : 1)
-    withUnsafeBytes(of: copy.time.bigEndian) { bytes.append(contentsOf: $0) }
+    bytes += copy.time.bigEndianBytes
     bytes.append(contentsOf: mark)
     guard let value = copy.value else { return }
     let headerSize = headerSize

@@ -45,21 +45,6 @@ extension TieredStore {
     try await values(forKeys: keys, policy: policy, as: .values)
   }
 
-  /// Returns the first entries of a range from the base; see `DataStore`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await base.entries(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the first keys of a range from the base; see `DataStore`.
-  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await base.keys(in: range, limit: limit, order: order)
-  }
-
-  /// Returns the number of entries in a range of the base; see `DataStore`.
-  public func count(in range: KeyRange) async throws -> Int {
-    try await base.count(in: range)
-  }
-
   private func values(
     forKeys keys: [StoreKey], policy: LoadPolicy, as operation: StoreOperation
   ) async throws -> [Value?] {

@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+public import Larder
 
 /// A decorator that keeps copies of the entries of a slow base in a faster store, where they outlive the process.
 ///
@@ -153,7 +148,7 @@ extension TieredStore: CustomStringConvertible {
   public var description: String { "TieredStore[\(base), in: \(cache)]" }
 }
 
-extension TieredStore: StoreDecorator {
+extension TieredStore: ReadForwardingStore {
   /// Calls the base.
   public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result

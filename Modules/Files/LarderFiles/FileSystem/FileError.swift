@@ -1,12 +1,5 @@
+import Foundation
 public import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A failed file system call: the operation, the path and the error number.
 public struct FileError: RedactedError, Sendable, Hashable {

@@ -1,12 +1,5 @@
 import CFileSystem
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// The real file system, implemented with POSIX calls.
 public struct POSIXFileSystem: StoreFileSystem {
@@ -147,20 +140,20 @@ public struct POSIXFileSystem: StoreFileSystem {
 
   /// Returns the attributes of a path with `stat`.
   public func attributes(at path: String) throws(FileError) -> FileAttributes? {
-    try check(path, for: .attributes)
-    var status = stat()
-    guard stat(path, &status) == 0 else {
-      if errno == ENOENT { return nil }
-      throw FileError(.attributes, path: path, errorNumber: errno)
-    }
-    return FileAttributes(status)
+    try attributes(at: path, by: stat)
   }
 
   /// Returns the attributes of a path with `lstat`.
   public func attributesWithoutFollowing(at path: String) throws(FileError) -> FileAttributes? {
+    try attributes(at: path, by: lstat)
+  }
+
+  private func attributes(
+    at path: String, by read: (UnsafePointer<CChar>, UnsafeMutablePointer<stat>) -> Int32
+  ) throws(FileError) -> FileAttributes? {
     try check(path, for: .attributes)
     var status = stat()
-    guard lstat(path, &status) == 0 else {
+    guard read(path, &status) == 0 else {
       if errno == ENOENT { return nil }
       throw FileError(.attributes, path: path, errorNumber: errno)
     }

@@ -1,13 +1,8 @@
 #if HTTPCache
+public import Foundation
 public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// The settings of an ``HTTPCache``.
 ///

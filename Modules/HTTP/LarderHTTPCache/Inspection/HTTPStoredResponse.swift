@@ -1,13 +1,8 @@
 #if HTTPCache
+public import Foundation
 public import HTTPCachingRules
 public import HTTPTypes
 public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// A response in the store of an HTTP cache, as an ``HTTPCacheInspector`` found it.
 public struct HTTPStoredResponse: Sendable {

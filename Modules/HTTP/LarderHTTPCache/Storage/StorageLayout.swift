@@ -215,14 +215,6 @@ extension BodyIdentifier {
   var bytes: [UInt8] { high.bigEndianBytes + low.bigEndianBytes }
 }
 
-extension UInt64 {
-  var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
-
-  init(bigEndianBytes bytes: some Sequence<UInt8>) {
-    self = bytes.reduce(0) { $0 << 8 | UInt64($1) }
-  }
-}
-
 extension StoreKey {
   fileprivate static func + (left: StoreKey, right: StoreKey) -> StoreKey {
     StoreKey(bytes: left.bytes + right.bytes)

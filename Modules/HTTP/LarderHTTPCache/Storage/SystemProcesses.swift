@@ -2,14 +2,6 @@
 internal import Foundation
 internal import Larder
 
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Glibc
-#endif
-
 extension ProcessTable {
   /// The processes of the system.
   ///

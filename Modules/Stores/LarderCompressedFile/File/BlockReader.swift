@@ -14,7 +14,7 @@ final class BlockReader: Sendable {
   private static let firstReadSize: Int64 = 8192
 
   private let file: any OpenStoreFile
-  private let format: FileFormat
+  private let head: FileHead
   private let inflaters: StreamPool<ZlibInflater>
   private let cache: Locked<BlockCache>
 
@@ -22,12 +22,12 @@ final class BlockReader: Sendable {
   ///
   /// - Parameters:
   ///   - file: The file.
-  ///   - format: The format of its blocks.
+  ///   - head: The header of the file.
   ///   - inflaters: The streams that decompress the blocks.
   ///   - cacheSize: The maximum size of the cache, in bytes.
-  init(_ file: any OpenStoreFile, _ format: FileFormat, inflaters: StreamPool<ZlibInflater>, cacheSize: Int) {
+  init(_ file: any OpenStoreFile, _ head: FileHead, inflaters: StreamPool<ZlibInflater>, cacheSize: Int) {
     self.file = file
-    self.format = format
+    self.head = head
     self.inflaters = inflaters
     cache = Locked(BlockCache(capacity: cacheSize))
   }
@@ -56,19 +56,11 @@ final class BlockReader: Sendable {
   /// - Throws: ``Damage``; ``FileError``.
   func readBlock(at offset: Int64) throws -> Block {
     var bytes = try firstBytes(at: offset)
-    let size =
-      switch format {
-      case .version1: BlockFrame.maximumSize
-      case .version2: bytes.withUnsafeBytes { BlockFrame.size(at: $0) } ?? 0
-      }
+    let size = bytes.withUnsafeBytes { BlockFrame.size(at: $0) } ?? 0
     if size > bytes.count { bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: offset + Int64(size)) }
-    let block = try bytes.withUnsafeBytes { bytes in
-      switch format {
-      case .version1: try Version1Header.read(bytes, at: offset, by: inflaters)?.block
-      case .version2(let head, _): try Block(bytes, salt: head.salt, at: offset, by: inflaters)
-      }
+    guard let block = try bytes.withUnsafeBytes({ try Block($0, salt: head.salt, at: offset, by: inflaters) }) else {
+      throw Damage(block: offset)
     }
-    guard let block else { throw Damage(block: offset) }
     return block
   }
 

@@ -54,7 +54,9 @@ extension CompressedFile {
           try end(&copy.replacement, as: copy.made)
         } else {
           try copyBytes(to: &copy.replacement.writer)
-          try end(&copy.replacement, as: NewFile(index: index, layout: layout, format: format, unnoted: unnoted))
+          try end(
+            &copy.replacement, as: NewFile(index: index, layout: layout, head: head, isWhole: isWhole, unnoted: unnoted)
+          )
         }
       } catch {
         copy.replacement.abandon()
@@ -77,20 +79,16 @@ extension CompressedFile {
   /// Writes the end of a copy, and marks the copy as closed.
   private func end(_ replacement: inout FileReplacement, as new: NewFile) throws {
     let end = replacement.writer.count
-    guard case .version2(let head, let isWhole) = new.format else {
-      try replacement.writer.write(BlockFrame.endOfFileMarker)
-      return
-    }
     let batch = new.layout.lastBatch
     let ending = try configuration.reportingZlibErrors(during: .backup) {
-      try FileEnding.bytes(at: end, batch: batch, unnoted: new.unnoted, of: head, by: batchComposer)
+      try FileEnding.bytes(at: end, batch: batch, unnoted: new.unnoted, of: new.head, by: batchComposer)
     }
     try replacement.writer.write(ending)
-    guard isWhole else { return }
-    let mark = head.block(of: .closed(end: end, batch: batch, size: replacement.writer.count))
+    guard new.isWhole else { return }
+    let mark = new.head.block(of: .closed(end: end, batch: batch, size: replacement.writer.count))
     // Bytes that the writer still buffers would overwrite the mark.
     try replacement.synchronize()
-    try replacement.file.writeAll(mark, at: head.markOffset)
+    try replacement.file.writeAll(mark, at: new.head.markOffset)
   }
 
   // MARK: Verification

@@ -40,11 +40,12 @@ extension CompressedFile {
       if findsPossiblyOlder { found.index.findPossiblyOlder() }
       let opened = CompressedFile(
         configuration: configuration, contents: contents, inflaters: inflaters, cacheSize: cacheSize,
-        isAbandoned: isAbandoned, path: path, lock: lock, opened: openedFiles, codecName: found.codecName, file: file,
-        format: found.format,
-        layout: found.layout, unnoted: UnnotedBlocks(found.unnoted, from: found.notesEnd),
+        isAbandoned: isAbandoned, path: path, lock: lock, opened: openedFiles, codecName: found.head.codecName,
+        file: file,
+        head: found.head, isWhole: found.isWhole, layout: found.layout,
+        unnoted: UnnotedBlocks(found.unnoted, from: found.notesEnd),
         isUncertain: !found.isClosed, sizeAtOpening: attributes.size)
-      opened.show(found.index, of: file, in: found.format)
+      opened.show(found.index, of: file, with: found.head)
       return opened
     }
   }

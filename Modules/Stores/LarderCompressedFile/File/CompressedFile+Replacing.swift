@@ -54,7 +54,7 @@ extension CompressedFile {
     guard let (index, _) = snapshot else { return nil }
     try checkSound(index, during: .compact)
     _ = try usableLog(during: .compact)
-    // A file of version 1 has just been rewritten.
+    // The file may just have been replaced.
     guard layout.textSize > layout.baseTextSize, let (index, lines) = snapshot else { return nil }
     return try configuration.reportingFileErrors(during: .compact, message: "\(path) could not be rewritten") {
       let compaction = try compaction(of: index, lines)
@@ -113,14 +113,14 @@ extension CompressedFile {
   struct NewFile: Sendable {
     var index: CompressedFileIndex
     var layout: FileLayout
-    var format: FileFormat
+    var head: FileHead
+    var isWhole: Bool
     var unnoted: UnnotedBlocks
   }
 
   /// Replaces the file with a new one that contains only acknowledged batches.
   ///
-  /// The new file is a byte-for-byte copy, including damage, or a compacted one. A file of version 1 is converted to the
-  /// current version by compacting it.
+  /// The new file is a byte-for-byte copy, including damage, or a compacted one.
   ///
   /// - Parameters:
   ///   - operation: The operation.
@@ -128,12 +128,11 @@ extension CompressedFile {
   /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file.
   mutating func replace(during operation: StoreOperation, isCompacted: Bool = false) throws {
     guard let (index, lines) = snapshot else { return }
-    let isCompacted = isCompacted || format == .version1
     if isCompacted { try checkSound(index, during: operation) }
     var compaction = try compaction(of: index, lines)
     do {
-      if format != .version1 { try checkAppended(lines, during: operation) }
-      var new = NewFile(index: index, layout: layout, format: format, unnoted: unnoted)
+      try checkAppended(lines, during: operation)
+      var new = NewFile(index: index, layout: layout, head: head, isWhole: isWhole, unnoted: unnoted)
       if isCompacted {
         try compaction.writeBase(during: operation)
         new = compaction.made
@@ -157,7 +156,7 @@ extension CompressedFile {
     let oldName = codecName
     codecName = newName
     defer {
-      if case .version2(let head, _) = format, head.codecName == newName {
+      if head.codecName == newName {
         // A running compaction is superseded: it would put back the old name.
         uncopied = nil
       } else {
@@ -188,7 +187,7 @@ extension CompressedFile {
   func copyBytes(to writer: inout BufferedFileWriter) throws {
     var offset: Int64 = 0
     var mark: (offset: Int64, bytes: [UInt8])?
-    if case .version2(let head, isWhole: true) = format { mark = (head.markOffset, head.block(of: .open)) }
+    if isWhole { mark = (head.markOffset, head.block(of: .open)) }
     while offset < layout.end {
       var bytes = try file.readAll(from: offset, upTo: min(layout.end, offset + 1 << 20))
       guard !bytes.isEmpty else {
@@ -228,10 +227,11 @@ extension CompressedFile {
       failure = error
     }
     opened.note(identity, at: path, as: .data)
-    show(new.index, of: replacement.file, in: new.format)
+    show(new.index, of: replacement.file, with: new.head)
     file = replacement.file
     layout = new.layout
-    format = new.format
+    head = new.head
+    isWhole = new.isWhole
     unnoted = new.unnoted
     log = nil
     isUncertain = true

@@ -39,7 +39,11 @@ struct CompressedFile: Sendable {
   let baseComposer = BlockComposer(level: 6)
 
   var file: any OpenStoreFile
-  var format: FileFormat
+  var head: FileHead
+  /// Whether the header and the end mark are in place.
+  ///
+  /// If not, the file is never marked as closed.
+  var isWhole: Bool
   var layout: FileLayout
 
   /// The blocks that no notes cover yet.
@@ -70,7 +74,7 @@ struct CompressedFile: Sendable {
   let compactionExecutor = DispatchQueueExecutor(label: "Larder.CompressedFileStore.compaction")
 
   /// Whether the file must be replaced before the next append.
-  var mustBeReplaced: Bool { isUncertain || log?.failure != nil || format == .version1 }
+  var mustBeReplaced: Bool { isUncertain || log?.failure != nil }
 
   var name: String { configuration.name }
 
@@ -88,8 +92,8 @@ struct CompressedFile: Sendable {
   }
 
   /// Shows an index and its file to readers.
-  func show(_ index: CompressedFileIndex, of file: any OpenStoreFile, in format: FileFormat) {
-    let blocks = BlockReader(file, format, inflaters: inflaters, cacheSize: cacheSize)
+  func show(_ index: CompressedFileIndex, of file: any OpenStoreFile, with head: FileHead) {
+    let blocks = BlockReader(file, head, inflaters: inflaters, cacheSize: cacheSize)
     contents.replace(
       CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name, unknownBlock: index.horizon)))
   }
@@ -133,9 +137,6 @@ struct CompressedFile: Sendable {
     if codec.name != codecName { try record(codec.name, during: operation) }
     // The offset of the blocks is known only after the file has been prepared.
     var log = try usableLog(during: operation)
-    guard case .version2(let head, _) = format else {
-      throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to")
-    }
     var sequence = BlockSequence(
       BlockStart(part: .batch, batch: layout.lastBatch + 1, durableBatch: layout.durableBatch), at: layout.end,
       of: head,
@@ -214,7 +215,7 @@ struct CompressedFile: Sendable {
 
   /// Overwrites the end mark in its place, if the file has one.
   func write(_ mark: EndMark) throws(FileError) {
-    guard case .version2(let head, isWhole: true) = format else { return }
+    guard isWhole else { return }
     try file.writeAll(head.block(of: mark), at: head.markOffset)
   }
 
@@ -256,13 +257,11 @@ struct CompressedFile: Sendable {
   }
 
   private mutating func end() throws {
-    // A file of version 1 stays unchanged if nothing was written to it.
-    guard log != nil || isUncertain && format != .version1 else {
+    guard log != nil || isUncertain else {
       return try configuration.check(opened, during: .close)
     }
     try synchronize()
     var log = try usableLog(during: .close)
-    guard case .version2(let head, _) = format else { return }
     let end = layout.end
     let ending = try configuration.reportingZlibErrors(during: .close) {
       try FileEnding.bytes(at: end, batch: layout.lastBatch, unnoted: unnoted, of: head, by: batchComposer)

@@ -42,7 +42,7 @@ struct FileCompaction: Sendable {
       textSize: Int64(head.line.count + head.line(of: .open).count), lastBatch: layout.lastBatch,
       durableBatch: layout.lastBatch)
     made = CompressedFile.NewFile(
-      index: CompressedFileIndex(), layout: newLayout, format: .version2(head: head, isWhole: true),
+      index: CompressedFileIndex(), layout: newLayout, head: head, isWhole: true,
       unnoted: UnnotedBlocks(from: 0))
   }
 

@@ -213,16 +213,15 @@ enum BlockText {
   ///
   /// - Parameters:
   ///   - block: The whole block.
-  ///   - headerSize: The number of bytes before its body. Defaults to that of the current format.
   ///   - inflaters: The streams that decompress the text.
   /// - Throws: ``ZlibError`` if there is not enough memory.
   static func text(
-    of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<ZlibInflater>
+    of block: UnsafeRawBufferPointer, by inflaters: StreamPool<ZlibInflater>
   ) throws(ZlibError) -> [UInt8]? {
-    guard block.count >= headerSize + BlockFrame.trailerSize else { return nil }
+    guard block.count >= BlockFrame.headerSize + BlockFrame.trailerSize else { return nil }
     let size = Int(block.littleEndian(at: block.count - 4, as: UInt32.self))
     guard size <= maximumSize else { return nil }
-    let data = UnsafeRawBufferPointer(rebasing: block[headerSize..<(block.count - BlockFrame.trailerSize)])
+    let data = UnsafeRawBufferPointer(rebasing: block[BlockFrame.headerSize..<(block.count - BlockFrame.trailerSize)])
     if data.count == storedHeaderSize + size, data[0] == storedMark,
       Int(data.littleEndian(at: 1, as: UInt16.self)) == size,
       Int(~data.littleEndian(at: 3, as: UInt16.self)) == size

@@ -51,25 +51,6 @@ enum StoreLine {
   /// The beginning of almost every line.
   private static let setStart = Array("{\"set\":".utf8)
 
-  /// Returns the name of the codec in the first line of a file of version 1.
-  ///
-  /// - Throws: ``Problem`` if the line is not a header.
-  static func codecName(ofHead line: ArraySlice<UInt8>) throws -> String {
-    try reading {
-      var scanner = JSONScanner(line)
-      var codecName: String?
-      try scanner.forEachMember { _, name, scanner in
-        if name.elementsEqual("codec".utf8) {
-          codecName = String(decoding: try scanner.string(), as: UTF8.self)
-        } else {
-          _ = try scanner.value()
-        }
-      }
-      guard let codecName else { throw Problem(message: "the first line is not a store header") }
-      return codecName
-    }
-  }
-
   /// Returns the change that a line represents, without its value.
   ///
   /// - Parameter line: The line. If it sets a key, a prefix that includes the key is enough.

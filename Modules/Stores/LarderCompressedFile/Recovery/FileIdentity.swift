@@ -14,22 +14,22 @@ enum FileIdentity {
     case notes
   }
 
-  /// Finds the header of a file in the current version of the format.
+  /// Finds the header of a file.
   ///
   /// - Parameters:
   ///   - window: The file.
   ///   - inflaters: The streams that decompress its blocks.
-  /// - Returns: The header and its source, or `nil` if the file has version 1 or is not a store.
-  /// - Throws: ``FileProblem/newerVersion(_:)``; any error of reading.
+  /// - Returns: The header and its source.
+  /// - Throws: ``FileProblem`` if the file is not a store, has a newer version of the format, or has no readable header;
+  ///   any error of reading.
   static func identify(
     _ window: FileWindow, inflaters: StreamPool<ZlibInflater>
-  ) throws -> (head: FileHead, source: Source)? {
+  ) throws -> (head: FileHead, source: Source) {
     var window = window
     let start = try window.withBytes(at: 0, count: BlockFrame.maximumSize) { Array($0) }
     if let found = try start.withUnsafeBytes({ try head(of: $0, at: 0, inflaters: inflaters) }) {
       return found
     }
-    guard !start.withUnsafeBytes({ Version1Header.isBeginning($0) }) else { return nil }
     // If the first page is lost, notes may still repeat the header.
     var place: Int64 = 0
     var falseMatchBudget = BlockFinder.falseMatchLimit(forFileOf: window.size)
@@ -47,7 +47,7 @@ enum FileIdentity {
       }
       place = end
     }
-    return nil
+    throw foreignFile(beginning: start) ?? .damaged(at: 0, reason: "the first block of the file is damaged")
   }
 
   /// Returns whether bytes look like a block of a store, so that decompressing them is worthwhile.
@@ -90,7 +90,6 @@ enum FileIdentity {
         ? .damaged(at: 0, reason: "the file is empty") : .foreign("is not a gzip file, so it is not a store")
     }
     return start.withUnsafeBytes { bytes in
-      guard !Version1Header.isBeginning(bytes) else { return nil }
       let blockStart: [UInt8] = [UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
       guard bytes.count >= BlockFrame.headerSize, bytes.starts(with: BlockFrame.magic),
         bytes[12...].starts(with: blockStart)

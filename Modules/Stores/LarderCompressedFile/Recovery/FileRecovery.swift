@@ -61,7 +61,7 @@ struct FileRecovery {
   ///   - head: The header.
   ///   - source: The place in which the header was found.
   init(_ head: FileHead, _ source: FileIdentity.Source) {
-    found = FoundFile(format: .version2(head: head, isWhole: source != .notes), codecName: head.codecName)
+    found = FoundFile(head: head, isWhole: source != .notes)
     guard source != .notes else { return }
     if source == .mark { found.damage.append(0) }
     let end = head.end

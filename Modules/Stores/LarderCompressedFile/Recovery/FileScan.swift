@@ -36,10 +36,7 @@ struct FileScan {
     size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil, inflaters: StreamPool<ZlibInflater>,
     read: @escaping (Range<Int64>) throws -> [UInt8]
   ) throws -> FoundFile {
-    let found = try FileIdentity.identify(FileWindow(size: size, read: read), inflaters: inflaters)
-    guard let (head, source) = found else {
-      return try Version1Scan.scan(FileWindow(size: size, read: read), inflaters: inflaters)
-    }
+    let (head, source) = try FileIdentity.identify(FileWindow(size: size, read: read), inflaters: inflaters)
     func finder() -> BlockFinder {
       BlockFinder(FileWindow(size: size, read: read), salt: head.salt, inflaters: inflaters)
     }
@@ -160,18 +157,6 @@ struct FileScan {
   }
 }
 
-/// The format of a file's blocks.
-enum FileFormat: Equatable, Sendable {
-  /// Version 1, which can only be read.
-  case version1
-  /// The current version.
-  ///
-  /// - Parameters:
-  ///   - head: The header of the file.
-  ///   - isWhole: Whether the header and the end mark are in place. If not, the file is never marked as closed.
-  case version2(head: FileHead, isWhole: Bool)
-}
-
 /// The result of scanning a file.
 struct FoundFile {
   /// A block that no notes cover, or a damaged one whose changes notes at the end of the file have reported.
@@ -186,8 +171,12 @@ struct FoundFile {
     var message: String
   }
 
-  var format: FileFormat
-  var codecName: String
+  /// The header of the file.
+  var head: FileHead
+  /// Whether the header and the end mark are in place.
+  ///
+  /// If not, the file is never marked as closed.
+  var isWhole: Bool
   var index = CompressedFileIndex()
 
   /// The offsets of damage.

@@ -5,7 +5,7 @@ import LarderFiles
 /// the entries if the codec is not `json`.
 ///
 /// The generation counts the folds of the document; see ``JSONFile``. The member `written` holds a ``JSONStamp``. A
-/// document written by hand, or in version 1 of the format, needs neither.
+/// document written by hand needs neither.
 ///
 /// Values are kept as the text in the document, and are decoded when they are read.
 struct JSONDocument {
@@ -19,8 +19,8 @@ struct JSONDocument {
     case damaged(JSONSyntaxError, key: StoreKey?)
     /// The text is JSON that Larder has not written.
     case foreign
-    /// The document has a newer format version.
-    case newerVersion(String)
+    /// The document has another format version.
+    case otherVersion(String)
   }
 
   var codecName: String
@@ -87,7 +87,7 @@ struct JSONDocument {
       case "larder":
         let version = String(decoding: try scanner.value(), as: UTF8.self)
         guard let number = Int64(version), number > 0 else { throw Problem.foreign }
-        guard number <= JSONDocument.version else { throw Problem.newerVersion(version) }
+        guard number == JSONDocument.version else { throw Problem.otherVersion(version) }
       case "codec":
         codecName = String(decoding: try scanner.string(), as: UTF8.self)
       case "generation":

@@ -61,11 +61,11 @@ extension JSONFile {
       throw configuration.error(
         .unrecognizedFormat, during: operation,
         "\(path) is JSON but not a store: expected an object with the members \"larder\" and \"entries\"")
-    } catch JSONDocument.Problem.newerVersion(let version) {
+    } catch JSONDocument.Problem.otherVersion(let version) {
       throw configuration.error(
         .versionMismatch, during: operation,
-        "\(path) has format version \(version); only versions up to \(JSONDocument.version) are supported; "
-          + "use a newer program")
+        "\(path) has format version \(version), but this program reads version \(JSONDocument.version); "
+          + "use the program that wrote it")
     }
   }
 
@@ -80,10 +80,10 @@ extension JSONFile {
     } catch JSONJournal.Problem.damaged(let line, let reason) {
       throw configuration.error(
         .corrupted, during: operation, "\(journalPath) is damaged at line \(line): \(reason); it was left unchanged")
-    } catch JSONJournal.Problem.newerVersion(let version) {
+    } catch JSONJournal.Problem.otherVersion(let version) {
       throw configuration.error(
         .versionMismatch, during: operation,
-        "\(journalPath) has format version \(version); only versions up to \(JSONJournalLine.version) are supported"
+        "\(journalPath) has format version \(version), but this program reads version \(JSONJournalLine.version)"
       )
     }
   }

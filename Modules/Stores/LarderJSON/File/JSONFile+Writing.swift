@@ -133,12 +133,9 @@ extension JSONFile {
     let head = JSONJournalLine.Head(codecName: codecName, generation: generation, document: document?.stamp?.digest)
     let line = JSONJournalLine.bytes(of: .head(head))
     var replacement = try FileReplacement(of: journalPath, like: document?.file.attributes(), in: fileSystem)
-    do {
-      try replacement.writer.write(line)
-      if case .found(_, let lines) = journal { try replacement.writer.write(lines) }
-    } catch {
-      replacement.abandon()
-      throw error
+    try replacement.prepare {
+      try $0.writer.write(line)
+      if case .found(_, let lines) = journal { try $0.writer.write(lines) }
     }
     // If the next call fails, either file may be in place. Both have the same content.
     opened.forget(journalPath)
@@ -298,21 +295,18 @@ extension JSONFile {
   func writeDocument(
     to replacement: inout FileReplacement, generation: Int64, during operation: StoreOperation
   ) throws -> Document {
-    var stamp: JSONStamp
-    do {
-      stamp = JSONStamp(of: try replacement.file.attributes(), expectedSize: documentBound)
+    let stamp = try replacement.prepare { new in
+      var stamp = JSONStamp(of: try new.file.attributes(), expectedSize: documentBound)
       let document = JSONDocument(codecName: codecName, entries: contents.snapshot.map, generation: generation)
-      try document.write(stamping: &stamp) { try replacement.writer.write($0) }
-      guard replacement.writer.count <= sizeLimit else {
+      try document.write(stamping: &stamp) { try new.writer.write($0) }
+      guard new.writer.count <= sizeLimit else {
         throw configuration.error(
           .full, during: operation,
           "the document would exceed the limit of \(sizeLimit) bytes")
       }
       // A document without this time is read like a copy, without checking its checksums.
-      try replacement.setModificationTime(stamp.modificationTime)
-    } catch {
-      replacement.abandon()
-      throw error
+      try new.setModificationTime(stamp.modificationTime)
+      return stamp
     }
     var attributes: FileAttributes?
     let file = try replacement.commit { file throws(FileError) in attributes = try file.attributes() }

@@ -12,7 +12,7 @@ struct JSONJournal {
     /// A line was damaged after it was durable.
     case damaged(line: Int, reason: String)
     /// The journal has a newer format version.
-    case newerVersion(String)
+    case otherVersion(String)
   }
 
   /// The content of the first line.
@@ -104,7 +104,7 @@ enum JSONJournalLine {
   struct Head: Equatable {
     /// The name of the codec of the values.
     var codecName: String
-    /// The generation of the document; 0 if it has none, and in version 1 of the format.
+    /// The generation of the document; 0 if it has none.
     var generation: Int64 = 0
     /// The digest of the stamp of the document, or `nil` if it has none.
     var document: String?
@@ -194,9 +194,7 @@ enum JSONJournalLine {
         case "crc32c": _ = try scanner.string()
         case "journal":
           let version = String(decoding: try scanner.value(), as: UTF8.self)
-          guard let number = Int(version), (1...Self.version).contains(number) else {
-            throw JSONJournal.Problem.newerVersion(version)
-          }
+          guard Int(version) == Self.version else { throw JSONJournal.Problem.otherVersion(version) }
           head = Head(codecName: "")
         case "codec":
           let name = String(decoding: try scanner.string(), as: UTF8.self)

@@ -1,14 +1,7 @@
 #if LMDB
 import CLMDB
+import Foundation
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 // Nothing in this process may have the environment open when these functions are called, because closing any descriptor
 // of a file releases the process's locks on that file.

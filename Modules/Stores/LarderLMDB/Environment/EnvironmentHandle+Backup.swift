@@ -1,15 +1,8 @@
 #if LMDB
 import CLMDB
+import Foundation
 import Larder
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EnvironmentHandle {
   /// Writes a copy of the environment; see ``LMDBEnvironment/backup(to:compacting:)``.

@@ -1,15 +1,8 @@
 #if LMDB
 import CLMDB
+import Foundation
 import Larder
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The options for opening an environment.
 struct EnvironmentConfiguration: Sendable {

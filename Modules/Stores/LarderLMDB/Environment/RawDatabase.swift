@@ -1,14 +1,7 @@
 #if LMDB
 import CLMDB
+import Foundation
 import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A named database inside a transaction, with access to its bytes.
 ///

@@ -1,15 +1,8 @@
 #if LMDB
 import CLMDB
+import Foundation
 import Larder
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// An open environment: the single object of this process for a data file, shared by all its users.
 final class SharedEnvironment: Sendable {

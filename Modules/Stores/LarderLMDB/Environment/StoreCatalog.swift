@@ -1,12 +1,7 @@
 #if LMDB
 import CLMDB
-import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+import Larder
 
 /// Larder's own records of the stores of an environment, in the named database `larder`.
 ///

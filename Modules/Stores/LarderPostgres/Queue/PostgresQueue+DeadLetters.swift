@@ -1,11 +1,6 @@
 #if Postgres
-public import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+public import Larder
 
 /// Looking at the queue, and dead letters.
 extension PostgresQueue {

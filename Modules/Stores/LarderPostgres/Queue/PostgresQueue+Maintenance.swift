@@ -8,12 +8,7 @@ extension PostgresQueue: MaintainableStore {
   public func storeStatistics() async throws -> StoreStatistics {
     let counts = try await counts()
     let size = try await handle.running(.statistics) { try await handle.size(ofTable: statements.table) }
-    let details = [
-      ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
-    ]
-    return StoreStatistics(
-      entryCount: counts.live, bytesOnDisk: size,
-      details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+    return StoreStatistics(entryCount: counts.live, bytesOnDisk: size, details: counts.details)
   }
 
   /// Decodes every item, in one snapshot, and reports those that cannot be decoded.

@@ -1,11 +1,6 @@
 #if Postgres
-public import Larder
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+public import Larder
 
 /// Receiving items.
 extension PostgresQueue {
@@ -223,7 +218,9 @@ extension PostgresQueue {
   /// Ends the leases of items that cannot be decoded; see `ReceiveLoop`.
   private func endLeases(_ failures: [FailedDelivery], in transaction: PostgresTransaction?) async throws {
     let releases = failures.map { failure in
-      let isLast = failure.reason == .undecodable && failure.receipt.attempt >= configuration.decodingLimit
+      let isLast =
+        failure.reason == .undecodable
+        && failure.receipt.attempt >= configuration.maximumDeliveries ?? FailedDelivery.decodingLimit
       return QueueStatements.Release(
         receipt: failure.receipt, delay: failure.delay.wholeMicroseconds, counts: failure.reason != .refused,
         deadLetterReason: isLast ? .undecodable : nil)

@@ -14,16 +14,8 @@ extension PostgresQueue {
       try information.check(changes)
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
-      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
-        try changes.changes.map { change in
-          try change.mapValue { key, value in
-            try allowance.encode {
-              var bytes: [UInt8] = []
-              try coder.append(value, forKey: key, to: &bytes, during: .apply)
-              return bytes
-            }
-          }
-        }
+      let encoded = try await BulkWork.encode(changes) { [coder] value, key in
+        try coder.bytes(of: value, forKey: key, during: .apply)
       }
       let list = statements(for: encoded)
       if configuration.capacity == nil {

@@ -1,12 +1,7 @@
 #if Postgres
+import Foundation
 public import Larder
 import LarderCBOR
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A durable queue in a PostgreSQL database, which many hosts share.
 ///

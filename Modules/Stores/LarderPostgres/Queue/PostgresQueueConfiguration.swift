@@ -69,10 +69,5 @@ extension PostgresQueueConfiguration: LeasingQueueConfiguration {
 
   /// The number of deliveries after which an item becomes a dead letter, or one that no item reaches.
   var deliveryLimit: Int64 { Int64(min(maximumDeliveries ?? .max, Int(Int32.max))) }
-
-  /// The number of deliveries after which an item that cannot be decoded becomes a dead letter.
-  ///
-  /// More deliveries do not make an item decodable.
-  var decodingLimit: Int { maximumDeliveries ?? 5 }
 }
 #endif

@@ -157,9 +157,7 @@ public final class PostgresTransaction: Sendable {
     try store.information.check(batch)
     guard !batch.isEmpty else { return }
     let format = store.coder.codecRecord.format
-    let encoded = try await BulkWork.run(atMost: batch.count) { allowance in
-      try store.encoded(batch, &allowance, during: .write)
-    }
+    let encoded = try await store.coder.encoded(batch, for: store.information, during: .write)
     _ = try await write(store.statements(for: encoded, in: format, during: .write), of: store, for: .write)
   }
 

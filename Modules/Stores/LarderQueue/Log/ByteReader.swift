@@ -52,14 +52,6 @@ struct ByteReader {
     guard let length = readVariable(as: Int.self), length <= limit else { return nil }
     return read(count: length)
   }
-
-  /// Reads a key after its length in two bytes.
-  mutating func readKey() -> StoreKey? {
-    guard let length = read(UInt16.self), length > 0, length <= StoreKey.maximumLength,
-      let bytes = read(count: Int(length))
-    else { return nil }
-    return StoreKey(bytes: bytes)
-  }
 }
 
 extension [UInt8] {

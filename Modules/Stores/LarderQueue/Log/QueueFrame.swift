@@ -11,9 +11,6 @@ import Larder
 /// | 4 to 7 | length of the records in bytes, 0 when closing; highest bit: the next frame belongs to the same call |
 /// | 8 to 11 | number of the frame in its segment, from 1 |
 /// | 12 to 15 | number of bytes of this segment that were known to be durable when the frame was written |
-///
-/// In version 1 of the format the last two fields had eight bytes each, frames were numbered across all segments, and
-/// every call was one frame.
 struct QueueFrame: Sendable, Hashable {
   static let headLength = 16
 
@@ -32,28 +29,16 @@ struct QueueFrame: Sendable, Hashable {
   /// Whether closing the queue wrote the frame, so that everything before it is durable.
   var isClosing: Bool { bodyLength == 0 && !isContinued }
 
-  static func headLength(inVersion version: UInt32) -> Int {
-    version == 1 ? 24 : headLength
-  }
-
   /// Creates a frame from its header; `nil` if the bytes cannot be a header.
-  init?(head: ArraySlice<UInt8>, version: UInt32) {
+  init?(head: ArraySlice<UInt8>) {
     var reader = ByteReader(head)
-    guard let checksum = reader.read(UInt32.self), let length = reader.read(UInt32.self) else { return nil }
-    self.checksum = checksum
-    if version == 1 {
-      guard length <= QueueFrame.maximumBodyLength, let number = reader.read(UInt64.self),
-        let durable = reader.read(Int64.self)
-      else { return nil }
-      (bodyLength, self.number, self.durable) = (Int(length), number, durable)
-    } else {
-      let bodyLength = Int(length & ~QueueFrame.continuationFlag)
-      guard bodyLength <= QueueFrame.maximumBodyLength, let number = reader.read(UInt32.self),
-        let durable = reader.read(UInt32.self)
-      else { return nil }
-      isContinued = length & QueueFrame.continuationFlag != 0
-      (self.bodyLength, self.number, self.durable) = (bodyLength, UInt64(number), Int64(durable))
-    }
+    guard let checksum = reader.read(UInt32.self), let length = reader.read(UInt32.self),
+      let number = reader.read(UInt32.self), let durable = reader.read(UInt32.self)
+    else { return nil }
+    bodyLength = Int(length & ~QueueFrame.continuationFlag)
+    guard bodyLength <= QueueFrame.maximumBodyLength else { return nil }
+    isContinued = length & QueueFrame.continuationFlag != 0
+    (self.checksum, self.number, self.durable) = (checksum, UInt64(number), Int64(durable))
   }
 
   /// Returns whether the checksum matches the bytes of a frame.

@@ -27,19 +27,11 @@ extension QueueLog {
       next = try draft(after: list.sorted { $0.number < $1.number }, copying: unsafe, ledger)
       try write(next, mayUseReserve: mayUseReserve)
     } catch let error as FileError
-      where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion && hasPresentCodec && !found.isDamaged
+      where error.isOutOfRoom && log == nil && !mayHaveNext && isNewest && hasPresentCodec && !found.isDamaged
     {
       // There is no room to copy the frames of an earlier owner, but rewriting them in place needs none.
       try rewriteInPlace(end..<max(end, acknowledgedSize))
       return
-    } catch let error as FileError where error.isOutOfRoom && segment.header.version < SegmentHeader.version {
-      throw folder.error(
-        .full, during: .apply,
-        """
-        the disk is full, and the queue was written in version \(segment.header.version) of the format: \
-        it can be read, but removing items needs a file of the current version; \
-        free at least \(reserve.size >> 10) KiB
-        """, isRetryable: true)
     }
     let file = try SegmentFile(next.header.number, in: folder, .readWrite, during: .apply)
     let nextLog = try AppendLog(continuing: file.file, at: file.size)
@@ -113,7 +105,7 @@ extension QueueLog {
   ///
   /// - Returns: The old offsets of payloads, with their new ones.
   private func copy(_ range: Range<Int64>, into frames: inout FrameBuffer) throws -> [UInt32: UInt32] {
-    let (header, headLength) = (segment.header, Int64(QueueFrame.headLength(inVersion: segment.header.version)))
+    let (number, headLength) = (segment.header.number, Int64(QueueFrame.headLength))
     let bytes = try segment.file.readAll(from: range.lowerBound, upTo: range.upperBound)
     var offsets: [UInt32: UInt32] = [:]
     var scanner = segment.scanner(upTo: range.upperBound)
@@ -123,8 +115,7 @@ extension QueueLog {
         throw FileError.unreadable(segment.path)
       }
       guard
-        let records = QueueRecord.records(
-          of: body, segment: header.number, offset: offset + headLength, version: header.version)
+        let records = QueueRecord.records(of: body, segment: number, offset: offset + headLength)
         // The damage was recorded, and its bytes are preserved with the file.
       else { continue }
       for record in records {

@@ -161,8 +161,8 @@ struct QueueLog: Sendable {
     reserve.isSpent ? min(folder.segmentSize, reserve.segmentLimit) : folder.segmentSize
   }
 
-  /// Whether the current segment is the newest one and takes frames of the current version.
-  var isOfPresentVersion: Bool { segment.header.version == SegmentHeader.version && (mark?.number ?? 0) <= number }
+  /// Whether no later segment existed.
+  var isNewest: Bool { (mark?.number ?? 0) <= number }
 
   /// Whether nothing can be appended to the current segment, because nothing was written since the queue was opened,
   /// because a failure left it or the next segment, which records its end, in an unknown state, or because it states
@@ -193,7 +193,7 @@ struct QueueLog: Sendable {
       try tidyUp()
       hasBegunWriting = true
       try reserve.make(like: segment.attributes, at: now, in: number)
-      if found.durableSize == found.size, !found.isDamaged, isOfPresentVersion {
+      if found.durableSize == found.size, !found.isDamaged, isNewest {
         log = try AppendLog(continuing: segment.file, at: found.size)
       }
     }

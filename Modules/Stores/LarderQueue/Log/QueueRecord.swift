@@ -11,7 +11,7 @@ enum QueueRecord: Sendable, Hashable {
   case put(ItemState)
   /// The phase of an item changes: it was leased or released, or became a dead letter.
   ///
-  /// `attempts` is `nil` if the number stays as it is, which occurs only in version 1 of the format.
+  /// `attempts` is `nil` if the number stays as it is.
   case state(sequence: UInt64, attempts: UInt32?, Standing)
   /// All items with sequence numbers in a range are removed.
   case remove(ClosedRange<UInt64>)
@@ -32,7 +32,7 @@ struct SegmentEnd: Sendable, Hashable {
   var size: Int64
 }
 
-/// Encoding and decoding records in version 2 of the format, which the article `QueueFormat` describes byte by byte.
+/// Encoding and decoding records, which the article `QueueFormat` describes byte by byte.
 extension QueueRecord {
   private enum Kind: UInt8 {
     case put = 1
@@ -143,20 +143,15 @@ extension QueueRecord {
   ///   - body: The frame without its header.
   ///   - segment: The number of the segment.
   ///   - offset: The offset of the body in the segment.
-  ///   - version: The version of the segment's format.
   /// - Returns: The records, or `nil` if the bytes are not valid records.
   static func records(
-    of body: ArraySlice<UInt8>, segment: UInt32, offset: Int64, version: UInt32
+    of body: ArraySlice<UInt8>, segment: UInt32, offset: Int64
   ) -> [QueueRecord]? {
     var reader = ByteReader(body)
     var records: [QueueRecord] = []
     while !reader.isAtEnd {
       let fileOffset = { (position: Int) in UInt32(exactly: offset + Int64(position - body.startIndex)) }
-      let record =
-        version == 1
-        ? version1(from: &reader, segment: segment, fileOffset: fileOffset)
-        : record(from: &reader, segment: segment, fileOffset: fileOffset)
-      guard let record else { return nil }
+      guard let record = record(from: &reader, segment: segment, fileOffset: fileOffset) else { return nil }
       records.append(record)
     }
     return records

@@ -174,9 +174,6 @@ struct QueueRecovery {
     than last: SegmentFile, list: [SegmentEnd]?, numbers: [UInt32]
   ) throws -> [SegmentEnd] {
     let present = Set(numbers)
-    if let version1 = last.header.version1 {
-      return try olderSegmentsInVersion1(than: last.header, from: version1.firstSegment, numbers: numbers)
-    }
     // If the list is damaged, all existing segments count as needed.
     let needed = list ?? numbers.filter { $0 < last.header.number }.map { SegmentEnd(number: $0, size: .max) }
     // If the newest segment is missing, the list is outdated, and its missing segments may have been removed on
@@ -188,24 +185,6 @@ struct QueueRecovery {
       guard end.size == .max else { return end }
       return SegmentEnd(
         number: end.number, size: try SegmentFile(end.number, in: folder, .read, during: .open).size)
-    }
-  }
-
-  private mutating func olderSegmentsInVersion1(
-    than last: SegmentHeader, from first: UInt32, numbers: [UInt32]
-  ) throws -> [SegmentEnd] {
-    let needed = numbers.filter { $0 >= first }
-    for (number, next) in zip(needed, needed.dropFirst()) where next - number > 1 {
-      noteMissing((number + 1)...(next - 1))
-    }
-    if let oldest = needed.first, oldest > first { noteMissing(first...(oldest - 1)) }
-    // The files are opened one at a time, because there may be more of them than a process may open.
-    return try zip(needed, needed.dropFirst()).map { number, next in
-      let header =
-        next == last.number ? last : try SegmentFile(next, in: folder, .read, during: .open).header
-      // The next segment records where this one ends. If it is missing, the size of the file counts.
-      if next == number + 1, let end = header.version1?.previousEnd { return SegmentEnd(number: number, size: end) }
-      return SegmentEnd(number: number, size: try SegmentFile(number, in: folder, .read, during: .open).size)
     }
   }
 
@@ -260,9 +239,8 @@ struct QueueRecovery {
     while let found = try scanner.next() {
       switch found {
       case .frame(let frame, let offset, let body):
-        if offset == start, segment.header.version1 == nil {
-          let records = QueueRecord.records(
-            of: body, segment: segment.header.number, offset: offset, version: segment.header.version)
+        if offset == start {
+          let records = QueueRecord.records(of: body, segment: segment.header.number, offset: offset)
           if case .segments(let segments)? = records?.first {
             list = segments.filter { $0.number < segment.header.number }
           }
@@ -293,23 +271,21 @@ struct QueueRecovery {
     let hasUnsafeFrames = kept.contains { $0.offset >= durable && !$0.frame.isClosing }
     let end = QueueLog.FoundEnd(
       size: cut, durableSize: hasUnsafeFrames ? durable : cut,
-      nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed,
+      nextFrame: kept.last.map { $0.frame.number + 1 } ?? 1, isMarkedClosed: isMarkedClosed,
       isDamaged: damage.contains { $0.lowerBound < cut && $0.upperBound >= cut })
     return (end, list)
   }
 
   /// Replays the frames of a segment before an offset.
   private mutating func replay(_ segment: SegmentFile, upTo end: Int64) throws {
-    let (number, version) = (segment.header.number, segment.header.version)
-    let headLength = QueueFrame.headLength(inVersion: version)
+    let (number, headLength) = (segment.header.number, QueueFrame.headLength)
     ledger.reserve(nextSequence: segment.header.nextSequence)
     var scanner = segment.scanner(upTo: min(end, segment.size))
     while let found = try scanner.next() {
       switch found {
       case .frame(_, let offset, let body):
         guard
-          let records = QueueRecord.records(
-            of: body, segment: number, offset: offset + Int64(headLength), version: version)
+          let records = QueueRecord.records(of: body, segment: number, offset: offset + Int64(headLength))
         else {
           note(damage: offset..<offset + Int64(headLength + body.count), of: segment)
           continue

@@ -183,12 +183,12 @@ struct SegmentFile: Sendable {
     } catch .foreign {
       throw folder.error(
         .unrecognizedFormat, during: operation, "\(path) is not a file of a queue; it was left unchanged")
-    } catch .newerVersion(let version) {
+    } catch .otherVersion(let version) {
       throw folder.error(
         .versionMismatch, during: operation,
         """
-        \(path) is in version \(version) of the format, but this program supports versions up to \
-        \(SegmentHeader.version); use a newer program
+        \(path) is in version \(version) of the format, but this program reads version \
+        \(SegmentHeader.version); use the program that wrote it
         """
       )
     } catch .damaged {
@@ -207,7 +207,7 @@ struct SegmentFile: Sendable {
   func scanner(upTo end: Int64) -> SegmentScanner {
     let file = file
     return SegmentScanner(
-      headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt, version: header.version
+      headerLength..<max(headerLength, end), firstNumber: 1, salt: header.salt
     ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes }
   }
 }

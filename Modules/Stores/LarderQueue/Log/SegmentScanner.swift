@@ -16,8 +16,6 @@ struct SegmentScanner {
   private static let windowLength: Int64 = 1 << 20
 
   private let salt: UInt32
-  private let version: UInt32
-  private let headLength: Int
   private let end: Int64
   private let read: (Range<Int64>) throws(FileError) -> [UInt8]
 
@@ -38,15 +36,12 @@ struct SegmentScanner {
   ///   - range: The range of the frames in the file.
   ///   - firstNumber: The number of the first frame.
   ///   - salt: The salt of the segment.
-  ///   - version: The version of the segment's format; defaults to the current version.
   ///   - read: A closure that returns the bytes of a range, or fewer at the end of the file.
   init(
-    _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32, version: UInt32 = SegmentHeader.version,
+    _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32,
     read: @escaping (Range<Int64>) throws(FileError) -> [UInt8]
   ) {
     self.salt = salt
-    self.version = version
-    headLength = QueueFrame.headLength(inVersion: version)
     self.read = read
     offset = range.lowerBound
     end = range.upperBound
@@ -60,7 +55,7 @@ struct SegmentScanner {
     if let (frame, bytes) = try frame(at: offset, within: 0) {
       defer { offset += Int64(bytes.count) }
       lastNumber = frame.number
-      return .frame(frame, offset: offset, body: bytes.dropFirst(headLength))
+      return .frame(frame, offset: offset, body: bytes.dropFirst(QueueFrame.headLength))
     }
     let start = offset
     offset += 1
@@ -83,8 +78,8 @@ struct SegmentScanner {
   private mutating func frame(
     at offset: Int64, within distance: Int64
   ) throws(FileError) -> (QueueFrame, ArraySlice<UInt8>)? {
-    guard let head = try bytes(at: offset, count: headLength), let frame = QueueFrame(head: head, version: version)
-    else { return nil }
+    let headLength = QueueFrame.headLength
+    guard let head = try bytes(at: offset, count: headLength), let frame = QueueFrame(head: head) else { return nil }
     // Frames are numbered consecutively, and none is shorter than its header.
     let step = frame.number &- lastNumber
     guard frame.number > lastNumber, step <= 1 + UInt64(distance) / UInt64(headLength),
@@ -113,24 +108,8 @@ struct SegmentHeader: Sendable, Hashable {
   /// The reason why bytes are not a header.
   enum Problem: Error, Hashable {
     case foreign
-    case newerVersion(UInt32)
+    case otherVersion(UInt32)
     case damaged
-  }
-
-  /// Fields that only version 1 of the header has.
-  ///
-  /// Later versions store them in the first frame or do not need them.
-  struct Version1: Sendable, Hashable {
-    /// The number of the oldest needed segment.
-    ///
-    /// Earlier segments are leftovers.
-    var firstSegment: UInt32
-    /// The number of the first frame.
-    var firstFrame: UInt64
-    /// The valid size of the previous segment, in bytes.
-    ///
-    /// Any bytes after it never took effect.
-    var previousEnd: Int64
   }
 
   static let version: UInt32 = 2
@@ -154,15 +133,8 @@ struct SegmentHeader: Sendable, Hashable {
   /// The number of bytes after the header that were written and synchronized before the file got its name.
   var initialLength: Int64
   var codecName: String
-  /// The additional fields of version 1; `nil` in later versions.
-  var version1: Version1?
 
-  var version: UInt32 { version1 == nil ? SegmentHeader.version : 1 }
-
-  /// The number of the first frame.
-  var firstFrame: UInt64 { version1?.firstFrame ?? 1 }
-
-  /// The encoded header, in the current version.
+  /// The encoded header.
   var bytes: [UInt8] {
     var bytes = SegmentHeader.magic
     bytes.append(littleEndian: SegmentHeader.version)
@@ -188,19 +160,17 @@ struct SegmentHeader: Sendable, Hashable {
     guard start.starts(with: magic) else { throw .foreign }
     var beginning = ByteReader(start.dropFirst(magic.count))
     guard let version = beginning.read(UInt32.self), let size = beginning.read(UInt32.self) else { throw .damaged }
-    guard version <= SegmentHeader.version else { throw .newerVersion(version) }
+    guard version == SegmentHeader.version else { throw .otherVersion(version) }
     let length = Int(size)
-    guard version > 0, length >= startLength + 4, length <= min(maximumLength, start.count) else { throw .damaged }
+    guard length >= startLength + 4, length <= min(maximumLength, start.count) else { throw .damaged }
     var checksum = ByteReader(start[(length - 4)..<length])
     guard checksum.read(UInt32.self) == CRC32C.checksum(of: start[..<(length - 4)]) else { throw .damaged }
     var reader = ByteReader(start[SegmentHeader.startLength..<(length - 4)])
-    guard let header = version == 1 ? readVersion1(&reader) : readPresent(&reader), header.isSensible else {
-      throw .damaged
-    }
+    guard let header = read(&reader), header.isSensible else { throw .damaged }
     return (header, length)
   }
 
-  private static func readPresent(_ reader: inout ByteReader) -> SegmentHeader? {
+  private static func read(_ reader: inout ByteReader) -> SegmentHeader? {
     guard let number = reader.read(UInt32.self), let identity = reader.read(UInt64.self),
       let salt = reader.read(UInt32.self), let nextSequence = reader.read(UInt64.self),
       let initialLength = reader.read(Int64.self), let codecName = readName(&reader)
@@ -208,20 +178,6 @@ struct SegmentHeader: Sendable, Hashable {
     return SegmentHeader(
       number: number, identity: identity, salt: salt, nextSequence: nextSequence, initialLength: initialLength,
       codecName: codecName)
-  }
-
-  private static func readVersion1(_ reader: inout ByteReader) -> SegmentHeader? {
-    guard let number = reader.read(UInt32.self), let firstSegment = reader.read(UInt32.self),
-      let identity = reader.read(UInt64.self), let salt = reader.read(UInt32.self),
-      let firstFrame = reader.read(UInt64.self), let nextSequence = reader.read(UInt64.self),
-      let previousEnd = reader.read(Int64.self), let initialLength = reader.read(Int64.self),
-      let codecName = readName(&reader), firstSegment <= number, firstFrame > 0, firstFrame < .max >> 1,
-      (0..<longestSegment).contains(previousEnd)
-    else { return nil }
-    return SegmentHeader(
-      number: number, identity: identity, salt: salt, nextSequence: nextSequence, initialLength: initialLength,
-      codecName: codecName,
-      version1: Version1(firstSegment: firstSegment, firstFrame: firstFrame, previousEnd: previousEnd))
   }
 
   private static func readName(_ reader: inout ByteReader) -> String? {

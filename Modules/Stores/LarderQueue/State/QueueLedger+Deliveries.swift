@@ -26,7 +26,7 @@ extension QueueLedger {
     guard !suspects.isEmpty || !deferred.isEmpty else { return items.firstWaiting(limit, where: isWanted) }
     let found = items.firstWaiting(limit) { item in
       isWanted(item) && !deferred.contains(item.sequence)
-        && !(item.attempts >= QueueLedger.decodingLimit && suspects.contains(item.sequence))
+        && !(item.attempts >= FailedDelivery.decodingLimit && suspects.contains(item.sequence))
     }
     guard found.isEmpty else { return found }
     return items.firstWaiting(limit) { isWanted($0) && (mayBeDeferred || !deferred.contains($0.sequence)) }
@@ -129,8 +129,7 @@ extension QueueLedger {
     _ receipt: DeliveryReceipt, _ failure: FailedDelivery.Reason, delay: Int64, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
-    // More deliveries do not make an item decodable.
-    let isLast = item.attempts >= rules.maximumDeliveries ?? QueueLedger.decodingLimit
+    let isLast = item.attempts >= rules.maximumDeliveries ?? UInt32(FailedDelivery.decodingLimit)
     if failure == .damaged || failure == .undecodable && isLast {
       moveToDeadLetters(item, .undecodable, into: &frames)
     } else {
@@ -139,9 +138,6 @@ extension QueueLedger {
       wait(item, delay: delay, attempts: attempts, &frames)
     }
   }
-
-  /// The maximum number of deliveries of an item that cannot be decoded, if deliveries are unlimited.
-  private static let decodingLimit: UInt32 = 5
 
   /// Resets a lease so that it expires the given duration after the given time.
   mutating func extend(

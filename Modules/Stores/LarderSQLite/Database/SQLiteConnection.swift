@@ -1,15 +1,8 @@
 #if SQLite
 import CSQLite
+import Foundation
 import Larder
 import LarderSQLiteFormat
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A connection to a database file, which one thread at a time uses.
 ///

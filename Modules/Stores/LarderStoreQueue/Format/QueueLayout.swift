@@ -211,15 +211,6 @@ extension StoreKey {
   }
 }
 
-extension FixedWidthInteger {
-  var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
-
-  /// Creates a number from as many bytes as it has.
-  init(bigEndianBytes bytes: some Sequence<UInt8>) {
-    self = bytes.reduce(0) { $0 << 8 | Self($1) }
-  }
-}
-
 extension Int64 {
   /// The bytes of the number, which have its order.
   var orderedBytes: [UInt8] { (UInt64(bitPattern: self) ^ 1 << 63).bigEndianBytes }

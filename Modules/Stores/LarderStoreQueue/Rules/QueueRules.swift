@@ -8,9 +8,6 @@ struct QueueRules: Sendable {
   /// In microseconds.
   var deadLetterRetention: Int64?
 
-  /// The maximum number of deliveries of an item that cannot be decoded, if deliveries are unlimited.
-  private static let decodingLimit: UInt32 = 5
-
   /// Returns whether an item has reached the maximum number of deliveries.
   func isExhausted(_ item: ItemRecord) -> Bool {
     maximumDeliveries.map { item.attempts >= $0 } ?? false
@@ -18,8 +15,7 @@ struct QueueRules: Sendable {
 
   /// Returns whether an item that cannot be decoded becomes a dead letter.
   func isUndecodable(_ item: ItemRecord) -> Bool {
-    // More deliveries do not make an item decodable.
-    item.attempts >= maximumDeliveries ?? QueueRules.decodingLimit
+    item.attempts >= maximumDeliveries ?? UInt32(FailedDelivery.decodingLimit)
   }
 }
 

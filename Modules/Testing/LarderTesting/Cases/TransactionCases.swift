@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 import Larder
 
 /// Cases that run transactions over the store, which need nothing but its updates and its information.

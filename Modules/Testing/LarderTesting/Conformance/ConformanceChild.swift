@@ -1,14 +1,6 @@
 import Foundation
 public import Larder
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The second process of a ``ConformanceSuite``, which shares a store with the first, or is killed while it writes.
 ///
 /// You pass the suite a closure that starts the process and waits until it exits. With Swift Testing, use an exit test.

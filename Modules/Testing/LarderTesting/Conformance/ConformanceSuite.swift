@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
 public import Larder
 
 /// A suite of cases that check whether a store, a decorator or a stack of them keeps every promise of `DataStore`.

@@ -1,12 +1,5 @@
+import Foundation
 public import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A trial that runs histories on a store over a simulated disk on which one operation fails, and checks the recovery.
 ///

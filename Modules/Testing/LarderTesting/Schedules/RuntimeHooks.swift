@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import Foundation
 import Larder
 
 /// The hook of Swift's runtime through which a ``ScheduledTrial`` receives the jobs of its work.

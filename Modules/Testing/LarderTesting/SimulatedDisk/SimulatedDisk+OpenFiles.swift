@@ -1,12 +1,5 @@
+import Foundation
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The operations on open files, and direct access to the contents of files.
 extension SimulatedDisk {

@@ -1,12 +1,5 @@
+import Foundation
 import LarderFiles
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The state of a ``SimulatedFileSystem``: its files, the open files, and the scheduled faults.
 struct SimulatedDisk {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import LarderCrypto
-import LarderKeychain
 
 extension ArgumentHelp {
   /// The help of the option for the password of a key ring.

@@ -2,19 +2,7 @@ import Foundation
 import Larder
 import LarderCBOR
 
-/// One CBOR value of any type, as bytes that are checked but not decoded.
-struct CBORItem: CBORConvertible, Hashable {
-  /// The bytes of one data item.
-  let bytes: [UInt8]
-
-  /// Creates an item from its bytes.
-  ///
-  /// - Throws: `DecodingError` if the bytes are not one well-formed item, contain text that is not UTF-8, or nest more
-  ///   than 512 levels deep.
-  init(_ bytes: some Sequence<UInt8>) throws {
-    self = try CBORCodec<CBORItem>().decode(Array(bytes).span.bytes)
-  }
-
+extension CBORItem {
   /// Creates an item from JSON.
   ///
   /// The result of ``json()`` gives the same item in its preferred form.
@@ -27,14 +15,6 @@ struct CBORItem: CBORConvertible, Hashable {
     var bytes: [UInt8] = []
     try JSONToCBOR.append(json, to: &bytes)
     try self.init(bytes)
-  }
-
-  init(from reader: inout CBORReader) throws {
-    bytes = try reader.readItem()
-  }
-
-  func write(to writer: inout CBORWriter) throws {
-    try writer.write(item: bytes.span.bytes)
   }
 
   /// Returns the item in diagnostic notation (RFC 8949, section 8), on one line.

@@ -204,7 +204,7 @@ import Testing
     let source = StoreKind.json.url("source", in: folder)
     let destination = StoreKind.json.url("destination", in: folder)
     #expect(try await copy(source, to: destination).failed(66, "source.json"))
-    _ = try folder.write(#"{"larder":1,"entries":{"a":}}"#, to: "source.json")
+    _ = try folder.write(#"{"larder":2,"entries":{"a":}}"#, to: "source.json")
     #expect(try await copy(source, to: destination).failed(65, "larder verify"))
     #expect(try await copy(source, to: destination, "--batch", "0").failed(64, "--batch must be at least 1"))
     #expect(try await Tool.larder("copy", source).failed(64, "larder copy --help"))

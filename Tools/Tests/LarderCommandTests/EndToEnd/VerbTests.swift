@@ -409,7 +409,7 @@ import Testing
 
   @Test func verifyFindsADocumentThatCannotBeOpened() async throws {
     let store = StoreKind.json.url(in: folder)
-    let text = #"{"larder":1,"entries":{"a":1,"b":}}"#
+    let text = #"{"larder":2,"entries":{"a":1,"b":}}"#
     let path = try folder.write(text, to: "store.json")
     let run = try await Tool.larder("verify", store)
     #expect(run.status == 2)

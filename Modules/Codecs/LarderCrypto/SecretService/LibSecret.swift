@@ -1,11 +1,5 @@
 #if Crypto
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// The functions of libsecret and of GLib that are used, loaded while the program runs, so that nothing is needed to build
 /// it.

@@ -1,5 +1,4 @@
 #if Crypto
-import LarderCrypto
 
 /// The functions of a keychain, as the framework Security has them.
 ///

@@ -1,6 +1,5 @@
 #if Crypto && canImport(Security)
 import Foundation
-public import LarderCrypto
 import Security
 
 /// The data protection keychain of the device.

@@ -1,13 +1,12 @@
 #if Crypto
 import LarderCrypto
-import LarderKeychain
 import TestSupport
 import Testing
 
-/// The code of the landing page of LarderKeychain.
-@Suite struct LarderKeychainPageTests {
+/// The code of the guide `Keyrings`.
+@Suite struct KeyringsGuideTests {
   @Test func theCodeOfThePageIsCompiled() throws {
-    #expect(try Guide("Modules/Codecs/LarderKeychain/LarderKeychain.docc/LarderKeychain.md").piecesMissing() == [])
+    #expect(try Guide("Modules/Codecs/LarderCrypto/LarderCrypto.docc/Keyrings.md").piecesMissing() == [])
   }
 
   /// It is not called, because it would use the keyring of the person who runs the tests.

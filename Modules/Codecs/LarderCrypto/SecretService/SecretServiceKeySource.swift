@@ -1,6 +1,5 @@
 #if Crypto
 import Foundation
-public import LarderCrypto
 import LarderFiles
 
 /// A key source in the user's keyring on Linux, such as GNOME Keyring, KWallet or KeePassXC, through the Secret Service.

@@ -1,9 +1,8 @@
 import Larder
 #if Crypto
-import LarderCrypto
 import Testing
 
-@testable import LarderKeychain
+@testable import LarderCrypto
 
 /// The keychain source over a keychain in memory that behaves as Apple documents.
 struct KeychainTests {

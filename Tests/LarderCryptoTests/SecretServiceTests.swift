@@ -1,12 +1,11 @@
 #if Crypto
 import Foundation
-import LarderCrypto
 import LarderFiles
 import Synchronization
 import TestSupport
 import Testing
 
-@testable import LarderKeychain
+@testable import LarderCrypto
 
 /// The Secret Service source with a real GNOME Keyring.
 ///

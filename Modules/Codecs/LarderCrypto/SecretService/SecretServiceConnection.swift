@@ -1,6 +1,5 @@
 #if Crypto
 import Foundation
-import LarderCrypto
 
 /// A connection to the Secret Service for one operation on one item.
 ///

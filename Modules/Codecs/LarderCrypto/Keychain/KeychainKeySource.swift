@@ -1,5 +1,4 @@
 #if Crypto
-public import LarderCrypto
 import LarderFiles
 
 /// A key source in the keychain of an Apple device.
