@@ -41,6 +41,8 @@ extension StoreQueue {
     var buries = false
     /// The groups that the call has met.
     var groups: [StoreKey: GroupHead] = [:]
+    /// The values of the entries of groups with a leased item. They are not even parsed if enough items are parked.
+    var blockedGroups: Set<[UInt8]> = []
     /// The groups of which an item is leased or becomes a dead letter.
     var takenGroups: Set<StoreKey> = []
     /// The items that are behind others of their groups, and are parked so that no later call meets them.
@@ -111,7 +113,9 @@ extension StoreQueue {
       guard let last = entries.last else { return }
       range = range.after(last.key)
       let taken = reserved.withLock { $0 }.union(skipped)
-      let items = entries.compactMap { ReadyItem($0, layout) }.filter { !taken.contains($0.sequence) }
+      let blocked = found.behind.count < Self.parkingLimit ? [] : found.blockedGroups
+      let items = entries.compactMap { blocked.contains($0.value) ? nil : ReadyItem($0, layout) }
+        .filter { !taken.contains($0.sequence) }
       let states = try await read(items.compactMap { $0.group == nil ? layout.stateKey($0.sequence) : nil }, .receive)
       for item in items where found.leases.count < enough {
         guard let plan = try await plan(toLease: item, states, &found) else { continue }
@@ -157,6 +161,7 @@ extension StoreQueue {
     } else {
       head = try await self.head(of: group, .receive)
       found.groups[group] = head
+      if head.leasable == nil { found.blockedGroups.insert(group.bytes) }
     }
     guard head.leasable == item.sequence else {
       if found.behind.count < Self.parkingLimit { found.behind.append(item) }

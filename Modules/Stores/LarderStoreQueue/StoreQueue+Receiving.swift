@@ -16,7 +16,7 @@ extension StoreQueue {
   /// An item that may have crashed a process before is returned alone, even if other items wait.
   ///
   /// A call settles at most 256 delays and leases that have ended, the earliest first, and more only as long as it finds no
-  /// item. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
+  /// item. It passes over those of items that wait for an earlier one of their group. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
   /// items of the delays and leases that ended before its own, and of those that calls have settled since.
   ///
   /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
@@ -104,9 +104,10 @@ extension StoreQueue {
       if leased.isEmpty, isFirst, !deferred.isEmpty, !hasMore {
         leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: [])
       }
-      // An item that is due may be behind many others.
-      if leased.isEmpty, hasMore {
-        if isFirst { try Task.checkCancellation() }
+      // An item that is due may be behind many others. A call that has leased some leaves it to the next one, because its
+      // leases run.
+      if leased.isEmpty, hasMore, isFirst {
+        try Task.checkCancellation()
         continue
       }
       return LeasedDeliveries(
