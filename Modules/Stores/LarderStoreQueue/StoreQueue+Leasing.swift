@@ -116,7 +116,9 @@ extension StoreQueue {
       let blocked = found.behind.count < Self.parkingLimit ? [] : found.blockedGroups
       let items = entries.compactMap { blocked.contains($0.value) ? nil : ReadyItem($0, layout) }
         .filter { !taken.contains($0.sequence) }
-      let states = try await read(items.compactMap { $0.group == nil ? layout.stateKey($0.sequence) : nil }, .receive)
+      let stateKeys = items.compactMap { $0.group == nil ? layout.stateKey($0.sequence) : nil }
+      let states = try await read([layout.pauseKey] + stateKeys, .receive)
+      guard (states[layout.pauseKey] ?? nil) == nil else { return }
       for item in items where found.leases.count < enough {
         guard let plan = try await plan(toLease: item, states, &found) else { continue }
         guard let record = plan.item(item.sequence) else {
@@ -133,6 +135,7 @@ extension StoreQueue {
         guard reserved.withLock({ $0.insert(item.sequence).inserted }) else { continue }
         if let group = item.group { found.takenGroups.insert(group) }
         var lease = plan
+        lease.read([layout.pauseKey: nil])
         let receipt = lease.lease(item.sequence, record, length: length, epoch: epoch)
         found.leases.append((lease, LeasedItem(item: record, receipt: receipt)))
         if record.mustBeReceivedAlone { return }

@@ -215,3 +215,34 @@ extension StoreQueue {
       endLeases: endLeases)
   }
 }
+
+/// Pausing the queue, for all programs that share its base.
+extension StoreQueue: PausableQueue {
+  /// Pauses the queue; see `PausableQueue`.
+  ///
+  /// No call of ``receive(max:lease:)`` leases an item after this method has returned, also if it has begun before.
+  public func pause() async throws {
+    try information.checkWritable(for: .pause)
+    try await running(.pause) {
+      try await callingBase(.pause) { try await base.setValue([], forKey: layout.pauseKey) }
+    }
+  }
+
+  /// Resumes the queue; see `PausableQueue`.
+  ///
+  /// Consumers of other objects notice it as they notice an item that this object enqueues.
+  public func resume() async throws {
+    try information.checkWritable(for: .resume)
+    try await running(.resume) {
+      try await callingBase(.resume) { try await base.removeValue(forKey: layout.pauseKey) }
+      waits.signal()
+    }
+  }
+
+  /// Returns whether the queue is paused; see `PausableQueue`.
+  public func isPaused() async throws -> Bool {
+    try await running(.isPaused) {
+      try await callingBase(.isPaused) { try await base.contains(layout.pauseKey) }
+    }
+  }
+}

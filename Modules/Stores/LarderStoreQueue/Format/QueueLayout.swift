@@ -14,6 +14,9 @@ struct QueueLayout: Sendable {
   /// The prefix of the items, by key.
   let itemPrefix: StoreKey
 
+  /// The key of the record that exists while the queue is paused.
+  let pauseKey: StoreKey
+
   /// The ranges of the ready items, of the timers of items, of all other timers, of the states of live items, and of the
   /// dead letters.
   let ready: KeyRange
@@ -29,6 +32,7 @@ struct QueueLayout: Sendable {
     self.prefix = prefix
     formatKey = prefix + "f"
     itemPrefix = prefix + "i"
+    pauseKey = prefix + "p"
     ready = .prefix(prefix + "r")
     timers = .prefix(prefix + "t")
     lateTimers = .prefix(prefix + "u")
@@ -142,7 +146,10 @@ struct QueueLayout: Sendable {
       group: group.isEmpty || group.count > StoreKey.maximumLength ? nil : StoreKey(bytes: group), subject: subject)
   }
 
-  /// Whether a change of a key can make an item due, now or later.
+  /// The ranges of keys whose changes can make an item due, now or later.
+  var deliveries: [KeyRange] { [.prefix(pauseKey), ready, timers] }
+
+  /// Whether a new value of a key can make an item due, now or later.
   func concernsDelivery(_ key: StoreKey) -> Bool { ready.contains(key) || timers.contains(key) }
 
   // Higher priorities come first.
