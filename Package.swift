@@ -321,7 +321,7 @@ let package = Package(
     .testTarget(
       name: "LarderWorkerTests",
       dependencies: [
-        "LarderWorker", "LarderCBOR", "LarderQueue", "LarderStoreQueue", "LarderTesting", "TestSupport",
+        "LarderWorker", "LarderCBOR", "LarderLMDB", "LarderQueue", "LarderStoreQueue", "LarderTesting", "TestSupport",
         .product(name: "Logging", package: "swift-log", condition: .when(traits: ["ServiceLifecycle"])),
         .product(
           name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),

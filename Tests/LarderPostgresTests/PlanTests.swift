@@ -137,6 +137,14 @@ import Testing
           ("dead letters", { _ = try await queue.deadLetters(limit: 3) }),
           ("requeue", { _ = try await queue.requeue(["none"]) }),
           ("purge", { _ = try await queue.purgeDeadLetters(["none"]) }),
+          (
+            "pause",
+            {
+              try await queue.pause()
+              #expect(try await queue.isPaused())
+              try await queue.resume()
+            }
+          ),
         ])
     }
   }

@@ -9,6 +9,12 @@ import Testing
   enum Fault: String, CaseIterable, Sendable {
     case forgetsAcknowledgements, leasesNothing, acceptsStaleReceipts, reversesOrder, ignoresGroups, ignoresPriorities
     case ignoresDelays, ignoresIDs, neverBuries, enqueuesSeparately, losesWhenWaiting, ignoresExtensions
+    case deliversWhilePaused, refusesWhilePaused
+
+    /// The faults that no history finds.
+    static let foundByNoHistory: Set<Fault> = [
+      .losesWhenWaiting, .enqueuesSeparately, .deliversWhilePaused, .refusesWhilePaused,
+    ]
 
     /// The case that finds the fault.
     var detector: String {
@@ -24,6 +30,7 @@ import Testing
       case .enqueuesSeparately: "406"
       case .losesWhenWaiting: "450"
       case .ignoresExtensions: "425"
+      case .deliversWhilePaused, .refusesWhilePaused: "457"
       }
     }
   }
@@ -46,7 +53,7 @@ import Testing
   }
 
   /// Histories find the faults that no single case was written for.
-  @Test(arguments: Fault.allCases.filter { $0 != .losesWhenWaiting && $0 != .enqueuesSeparately })
+  @Test(arguments: Fault.allCases.filter { !Fault.foundByNoHistory.contains($0) })
   func historiesFindTheFault(_ fault: Fault) async throws {
     let histories = try #require(QueueMutantTests.suite(of: fault).cases.first { $0.id == "470" })
     await #expect(throws: ConformanceFailure.self) { try await histories.run() }
@@ -59,7 +66,7 @@ import Testing
   }
 
   /// A decorator that passes everything on but for its fault.
-  private struct FaultyQueue: PassingStore, DurableQueue {
+  private struct FaultyQueue: PassingStore, PausableQueue {
     typealias Value = SampleValue?
 
     let base: Queue
@@ -67,6 +74,7 @@ import Testing
 
     @discardableResult
     func enqueue(_ inputs: [QueueInput<SampleValue?>]) async throws -> [EnqueuedItem] {
+      if fault == .refusesWhilePaused, try await base.isPaused() { throw SampleValue.Refusal.encoding }
       let inputs = inputs.map { input in
         var input = input
         switch fault {
@@ -85,7 +93,10 @@ import Testing
     }
 
     func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<SampleValue?>] {
+      let resumes = fault == .deliversWhilePaused ? try await base.isPaused() : false
+      if resumes { try await base.resume() }
       let deliveries = try await base.receive(max: max, lease: lease)
+      if resumes { try await base.pause() }
       if fault == .leasesNothing {
         _ = try await base.release(deliveries.map(\.receipt), after: .zero, countsAsAttempt: false)
       }

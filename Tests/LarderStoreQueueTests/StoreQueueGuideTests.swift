@@ -96,6 +96,21 @@ import Testing
     try await jobs.run([report])
   }
 
+  @Test func aPausedQueue() async throws {
+    let jobs = try await MemoryStore<[UInt8]>().queue(of: Job.self, prefix: "jobs/", codec: .json())
+    try await jobs.enqueue(Job(name: "resize"))
+    func migrate() async throws {
+      #expect(try await jobs.isPaused())
+      #expect(try await jobs.receive(lease: .seconds(30)) == nil)
+    }
+
+    try await jobs.pause()
+    try await migrate()
+    try await jobs.resume()
+
+    #expect(try await jobs.receive(lease: .seconds(30))?.value.name == "resize")
+  }
+
   @Test func thePagesHaveNoOtherCode() throws {
     for page in ["UsingStoreQueue", "LarderStoreQueue"] {
       let path = "Modules/Stores/LarderStoreQueue/LarderStoreQueue.docc/\(page).md"

@@ -84,6 +84,60 @@ import Testing
     }
   }
 
+  /// The only item that can be received has the last timer of many, and all others are of a blocked group.
+  @Test func theTimersOfABlockedGroupArePassedOver() async throws {
+    let queue = try await open()
+    try await queue.enqueue(-1, group: "g")
+    let first = try #require(try await queue.receive(lease: .seconds(9999)))
+    for part in 0..<3 {
+      try await queue.enqueue((0..<1000).map { QueueInput(part * 1000 + $0, after: .seconds(1 + $0 % 60), group: "g") })
+    }
+    try await queue.enqueue(3000, after: .seconds(60))
+    clock.advance(by: .seconds(60))
+    let lock = try await base.value(forKey: "q/lg")?.prefix(16)
+    #expect(try await queue.receive(lease: .seconds(9999))?.value == 3000)
+    #expect(try await base.value(forKey: "q/lg")?.prefix(16) == lock, "the item is still the leased one")
+    #expect(try await base.count(in: .prefix("q/t")) == 2 + 3000 - 256, "one call parks some of the items")
+    for _ in 0..<11 { #expect(try await queue.receive(lease: .seconds(9999)) == nil) }
+    #expect(try await base.count(in: .prefix("q/t")) == 2, "later calls park the others")
+    try await queue.acknowledge(first.receipt)
+    for number in 0..<3000 {
+      let delivery = try #require(try await queue.receive(lease: .seconds(9999)))
+      #expect(delivery.value == number)
+      try await queue.acknowledge(delivery.receipt)
+    }
+  }
+
+  /// The group is unblocked while the timers of some of its items have been passed over.
+  @Test func aGroupIsUnblockedBeforeAllOfItsItemsAreParked() async throws {
+    let queue = try await open()
+    try await queue.enqueue(-1, group: "g")
+    let first = try #require(try await queue.receive(lease: .seconds(9999)))
+    // Those that are parked are behind those that are not.
+    try await queue.enqueue((0..<600).map { QueueInput($0, after: .seconds(60 - $0 / 20), group: "g") })
+    clock.advance(by: .seconds(60))
+    #expect(try await queue.receive(lease: .seconds(9999)) == nil)
+    #expect(try await base.count(in: .prefix("q/t")) == 1 + 600 - 256)
+    try await queue.acknowledge(first.receipt)
+    for number in 0..<600 {
+      let delivery = try #require(try await queue.receive(lease: .seconds(9999)))
+      #expect(delivery.value == number)
+      try await queue.acknowledge(delivery.receipt)
+    }
+  }
+
+  /// A call that has leased items does not hold their leases while it looks for more behind many others.
+  @Test func aCallThatHasItemsDoesNotLookOn() async throws {
+    let queue = try await open(StoreQueueConfiguration(maximumDeliveries: 1))
+    try await queue.enqueue((0..<1000).map { QueueInput($0) })
+    #expect(try await queue.receive(max: 1000, lease: .seconds(60)).count == 1000)
+    try await queue.enqueue([QueueInput(1000), QueueInput(1001, after: .seconds(61))])
+    clock.advance(by: .seconds(61))
+    #expect(try await queue.receive(max: 2, lease: .seconds(60)).map(\.value) == [1000])
+    #expect(try await base.count(in: .prefix("q/t")) > 256, "the other leases that have ended are left")
+    #expect(try await queue.receive(max: 2, lease: .seconds(60)).map(\.value) == [1001])
+  }
+
   /// Ids and dead letters are removed when no more items wait for their timers.
   @Test func idsAndDeadLettersComeAfterItems() async throws {
     let queue = try await open(
@@ -104,6 +158,24 @@ import Testing
     #expect(try await counts()[1] == 388)
     while try await queue.receive(lease: .seconds(60)) != nil {}
     #expect(try await counts() == [300, 0, 0])
+  }
+
+  // MARK: Pausing
+
+  @Test func aCallThatHasBegunLeasesNothingAfterAPause() async throws {
+    let memory = MemoryStore<[UInt8]>()
+    let base = memory.faulty()
+    let queue = try await base.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    let other = try await memory.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    try await queue.enqueue(7)
+    base.schedule(.suspension(), on: .update, number: 1)
+    let receiving = Task { try await queue.receive(max: 1, lease: .seconds(60)).count }
+    try await base.waitForSuspended(1, of: .update)
+    try await other.pause()
+    base.resume()
+    #expect(try await receiving.value == 0)
+    try await other.resume()
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 7)
   }
 
   // MARK: Groups
@@ -127,6 +199,14 @@ import Testing
       #expect(delivery.value == number)
       try await queue.acknowledge(delivery.receipt)
     }
+  }
+
+  /// The first item of a group has a lower priority than many others of it, which are passed over.
+  @Test func theFirstItemOfAGroupIsFoundBehindManyOthers() async throws {
+    let queue = try await open()
+    try await queue.enqueue(0, priority: -1, group: "g")
+    for part in 0..<5 { try await queue.enqueue((1...1000).map { QueueInput(part * 1000 + $0, group: "g") }) }
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 0)
   }
 
   /// The next item of the group is one that the waiting consumer has passed over without parking it.

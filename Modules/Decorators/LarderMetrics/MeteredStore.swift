@@ -232,6 +232,8 @@ extension MeteredStore: DurableQueue where Base: DurableQueue {
   }
 }
 
+extension MeteredStore: PausableQueue where Base: PausableQueue {}
+
 extension MeteredStore: MaintainableStore where Base: MaintainableStore {}
 
 extension DataStore {

@@ -17,6 +17,12 @@ extension StoreOperation {
   public static let requeue = StoreOperation(rawValue: "requeue")
   /// ``DurableQueue/purgeDeadLetters(_:)`` and ``DurableQueue/purgeDeadLetters()``.
   public static let purgeDeadLetters = StoreOperation(rawValue: "purgeDeadLetters")
+  /// ``PausableQueue/pause()``.
+  public static let pause = StoreOperation(rawValue: "pause")
+  /// ``PausableQueue/resume()``.
+  public static let resume = StoreOperation(rawValue: "resume")
+  /// ``PausableQueue/isPaused()``.
+  public static let isPaused = StoreOperation(rawValue: "isPaused")
 }
 
 extension StoreError.Code {

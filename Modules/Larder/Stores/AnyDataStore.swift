@@ -34,6 +34,9 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside as a ``DurableQueue``, or `nil` if it is none.
   public let queue: (any DurableQueue<Value>)?
 
+  /// The store inside as a ``PausableQueue``, or `nil` if it is none.
+  public let pausableQueue: (any PausableQueue<Value>)?
+
   /// Wraps a store, hiding its type and keeping its capabilities.
   ///
   /// - Parameter base: The store.
@@ -49,6 +52,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     flushing = base as? any FlushableStore<Value>
     observation = base as? any ObservableStore<Value>
     queue = base as? any DurableQueue<Value>
+    pausableQueue = base as? any PausableQueue<Value>
   }
 
   /// The name, the limits and the durability of the store inside.

@@ -41,6 +41,10 @@ extension StoreQueue {
     var buries = false
     /// The groups that the call has met.
     var groups: [StoreKey: GroupHead] = [:]
+    /// The values of the entries of groups with a leased item.
+    ///
+    /// These entries are not even parsed when enough items are to be parked.
+    var blockedGroups: Set<[UInt8]> = []
     /// The groups of which an item is leased or becomes a dead letter.
     var takenGroups: Set<StoreKey> = []
     /// The items that are behind others of their groups, and are parked so that no later call meets them.
@@ -111,8 +115,12 @@ extension StoreQueue {
       guard let last = entries.last else { return }
       range = range.after(last.key)
       let taken = reserved.withLock { $0 }.union(skipped)
-      let items = entries.compactMap { ReadyItem($0, layout) }.filter { !taken.contains($0.sequence) }
-      let states = try await read(items.compactMap { $0.group == nil ? layout.stateKey($0.sequence) : nil }, .receive)
+      let blocked = found.behind.count < Self.parkingLimit ? [] : found.blockedGroups
+      let items = entries.compactMap { blocked.contains($0.value) ? nil : ReadyItem($0, layout) }
+        .filter { !taken.contains($0.sequence) }
+      let stateKeys = items.compactMap { $0.group == nil ? layout.stateKey($0.sequence) : nil }
+      let states = try await read([layout.pauseKey] + stateKeys, .receive)
+      guard (states[layout.pauseKey] ?? nil) == nil else { return }
       for item in items where found.leases.count < enough {
         guard let plan = try await plan(toLease: item, states, &found) else { continue }
         guard let record = plan.item(item.sequence) else {
@@ -129,6 +137,7 @@ extension StoreQueue {
         guard reserved.withLock({ $0.insert(item.sequence).inserted }) else { continue }
         if let group = item.group { found.takenGroups.insert(group) }
         var lease = plan
+        lease.read([layout.pauseKey: nil])
         let receipt = lease.lease(item.sequence, record, length: length, epoch: epoch)
         found.leases.append((lease, LeasedItem(item: record, receipt: receipt)))
         if record.mustBeReceivedAlone { return }
@@ -157,6 +166,7 @@ extension StoreQueue {
     } else {
       head = try await self.head(of: group, .receive)
       found.groups[group] = head
+      if head.leasable == nil { found.blockedGroups.insert(group.bytes) }
     }
     guard head.leasable == item.sequence else {
       if found.behind.count < Self.parkingLimit { found.behind.append(item) }

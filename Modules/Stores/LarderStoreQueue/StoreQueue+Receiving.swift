@@ -11,7 +11,7 @@ extension StoreQueue {
   /// An item that may have crashed a process before is returned alone, even if other items wait.
   ///
   /// A call settles at most 256 delays and leases that have ended, the earliest first, and more only as long as it finds no
-  /// item. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
+  /// item. It passes over those of items that wait for an earlier one of their group. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
   /// items of the delays and leases that ended before its own, and of those that calls have settled since.
   ///
   /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
@@ -99,9 +99,10 @@ extension StoreQueue {
       if leased.isEmpty, isFirst, !deferred.isEmpty, !hasMore {
         leased = try await self.lease(limit, length, mayBeSuspect: mayBeSuspect, skipping: [])
       }
-      // An item that is due may be behind many others.
-      if leased.isEmpty, hasMore {
-        if isFirst { try Task.checkCancellation() }
+      // An item that is due may be behind many others. A call that has leased some leaves it to the next one, because its
+      // leases run.
+      if leased.isEmpty, hasMore, isFirst {
+        try Task.checkCancellation()
         continue
       }
       return LeasedDeliveries(
@@ -207,5 +208,36 @@ extension StoreQueue {
     ReceiveLoop(
       decodingRecord: decodingRecord, retrying: retrying, lease: leaseFirst, release: releaseLeases,
       endLeases: endLeases)
+  }
+}
+
+/// Pausing the queue, for all programs that share its base.
+extension StoreQueue: PausableQueue {
+  /// Pauses the queue; see `PausableQueue`.
+  ///
+  /// No call of ``receive(max:lease:)`` leases an item after this method has returned, also if it has begun before.
+  public func pause() async throws {
+    try information.checkWritable(for: .pause)
+    try await running(.pause) {
+      try await callingBase(.pause) { try await base.setValue([], forKey: layout.pauseKey) }
+    }
+  }
+
+  /// Resumes the queue; see `PausableQueue`.
+  ///
+  /// Consumers of other objects notice it as they notice an item that this object enqueues.
+  public func resume() async throws {
+    try information.checkWritable(for: .resume)
+    try await running(.resume) {
+      try await callingBase(.resume) { try await base.removeValue(forKey: layout.pauseKey) }
+      waits.signal()
+    }
+  }
+
+  /// Returns whether the queue is paused; see `PausableQueue`.
+  public func isPaused() async throws -> Bool {
+    try await running(.isPaused) {
+      try await callingBase(.isPaused) { try await base.contains(layout.pauseKey) }
+    }
   }
 }

@@ -26,19 +26,55 @@ extension StoreQueue {
   }
 
   /// Settles the first timers of a range.
+  ///
+  /// The timers of delayed items whose groups are blocked are passed over, however many there are. The first of these items
+  /// are parked, so that no later call meets them.
   private func settle(
     _ range: KeyRange, atMost limit: Int, _ operation: StoreOperation
   ) async throws -> (count: Int, hasMore: Bool) {
     var rest: KeyRange? = range
     var timers: [StoredTimer] = []
-    while timers.count < limit, let (found, next) = try await self.timers(in: rest, limit - timers.count, operation) {
-      // A key that is no timer stays.
-      timers += found
-      rest = next
+    var behind: [StoredTimer] = []
+    var groups: [StoreKey: GroupHead] = [:]
+    var pageSize = limit
+    while timers.count < limit, let (found, next) = try await self.timers(in: rest, pageSize, operation) {
+      (rest, pageSize) = (next, Self.lookLimit)
+      for timer in found {
+        if let group = timer.group, case .item(let sequence, isLeased: false) = timer.subject {
+          if groups[group] == nil { groups[group] = try await head(of: group, operation) }
+          if groups[group]?.leasable != sequence {
+            if behind.count < limit { behind.append(timer) }
+            continue
+          }
+        }
+        guard timers.count < limit else {
+          rest = range.after(timers[limit - 1].key)
+          break
+        }
+        timers.append(timer)
+      }
     }
-    let performedCount = try await change(timers, operation) { $1.settle($0) }
+    var plans = try await self.plans(timers, operation) { $1.settle($0) }
+    plans += try await parkingPlans(behind, groups, operation)
+    let performedCount = try await perform(plans, operation).count { $0 < timers.count }
     // If others have handled some of them, there may be more.
     return (performedCount, rest != nil || performedCount < timers.count)
+  }
+
+  /// Plans to park the items of timers, with one plan for each group; see `park(_:)`.
+  private func parkingPlans(
+    _ behind: [StoredTimer], _ groups: [StoreKey: GroupHead], _ operation: StoreOperation
+  ) async throws -> [QueuePlan] {
+    let stored = try await read(behind.map { subjectKey($0.subject) }, operation)
+    return Dictionary(grouping: behind, by: \.group).compactMap { group, timers in
+      guard let group, var plan = groups[group]?.plan else { return nil }
+      for timer in timers {
+        let subject = subjectKey(timer.subject)
+        plan.read([subject: stored[subject] ?? nil, timer.key: timer.value])
+        plan.park(timer)
+      }
+      return plan
+    }
   }
 
   /// Returns the first timers of a range and the rest of the range, or `nil` without a range.
@@ -52,13 +88,10 @@ extension StoreQueue {
     return (entries.compactMap(layout.timer), entries.count < limit ? nil : entries.last.map { range.after($0.key) })
   }
 
-  /// Changes the subjects of timers, each if it is as it was read.
-  ///
-  /// - Returns: The number of changes that were performed.
-  private func change(
+  /// Plans changes of the subjects of timers, each if it is as it was read.
+  private func plans(
     _ timers: [StoredTimer], _ operation: StoreOperation, _ change: (StoredTimer, inout QueuePlan) -> Void
-  ) async throws -> Int {
-    guard !timers.isEmpty else { return 0 }
+  ) async throws -> [QueuePlan] {
     let stored = try await read(timers.map { subjectKey($0.subject) }, operation)
     var plans: [QueuePlan] = []
     for timer in timers {
@@ -69,7 +102,7 @@ extension StoreQueue {
       try await finishGroups(&plan, operation)
       plans.append(plan)
     }
-    return try await perform(plans, operation).count
+    return plans
   }
 
   private func subjectKey(_ subject: QueueTimer) -> StoreKey {
@@ -96,6 +129,16 @@ extension StoreQueue {
       return true
     }
     if wasSetBack { correction.withLock { $0 = wrongTimers(at: now) } }
+  }
+
+  /// Begins a correction if the clock was set back after changes were planned, because one that has begun before their commit may
+  /// have missed their timers.
+  func noteCommit(plannedAt time: Int64) {
+    let now = microseconds
+    guard WallClock.wasAhead(at: time, now: now) else { return }
+    correction.withLock { $0 = wrongTimers(at: now) }
+    // A consumer waits for the end of a timer that will be corrected.
+    waits.signal()
   }
 
   /// The ranges in which a timer that was set by a clock that was ahead can be.
@@ -126,8 +169,9 @@ extension StoreQueue {
       limit -= found.count
       ranges = (rest.map { [$0] } ?? []) + ranges.dropFirst()
     }
-    // A timer that another call has changed in the meantime was set by its clock.
-    _ = try await change(Array(wrong.prefix(Self.timerLimit)), operation) { $1.correct($0) }
+    // A timer that another call has changed in the meantime was set by its clock, which it checks after its commit.
+    let plans = try await plans(Array(wrong.prefix(Self.timerLimit)), operation) { $1.correct($0) }
+    _ = try await perform(plans, operation)
     // Corrected timers are earlier than those that are left, which are looked at again.
     if wrong.count > Self.timerLimit { ranges = before }
     correction.withLock { [ranges] correction in

@@ -123,11 +123,12 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
       policy: configuration.retryPolicy, clock: environment.clock, generator: environment.randomness)
     items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
     let waits = waits
-    let changes = KeyRange(from: layout.ready.lowerBound, upTo: layout.timers.upperBound)
-    observation = AnyDataStore(base).observation?.observe(changes) { [layout] event in
+    let ranges = layout.deliveries
+    let changes = KeyRange(from: layout.pauseKey, upTo: layout.timers.upperBound)
+    observation = AnyDataStore(base).observation?.observe(changes) { event in
       switch event {
       case .changed(let changes):
-        if changes.contains(where: { $0.concerns(layout.ready) || $0.concerns(layout.timers) }) { waits.signal() }
+        if changes.contains(where: { change in ranges.contains { change.range.overlaps($0) } }) { waits.signal() }
       case .closed: waits.close()
       }
     }
@@ -303,10 +304,6 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     await operations.close()
     try await items.close()
   }
-}
-
-extension StoreChange {
-  fileprivate func concerns(_ range: KeyRange) -> Bool { self.range.overlaps(range) }
 }
 
 extension StoreQueue: CustomStringConvertible {

@@ -152,4 +152,33 @@ extension PostgresQueue {
     }
   }
 }
+
+/// Pausing the queue, for all programs that have it open.
+extension PostgresQueue: PausableQueue {
+  /// Pauses the queue; see `PausableQueue`.
+  public func pause() async throws {
+    try information.checkWritable(for: .pause)
+    try await handle.running(.pause) {
+      _ = try await write([statements.pause], for: .pause)
+    }
+  }
+
+  /// Resumes the queue; see `PausableQueue`.
+  ///
+  /// Consumers of other programs notice it as they notice an item that this one enqueues.
+  public func resume() async throws {
+    try information.checkWritable(for: .resume)
+    try await handle.running(.resume) {
+      _ = try await write([statements.resume], for: .resume)
+      noteChange()
+    }
+  }
+
+  /// Returns whether the queue is paused; see `PausableQueue`.
+  public func isPaused() async throws -> Bool {
+    try await handle.running(.isPaused) {
+      try await handle.read(statements.pauseState, for: .isPaused).integer(0, 0) == 1
+    }
+  }
+}
 #endif

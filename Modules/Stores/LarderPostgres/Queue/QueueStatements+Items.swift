@@ -221,7 +221,8 @@ extension QueueStatements {
       """
       \(QueueStatements.clock), found AS MATERIALIZED (
         SELECT * FROM (
-          SELECT seq, priority, is_suspect AND deliveries >= 2 AS is_alone FROM \(table) WHERE state = 0 \(skip)
+          SELECT seq, priority, is_suspect AND deliveries >= 2 AS is_alone FROM \(table)
+          WHERE state = 0 AND NOT \(isPaused) \(skip)
           ORDER BY priority DESC, seq LIMIT 1000 FOR UPDATE SKIP LOCKED) AS head LIMIT $2),
       placed AS (
         SELECT seq, row_number() OVER places AS place, count(*) FILTER (WHERE is_alone) OVER places AS alone_count
@@ -248,7 +249,7 @@ extension QueueStatements {
     return Statement(
       """
       \(QueueStatements.clock)
-      SELECT CASE WHEN EXISTS (SELECT FROM \(table) WHERE state = 0)
+      SELECT CASE WHEN EXISTS (SELECT FROM \(table) WHERE state = 0) AND NOT \(isPaused)
           OR EXISTS (SELECT FROM \(table) WHERE state IN (1, 2) AND until <= \(present))
           OR EXISTS (SELECT FROM \(table) WHERE state IN (3, 4) AND until <= \(present))
         THEN 1::int8 ELSE 0 END,

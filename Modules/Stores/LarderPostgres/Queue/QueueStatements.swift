@@ -20,6 +20,10 @@ struct QueueStatements: Sendable {
     static let group = 6
     /// Not an item, but the number of items for which there is room for sure.
     static let room = 7
+    /// Not an item, but a mark that the queue is paused.
+    ///
+    /// Its key is empty, as no item's is.
+    static let pause = 8
   }
 
   /// The condition of rows that are live items.
@@ -93,6 +97,20 @@ struct QueueStatements: Sendable {
   static func durations(_ microseconds: some Collection<Int64>) -> Parameter {
     .integers(microseconds.map { min($0, longest) })
   }
+
+  // MARK: Pausing
+
+  /// The condition of a paused queue.
+  var isPaused: String { "EXISTS (SELECT FROM \(table) WHERE key = '')" }
+
+  var pause: Statement {
+    Statement("INSERT INTO \(table)(state, key) VALUES(8, '') ON CONFLICT (key) DO NOTHING")
+  }
+
+  var resume: Statement { Statement("DELETE FROM \(table) WHERE key = ''") }
+
+  /// Returns 1 if the queue is paused, else 0.
+  var pauseState: Statement { Statement("SELECT CASE WHEN \(isPaused) THEN 1::int8 ELSE 0 END") }
 
   // MARK: Creating
 

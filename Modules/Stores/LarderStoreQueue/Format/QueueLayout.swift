@@ -14,6 +14,9 @@ struct QueueLayout: Sendable {
   /// The prefix of the items, by key.
   let itemPrefix: StoreKey
 
+  /// The key of the record that exists while the queue is paused.
+  let pauseKey: StoreKey
+
   /// The ranges of the ready items, of the timers of items, of all other timers, of the states of live items, and of the
   /// dead letters.
   let ready: KeyRange
@@ -29,6 +32,7 @@ struct QueueLayout: Sendable {
     self.prefix = prefix
     formatKey = prefix + "f"
     itemPrefix = prefix + "i"
+    pauseKey = prefix + "p"
     ready = .prefix(prefix + "r")
     timers = .prefix(prefix + "t")
     lateTimers = .prefix(prefix + "u")
@@ -133,13 +137,19 @@ struct QueueLayout: Sendable {
 
   /// Returns a timer, or `nil` if its key is damaged.
   func timer(_ entry: StoreEntry<[UInt8]>) -> StoredTimer? {
-    guard let subject = subject(ofTimer: entry.key), let time = time(ofTimer: entry.key) else { return nil }
-    // Without a beginning, the timer counts as correct.
-    let beginning = entry.value.count == 8 ? max(Int64(bigEndianBytes: entry.value), -.max) : 0
-    return StoredTimer(key: entry.key, value: entry.value, time: time, beginning: beginning, subject: subject)
+    guard let subject = subject(ofTimer: entry.key) else { return nil }
+    let (value, group) = (entry.value, entry.value.dropFirst(8))
+    return StoredTimer(
+      key: entry.key, value: value, time: Int64(orderedBytes: entry.key.bytes.dropFirst(prefix.count + 1).prefix(8)),
+      // Without a beginning, the timer counts as correct.
+      beginning: value.count >= 8 ? max(Int64(bigEndianBytes: value[..<8]), -.max) : 0,
+      group: group.isEmpty || group.count > StoreKey.maximumLength ? nil : StoreKey(bytes: group), subject: subject)
   }
 
-  /// Whether a change of a key can make an item due, now or later.
+  /// The ranges of keys whose changes can make an item due, now or later.
+  var deliveries: [KeyRange] { [.prefix(pauseKey), ready, timers] }
+
+  /// Whether a new value of a key can make an item due, now or later.
   func concernsDelivery(_ key: StoreKey) -> Bool { ready.contains(key) || timers.contains(key) }
 
   // Higher priorities come first.
@@ -158,6 +168,8 @@ struct StoredTimer: Sendable {
   let time: Int64
   /// The time at which the timer was set, in microseconds since 1970.
   let beginning: Int64
+  /// The group of the item, or `nil` for none.
+  let group: StoreKey?
   let subject: QueueTimer
 
   /// The time from the beginning to the end, in microseconds.

@@ -86,7 +86,7 @@ struct QueuePlan: Sendable {
     case .delayed, .leased:
       let timer = QueueTimer.item(sequence, isLeased: item.phase == .leased)
       let key = layout.timerKey(item.deadline, timer)
-      entries.append(StoreEntry(key: key, value: item.beginning.bigEndianBytes))
+      entries.append(StoreEntry(key: key, value: item.beginning.bigEndianBytes + (item.group?.bytes ?? [])))
     case .parked: break
     }
     return entries
@@ -163,6 +163,8 @@ struct QueuePlan: Sendable {
   /// The record of the group must have been read.
   mutating func park(_ sequence: UInt128, _ item: ItemRecord) {
     var parked = item
+    // If it was delayed, its delay has ended.
+    parked.wait(0, from: now)
     parked.phase = .parked
     change(sequence, from: item, to: parked)
     if let group = item.group {
@@ -240,6 +242,14 @@ struct QueuePlan: Sendable {
     case .deadLetter(let sequence):
       if let record = deadLetter(of: timer) { removeDeadLetter(sequence, record) }
     }
+  }
+
+  /// Holds an item back whose delay has ended, until the earlier items of its group have left the queue.
+  ///
+  /// The item and the record of the group must have been read.
+  mutating func park(_ timer: StoredTimer) {
+    set(nil, forKey: timer.key)
+    if case .item(let sequence, _) = timer.subject, let item = item(of: timer) { park(sequence, item) }
   }
 
   /// Counts a timer from now, because the clock was ahead when it was set.

@@ -87,7 +87,7 @@ extension CaseList where Store: DurableQueue {
       try await queue.enqueue(.number(1))
       let receipt = try await queue.receiveOne().receipt
       try await queue.close()
-      let calls: [(String, () async throws -> Void)] = [
+      var calls: [(String, () async throws -> Void)] = [
         ("enqueuing", { try await queue.enqueue(nil) }),
         ("enqueuing with an id", { try await queue.enqueue(nil, id: "a") }),
         ("receiving", { _ = try await queue.receive(lease: .seconds(1)) }),
@@ -101,9 +101,91 @@ extension CaseList where Store: DurableQueue {
         ("purging", { try await queue.purgeDeadLetters(["a"]) }),
         ("purging all", { try await queue.purgeDeadLetters() }),
       ]
+      if let pausable = AnyDataStore(queue).pausableQueue {
+        calls += [
+          ("pausing", { try await pausable.pause() }), ("resuming", { try await pausable.resume() }),
+          ("asking whether it is paused", { _ = try await pausable.isPaused() }),
+        ]
+      }
       for (name, call) in calls { try await expect(name, throws: .closed, by: call) }
     }
+    if Store.self is any PausableQueue.Type { addPausingCases() }
   }
+
+  private mutating func addPausingCases() {
+    add("457", "a paused queue delivers nothing, and everything else continues") { queue, trial in
+      let pausable = try pausable(queue)
+      try await queue.enqueue(numbers: [1, 2])
+      try await queue.enqueue(.number(3), after: .seconds(5))
+      let held = try await queue.receive(max: 2, lease: .seconds(60))
+      try await pausable.pause()
+      try await pausable.pause()
+      try expect("whether the queue is paused", try await pausable.isPaused(), equals: true)
+      try await queue.enqueue(.number(4))
+      trial.advance(by: 10)
+      try expect("the items while paused", try await queue.receiveNumbers(max: 9), equals: [])
+      try await queue.extend(held[0].receipt, lease: .seconds(30))
+      try await queue.release(held[1].receipt, after: .zero)
+      try expect("the released item", try await queue.receiveNumbers(max: 9), equals: [])
+      try expect("the first items", try await queue.peek(max: 9).compactMap { $0.value?.integer }, equals: [2, 3, 4])
+      try expect("the counts", try await queue.counts(), equals: QueueCounts(waiting: 3, leased: 1))
+      trial.advance(by: 30)
+      try expect("the item whose lease has ended", try await queue.receiveNumbers(max: 9), equals: [])
+      try await expect("the late acknowledgement", throws: .staleReceipt) {
+        try await queue.acknowledge(held[0].receipt)
+      }
+      try await pausable.resume()
+      try await pausable.resume()
+      try expect("whether the queue is paused", try await pausable.isPaused(), equals: false)
+      let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
+      try expect("the items", deliveries.map(\.number), equals: [1, 2, 3, 4])
+      try expect("the attempts", deliveries.map(\.attempt), equals: [2, 2, 1, 1])
+      try await pausable.pause()
+      _ = try await queue.acknowledge(deliveries.map(\.receipt))
+      try expect("the number of items", try await queue.count(), equals: 0)
+    }
+    add("458", "consumers that wait while the queue is paused receive items when it is resumed") { queue, _ in
+      let pausable = try pausable(queue)
+      try await pausable.pause()
+      let received = Locked<[Int64]>([])
+      try await concurrently(3) { index in
+        guard index == 2 else {
+          let delivery = try await queue.nextDelivery(lease: .seconds(60)).get()
+          received.withLock { $0.append(delivery.number) }
+          return
+        }
+        for _ in 0..<100 { await Task.yield() }
+        try await queue.enqueue(numbers: [1, 2])
+        for _ in 0..<100 { await Task.yield() }
+        try expect("the items while paused", received.withLock { $0 }, equals: [])
+        try await pausable.resume()
+      }
+      try expect("the items", received.withLock { $0.sorted() }, equals: [1, 2])
+    }
+    add("459", "a queue is paused and resumed for all who share it", needs: .otherProcesses) { queue, trial in
+      let other = try await trial.open()
+      try await queue.enqueue(numbers: [1])
+      try await pausable(queue).pause()
+      try expect("whether the other is paused", try await pausable(other).isPaused(), equals: true)
+      try expect("its items", try await other.receiveNumbers(), equals: [])
+      let isDone = Flag()
+      let waiting = Task {
+        defer { isDone.raise() }
+        return try await other.nextDelivery(lease: .seconds(60)).get()
+      }
+      for _ in 0..<100 { await Task.yield() }
+      try expect("whether it has received", isDone.isRaised, equals: false)
+      try await pausable(queue).resume()
+      try expect("its item", try await result(of: waiting, isDone, whileAdvancing: trial).number, equals: 1)
+    }
+  }
+}
+
+private func pausable(_ queue: some DurableQueue<SampleValue?>) throws -> any PausableQueue<SampleValue?> {
+  guard let pausable = AnyDataStore(queue).pausableQueue else {
+    throw Mismatch(subject: "the capability to be paused", expected: "found in any store", got: "none")
+  }
+  return pausable
 }
 
 /// Waits for an item, and advances the clock a second at a time until it comes.
@@ -115,6 +197,12 @@ private func received<Queue: DurableQueue>(
     defer { isDone.raise() }
     return try await queue.nextDelivery(lease: .seconds(lease)).get()
   }
+  return try await result(of: task, isDone, whileAdvancing: trial)
+}
+
+private func result<Queue: DurableQueue, Result>(
+  of task: Task<Result, any Error>, _ isDone: Flag, whileAdvancing trial: Trial<Queue>
+) async throws -> Result where Queue.Value == SampleValue? {
   while !isDone.isRaised {
     await Task.yield()
     trial.advance(by: 1)

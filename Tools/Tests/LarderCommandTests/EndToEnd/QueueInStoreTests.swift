@@ -70,6 +70,19 @@ import Testing
     #expect(try await larder("watch", "--count", "1", kind: kind).output.hasSuffix("\"perSecond\":null}\n"))
   }
 
+  @Test(arguments: [StoreKind.lmdb, .json])
+  func aPausedQueue(kind: StoreKind) async throws {
+    try await enqueue("a", kind: kind)
+    #expect(try await larder("pause", "--metrics", kind: kind).errors.contains("pause 1"))
+    #expect(try await larder("pause", kind: kind) == .done("{\"paused\":true}\n"))
+    #expect(try await receive(kind: kind).isEmpty)
+    try await enqueue("b", kind: kind)
+    #expect(try await larder("stat", kind: kind).output.hasSuffix(",\"paused\":true}\n"))
+    #expect(try await larder("resume", kind: kind) == .done("{\"paused\":false}\n"))
+    #expect(try await larder("stat", kind: kind).output.contains("paused") == false)
+    #expect(try await receive(kind: kind).map(\.key) == ["a", "b"])
+  }
+
   @Test func aProgramSharesTheQueue() async throws {
     try await enqueue("a")
     let store = try await LMDBStore(path: folder.file(StoreKind.lmdb.fileName("queues")), codec: .raw)

@@ -331,6 +331,12 @@ import Testing
     try await again.close()
   }
 
+  @Test(arguments: ["pause", "resume"])
+  func aQueueOfOneProgramCannotBePaused(_ verb: String) async throws {
+    try await enqueue("a")
+    #expect(try await larder(verb).failed(64, "cannot be paused"))
+  }
+
   // MARK: Metrics
 
   /// The verbs of the group with arguments for a queue with one item, and the operation that they make.
@@ -343,9 +349,9 @@ import Testing
   ]
 
   @Test func everyVerbOfTheGroupReportsItsOperation() async throws {
-    // `move` has two queues, and tests of its own.
+    // `move` has two queues, and a queue of its own cannot be paused. `QueueMoveTests` and `QueueInStoreTests` test these.
     let verbs = LarderCommand.leaves(of: ["queue"]).map { $0.dropFirst().joined(separator: " ") }
-    #expect(Self.verbs.map(\.verb) == verbs.filter { $0 != "move" })
+    #expect(Self.verbs.map(\.verb) == verbs.filter { !["move", "pause", "resume"].contains($0) })
     try await enqueue("a")
     for (verb, arguments, row) in Self.verbs {
       let run = try await ToolRun.run(Tool.path, Self.words(of: verb) + [queue] + arguments + ["--metrics"])

@@ -22,7 +22,7 @@ struct QueueCommand: AsyncParsableCommand {
     subcommands: [
       QueueEnqueueCommand.self, QueueReceiveCommand.self, QueueAcknowledgeCommand.self, QueueReleaseCommand.self,
       QueueExtendCommand.self, QueueDeadCommand.self, QueueMoveCommand.self, QueueStatCommand.self,
-      QueueWatchCommand.self,
+      QueueWatchCommand.self, QueuePauseCommand.self, QueueResumeCommand.self,
     ])
 }
 
@@ -33,7 +33,8 @@ struct QueueStatCommand: AsyncParsableCommand {
     abstract: "Print the number of items in each state, and the age of the oldest item.",
     discussion: """
       Prints one object with waiting, delayed, leased, dead and oldestAge. That is the age in seconds of the oldest item \
-      that is not acknowledged and not a dead letter, or null if there is none. `larder stat` prints more figures.
+      that is not acknowledged and not a dead letter, or null if there is none. If the queue is paused, there is a further \
+      member, "paused":true. `larder stat` prints more figures.
 
         larder queue stat queue:mail
       """)
@@ -43,9 +44,9 @@ struct QueueStatCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await StoreSession.runQueue(queue.target, access: access.storeAccess) { queue in
-      try await queue.queueStatistics()
-    } print: { statistics, output in
-      try output.writeLine("{\(QueueLine.members(of: statistics))}")
+      (statistics: try await queue.queueStatistics(), isPaused: try await QueuePausing.isPaused(queue))
+    } print: { look, output in
+      try output.writeLine("{\(QueueLine.members(of: look.statistics))\(look.isPaused ? ",\"paused\":true" : "")}")
     }
   }
 }
