@@ -6,7 +6,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What becomes of a request that was interrupted by a crash, so that it is unknown whether it had its effect.
+/// The treatment of a request that was interrupted by a crash, so that it is unknown whether it had its effect.
 public enum InterruptionPolicy: Sendable, Hashable {
   /// The next request with the key runs again. The effect happens at least once.
   case runAgain
@@ -49,7 +49,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// The prefix of all keys of the records in the store.
   public let prefix: StoreKey
 
-  /// What becomes of a request that was interrupted by a crash.
+  /// The treatment of a request that was interrupted by a crash.
   public let interruptions: InterruptionPolicy
 
   /// The time for which an outcome is kept, and after which its key can be used again.
@@ -65,7 +65,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   ///   - base: The store of bytes.
   ///   - prefix: The prefix of the keys of all records. No other entry may have a key that begins with it.
   ///   - codec: The codec of the outcomes.
-  ///   - interruptions: What becomes of a request that was interrupted by a crash; defaults to
+  ///   - interruptions: The treatment of a request that was interrupted by a crash; defaults to
   ///     ``InterruptionPolicy/refuse``.
   ///   - retention: The time for which an outcome is kept, by the wall clock; defaults to one day.
   ///   - configuration: The durations of the lock that a running request holds. Defaults to a lease of 10 seconds.

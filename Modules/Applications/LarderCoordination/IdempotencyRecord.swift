@@ -45,7 +45,7 @@ struct IdempotencyRecord: Sendable, Hashable {
   func isLive(at now: Int64) -> Bool { now < deadline }
 }
 
-/// What becomes of a request, by the record of its key.
+/// The next step of a request, by the record of its key.
 enum IdempotencyStep: Sendable, Hashable {
   /// The request runs, because there is no record.
   case run

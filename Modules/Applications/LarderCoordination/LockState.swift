@@ -80,6 +80,14 @@ struct LockState: Sendable, Hashable {
     return true
   }
 
+  /// Notes that a caller may take the lock, and does not.
+  ///
+  /// If the holder is dead, the next caller need not find that out again.
+  mutating func decline(_ waiter: UInt64) {
+    term?.isHeld = false
+    withdraw(waiter)
+  }
+
   /// Notes that a caller no longer waits.
   mutating func withdraw(_ waiter: UInt64) {
     heartbeat.claims.removeAll { $0 == waiter }
@@ -92,7 +100,7 @@ struct LockState: Sendable, Hashable {
 /// No time of another process is compared with them: a holder counts as dead after the caller has itself seen one heartbeat
 /// unchanged for the whole lease.
 struct LockWaiter: Sendable {
-  /// What a caller does next.
+  /// The next step of a caller.
   enum Step: Sendable, Hashable {
     /// It waits for a time, in nanoseconds, or for a report.
     case wait(Int64)
@@ -100,7 +108,7 @@ struct LockWaiter: Sendable {
     case change
   }
 
-  /// What has come of a change.
+  /// The result of a change.
   enum Answer: Sendable, Hashable {
     case granted(LockTerm)
     case wait(Int64)

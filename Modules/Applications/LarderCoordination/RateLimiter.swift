@@ -24,7 +24,7 @@ public final class RateLimiter: Sendable {
   /// the starts of their shares are lost.
   private static let maximumKeyCount = 10_000
 
-  /// What an object knows of a key between two commits.
+  /// The knowledge of an object about a key between two commits.
   private struct Known: Sendable {
     /// The starts that were taken and not spent.
     var starts: Int

@@ -258,7 +258,7 @@ public final class StoreLock: Sendable {
         answer = .granted(term)
         if let companion, try !companion.decide(&slot) {
           state = stored
-          state.withdraw(waiter.id)
+          state.decline(waiter.id)
           answer = .declined
         }
       }

@@ -74,7 +74,7 @@ extension DataStore {
 
 /// Writes of a key that depend on its value and set its time to live, each in one step.
 ///
-/// What has expired is absent. The forms without a time to live apply the default of the store.
+/// An entry that has expired is absent. The forms without a time to live apply the default of the store.
 extension ExpirableStore {
   /// Stores a value under a key that is missing or has expired, and sets its time to live.
   ///
