@@ -347,9 +347,9 @@ let package = Package(
       dependencies: [
         "LarderCoordination", "LarderCache", "LarderCBOR", "LarderLMDB", "LarderObservation", "LarderPostgres",
         "LarderSQLite", "LarderTesting", "TestSupport",
-        .product(name: "Logging", package: "swift-log", condition: .when(traits: ["ServiceLifecycle"])),
         .product(
-          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+          name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
       ]),
     .testTarget(
       name: "HTTPCachingRulesTests",
@@ -388,7 +388,7 @@ let package = Package(
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCompression",
-        "LarderCrypto", "LarderExpiry",
+        "LarderCoordination", "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
         "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderWorker", "TestSupport",
         "Watched", "WholeFile",
