@@ -117,6 +117,16 @@ import Testing
     #expect(lease.isLost)
   }
 
+  /// A caller that has taken the lock in a commit whose outcome it does not know gives it up.
+  @Test func aGrantWithoutAnAnswerIsWithdrawn() {
+    var state = LockState()
+    state.begin(owner: 1, lease: Self.lease)
+    state.withdraw(2)
+    #expect(state.term?.isHeld == true)
+    state.withdraw(1)
+    #expect(state.term == LockTerm(number: 1, owner: 1, lease: Self.lease, isHeld: false))
+  }
+
   /// Participants that stop for any time: a term ends only by its release, or a whole lease after its last renewal.
   @Test func noLiveHolderIsReplaced() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "locks")

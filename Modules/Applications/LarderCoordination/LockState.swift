@@ -88,8 +88,9 @@ struct LockState: Sendable, Hashable {
     withdraw(waiter)
   }
 
-  /// Notes that a caller no longer waits.
+  /// Notes that a caller no longer waits, and does not hold the lock.
   mutating func withdraw(_ waiter: UInt64) {
+    if term?.owner == waiter { term?.isHeld = false }
     heartbeat.claims.removeAll { $0 == waiter }
   }
 }

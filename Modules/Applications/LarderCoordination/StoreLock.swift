@@ -193,7 +193,6 @@ public final class StoreLock: Sendable {
       id: .random(in: 1 ... .max), lease: configuration.lease.wholeNanoseconds,
       turn: configuration.turn.wholeNanoseconds)
     var waits: (queue: ConsumerWaits, observation: StoreObservation?)?
-    var hasClaimed = false
     do {
       while true {
         // Before the look, so that a release that follows it is noticed.
@@ -210,7 +209,6 @@ public final class StoreLock: Sendable {
           if let number { waits?.queue.leave(number) }
           throw error
         }
-        hasClaimed = true
         if let waits, let number {
           try await waits.queue.wait(number, atMost: pause(step), clock: clock)
         } else {
@@ -220,7 +218,7 @@ public final class StoreLock: Sendable {
         }
       }
     } catch {
-      if hasClaimed { await withdraw(waiter.id, keys) }
+      await withdraw(waiter.id, keys)
       throw error
     }
   }
@@ -228,7 +226,8 @@ public final class StoreLock: Sendable {
   /// Returns the time until the next look, which is earlier than the next step if not all commits are reported.
   private func pause(_ step: Int64) -> Duration {
     let lease = configuration.lease / 3
-    return min(.nanoseconds(step), base.information.reportsAllCommits ? lease : min(lease, configuration.pollInterval))
+    let reportsAll = base.observation != nil && base.information.reportsAllCommits
+    return min(.nanoseconds(step), reportsAll ? lease : min(lease, configuration.pollInterval))
   }
 
   private enum Attempt: Sendable {
@@ -268,7 +267,9 @@ public final class StoreLock: Sendable {
     return answer
   }
 
-  /// Gives up the place in the order of the waiters, whatever becomes of the task.
+  /// Gives up the place in the order of the waiters, and a term that was granted by a commit whose outcome is unknown.
+  ///
+  /// It does so whatever becomes of the task.
   private func withdraw(_ id: UInt64, _ keys: LockKeys) async {
     do {
       try await Task { [self] in
