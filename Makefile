@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -145,6 +145,10 @@ orders: set-up-build ## Take orders of a shop in an SQLite database; ARGUMENTS="
 payments: set-up-build ## Book payments once in a PostgreSQL database; ARGUMENTS="pay Ada 500 --id 17", work, or balance.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Payments
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Payments" $(ARGUMENTS)
+
+scheduler: set-up-build ## Plan jobs in several processes, of which one leads; ARGUMENTS="FOLDER NAME".
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product Scheduler
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Scheduler" $(ARGUMENTS)
 
 proxy: set-up-build ## Run a caching proxy; ARGUMENTS="--origin http://127.0.0.1:8000 --listen 8080 --store lmdb:…".
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy

@@ -37,6 +37,7 @@ let package = Package(
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
+    .library(name: "LarderCoordination", targets: ["LarderCoordination"]),
     .library(name: "HTTPCachingRules", targets: ["HTTPCachingRules"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
@@ -54,7 +55,9 @@ let package = Package(
     .trait(name: "Crypto", description: "The module LarderCrypto, which needs the package swift-crypto."),
     .trait(
       name: "ServiceLifecycle",
-      description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
+      description: """
+        The services of LarderWorker and LarderCoordination, which need the package swift-service-lifecycle.
+        """),
     .trait(
       name: "Metrics",
       description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
@@ -177,6 +180,14 @@ let package = Package(
           name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
       ],
       path: "Modules/Applications/LarderWorker"),
+    .target(
+      name: "LarderCoordination",
+      dependencies: [
+        "Larder",
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+      ],
+      path: "Modules/Applications/LarderCoordination"),
     // It imports no module of Larder, so that any HTTP library can use it.
     .target(
       name: "HTTPCachingRules",
@@ -332,6 +343,15 @@ let package = Package(
           condition: .when(traits: ["ServiceLifecycle"])),
       ]),
     .testTarget(
+      name: "LarderCoordinationTests",
+      dependencies: [
+        "LarderCoordination", "LarderCache", "LarderCBOR", "LarderLMDB", "LarderObservation", "LarderPostgres",
+        "LarderSQLite", "LarderTesting", "TestSupport",
+        .product(
+          name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
+      ]),
+    .testTarget(
       name: "HTTPCachingRulesTests",
       dependencies: [
         "HTTPCachingRules", "LarderTesting", "TestSupport",
@@ -359,8 +379,8 @@ let package = Package(
       name: "ScheduleTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
-        "LarderExpiry", "LarderFiles", "LarderHTTPCache", "LarderIndexes", "LarderJSON", "LarderMirror",
-        "LarderObservation", "LarderQueue", "LarderStoreQueue",
+        "LarderCoordination", "LarderExpiry", "LarderFiles", "LarderHTTPCache", "LarderIndexes", "LarderJSON",
+        "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(
@@ -368,7 +388,7 @@ let package = Package(
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCompression",
-        "LarderCrypto", "LarderExpiry",
+        "LarderCoordination", "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderKit", "LarderLMDB", "LarderMetrics", "LarderMirror",
         "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderWorker", "TestSupport",
         "Watched", "WholeFile",

@@ -121,6 +121,15 @@ let package = Package(
       ],
       path: "Payments"),
     .executableTarget(
+      name: "Scheduler",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCoordination", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+      ],
+      path: "Scheduler"),
+    .executableTarget(
       name: "CachingProxy",
       dependencies: [
         "ExampleSupport",
@@ -239,6 +248,12 @@ let package = Package(
         "PostgresServers",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderPostgres", package: "Larder"),
+      ]),
+    .testTarget(
+      name: "SchedulerTests",
+      dependencies: [
+        "Scheduler",
+        .product(name: "Larder", package: "Larder"),
       ]),
     .testTarget(
       name: "NotesTests",

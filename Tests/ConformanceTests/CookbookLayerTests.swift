@@ -3,6 +3,7 @@ import Larder
 import LarderBatching
 import LarderBounded
 import LarderCache
+import LarderCoordination
 import LarderCrypto
 import LarderExpiry
 import LarderJSON
@@ -58,10 +59,7 @@ extension CookbookTests {
         .expiring(.after(.seconds(900)))
 
       func redeem(_ token: String) async throws -> String? {
-        try await tokens.update(StoreKey(token)) { email in
-          defer { email = nil }
-          return email
-        }
+        try await tokens.takeValue(forKey: StoreKey(token))
       }
 
       try await tokens.setValue("ada@example.com", forKey: "d41d")
@@ -77,44 +75,74 @@ extension CookbookTests {
       try await tokens.close()
     }
 
-    @Test func aClientHasALimit() async throws {
-      let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60)))
+    // MARK: Coordination
 
-      func isAllowed(_ client: StoreKey) async throws -> Bool {
-        try await limits.updateKeepingDeadlines(deciding: [client]) { counts in
-          let count = counts[0] ?? 0
-          guard count < 5 else { return .discard(false) }
-          counts[0] = count + 1
-          return .commit(true)
-        }
+    @Test func aClientHasALimit() async throws {
+      let bytes = MemoryStore<[UInt8]>()
+
+      let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(60, per: .seconds(60), burst: 5))
+
+      func respond(to client: String) async throws -> (status: Int, fields: [(name: String, value: String)]) {
+        let decision = try await limiter.take(forKey: StoreKey(client))
+        return (decision.isGranted ? 200 : 429, limiter.fields(of: decision))
       }
 
-      var allowed = 0
-      for _ in 0..<8 where try await isAllowed("192.0.2.1") { allowed += 1 }
-      #expect(allowed == 5)
-      #expect(try await isAllowed("192.0.2.2"))
-      let nextMinute = limits.base.expiring { Date(timeIntervalSinceNow: 61) }
-      #expect(try await nextMinute.value(forKey: "192.0.2.1") == nil)
+      var statuses: [Int] = []
+      for _ in 0..<5 { statuses.append(try await respond(to: "192.0.2.1").status) }
+      #expect(statuses == [200, 200, 200, 200, 200])
+      #expect(try await respond(to: "192.0.2.2").status == 200)
+      #expect(try await limiter.take(5, forKey: "192.0.2.2").isGranted == false)
     }
 
-    @Test func aLeaseHasOneOwner() async throws {
-      let leases = MemoryStore<Expiring<String>>().expiring()
+    @Test func aLockHasOneHolder() async throws {
+      let bytes = MemoryStore<[UInt8]>()
+      let plan: [UInt8] = [2]
+      func makeReport() async throws -> [UInt8] { [1] }
 
-      func takeLease(_ name: StoreKey, owner: String) async throws -> Bool {
-        try await leases.update(deciding: [name], timeToLive: .after(.seconds(30))) { slots in
-          guard slots[0] == nil || slots[0] == owner else { return .discard(false) }
-          slots[0] = owner
-          return .commit(true)
+      let locks = try StoreLock(bytes, prefix: "locks/")
+
+      try await locks.withLock("report") { token in
+        let report = try await makeReport()
+        try await locks.update(["report"], requiring: token) { slots in slots[0] = report }
+      }
+
+      let election = LeaderElection(locks, name: "scheduler")
+
+      try await election.run { token in
+        try await locks.update(["schedule"], requiring: token) { slots in slots[0] = plan }
+      }
+
+      #expect(try bytes.values(forKeys: ["report", "schedule"]) == [[1], [2]])
+    }
+
+    @Test func aRequestIsHandledOnce() async throws {
+      let bytes = MemoryStore<[UInt8]>()
+      let shipped = Shipments()
+      func ship(_ body: String) async throws -> String { shipped.add(body) }
+
+      let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(String.self))
+
+      func order(_ body: String, key: String) async throws -> String {
+        try await requests.perform(StoreKey(key), fingerprint: body.utf8) {
+          try await ship(body)
         }
       }
 
-      #expect(try await takeLease("report", owner: "a"))
-      #expect(try await !takeLease("report", owner: "b"))
-      #expect(try await takeLease("report", owner: "a"))
-      let later = leases.base.expiring { Date(timeIntervalSinceNow: 31) }
-      #expect(try await later.value(forKey: "report") == nil)
-      try await leases.removeValue(forKey: "report")
-      #expect(try await takeLease("report", owner: "b"))
+      #expect(try await order("a book", key: "7f3a") == "a book 1")
+      #expect(try await order("a book", key: "7f3a") == "a book 1")
+      await expectStoreError(.otherRequest) { try await order("a car", key: "7f3a") }
+      #expect(try await order("a book", key: "91bc") == "a book 2")
+    }
+
+    private final class Shipments: Sendable {
+      private let count = Locked(0)
+
+      func add(_ body: String) -> String {
+        count.withLock { count in
+          count += 1
+          return "\(body) \(count)"
+        }
+      }
     }
 
     // MARK: Caches

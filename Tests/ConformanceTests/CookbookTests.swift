@@ -88,11 +88,7 @@ import Testing
     let seats = MemoryStore<String>()
 
     func reserve(_ seat: StoreKey, for name: String) async throws -> Bool {
-      try await seats.update(deciding: seat) { owner in
-        guard owner == nil else { return .discard(false) }
-        owner = name
-        return .commit(true)
-      }
+      try await seats.insertValue(name, forKey: seat)
     }
 
     let winners = try await withThrowingTaskGroup(of: String?.self) { group in
@@ -110,11 +106,7 @@ import Testing
     try pages.apply([.set("home", "draft")])
 
     func save(_ edited: String, replacing original: String, forKey key: StoreKey) async throws -> Bool {
-      try await pages.update(deciding: key) { stored in
-        guard stored == original else { return .discard(false) }
-        stored = edited
-        return .commit(true)
-      }
+      try await pages.replaceValue(edited, forKey: key, expecting: original)
     }
 
     #expect(try await save("first", replacing: "draft", forKey: "home"))

@@ -75,6 +75,14 @@ extension ProbedStore: ExpirableStore {
     return try base.value(forKey: key)
   }
 
+  func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    times.withLock { $0[key] = timeToLive }
+    return try await base.update(deciding: [key]) { slots in body(&slots[0]) }
+  }
+
   func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
     asked.withLock { $0.append(.touch) }
     times.withLock { $0[key] = timeToLive }

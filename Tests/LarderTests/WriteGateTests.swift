@@ -52,4 +52,22 @@ import Testing
     gate.leave()
     try await gate.withAccess(.exclusive) {}
   }
+
+  @Test func aTakerDoesNotWait() async throws {
+    let gate = WriteGate()
+    #expect(gate.tryEnter(.shared))
+    #expect(gate.tryEnter(.shared))
+    #expect(!gate.tryEnter(.exclusive))
+    let exclusive = Task { try await gate.withAccess(.exclusive) { true } }
+    // It would share the lock, but another one waits.
+    while gate.tryEnter(.shared) {
+      gate.leave()
+      await Task.yield()
+    }
+    gate.leave()
+    gate.leave()
+    #expect(try await exclusive.value)
+    #expect(gate.tryEnter(.exclusive))
+    #expect(!gate.tryEnter(.shared))
+  }
 }

@@ -143,6 +143,14 @@ extension ExpiringStore: ExpirableStore {
     try await apply(batch)
   }
 
+  /// Updates a key as one step, and sets the time to live of a value that the closure assigns; see `ExpirableStore`.
+  public func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    try await update([key], timeToLive ?? self.timeToLive, keepsDeadlines: false) { slots in body(&slots[0]) }
+  }
+
   /// Returns the value of a key without moving a sliding deadline; see `ExpirableStore`.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     let now = now()

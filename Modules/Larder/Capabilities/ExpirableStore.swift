@@ -22,6 +22,23 @@ public protocol ExpirableStore<Value>: DataStore {
   /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
   func peekValue(forKey key: StoreKey) async throws -> Value?
 
+  /// Updates a key as one step, and sets the time to live of a value that the closure assigns.
+  ///
+  /// It is the basis of `insertValue(_:forKey:timeToLive:)` and similar methods. For the closure, what has expired is
+  /// absent.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - timeToLive: The time to live of an assigned value, or `nil` for the default of the store.
+  ///   - body: A closure that receives the value, or `nil` if the key is missing or has expired, and returns whether what
+  ///     it assigned to its argument is written. It must not call the store.
+  /// - Returns: The result of the decision.
+  /// - Throws: As ``DataStore/update(deciding:_:)``; `invalidArgument` if the time to live is zero or less.
+  func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Result>
+  ) async throws -> Result
+
   /// Gives an entry a new time to live, starting now, and leaves its value unchanged.
   ///
   /// - Parameters:

@@ -46,6 +46,16 @@ extension StoreDecorator where Base: ExpirableStore, Base.Value == Value {
     try await forward(.apply, of: key) { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
   }
 
+  /// Updates a key of the base, with a time to live; see ``ExpirableStore/update(deciding:timeToLive:_:)``.
+  ///
+  /// It passes through ``forward(_:of:_:)`` as the operation `apply` of the key.
+  public func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    try await forward(.apply, of: key) { try await base.update(deciding: key, timeToLive: timeToLive, body) }
+  }
+
   /// Returns a value of the base without moving a sliding deadline; see ``ExpirableStore/peekValue(forKey:)``.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     try await forward(.value, of: key) { try await base.peekValue(forKey: key) }

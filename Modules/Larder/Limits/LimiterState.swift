@@ -98,6 +98,20 @@ public struct LimiterState: Sendable, Hashable {
     permits.count { origin != reading.origin || $0.end > reading.earliest }
   }
 
+  /// Returns whether the state is as before the first request, so that it need not be stored.
+  ///
+  /// If the clock has jumped, the state is corrected, and must then be stored.
+  ///
+  /// - Parameters:
+  ///   - configuration: The rules.
+  ///   - reading: The time.
+  public mutating func isIdle(by configuration: LimiterConfiguration, at reading: ClockReading) -> Bool {
+    follow(reading, configuration)
+    permits.removeAll { $0.end <= reading.earliest }
+    if let reservation, reservation.end <= reading.earliest { self.reservation = nil }
+    return permits.isEmpty && reservation == nil && rate.fullAt <= reading.earliest
+  }
+
   // MARK: Requests
 
   /// Grants a permit with starts, or refuses it.
@@ -136,6 +150,35 @@ public struct LimiterState: Sendable, Hashable {
       reserve(for: request, wait, configuration, reading)
     }
     return .refused(retryAfter: .nanoseconds(wait))
+  }
+
+  /// Takes starts if they are available, without a permit.
+  ///
+  /// - Parameters:
+  ///   - request: The request, with the least number of starts.
+  ///   - maximum: The greatest number of starts.
+  ///   - limit: The limit.
+  ///   - reading: The time.
+  /// - Returns: The decision. As many starts are taken as are available, from the least to the greatest number.
+  public mutating func take(
+    _ request: Request, upTo maximum: Int, by limit: RateLimit, at reading: ClockReading
+  ) -> RateDecision {
+    let configuration = LimiterConfiguration(rate: limit)
+    follow(reading, configuration)
+    var larger = request
+    larger.starts = max(request.starts, min(maximum, rate.available(by: limit, at: reading)))
+    var taken = larger.starts
+    var decision = acquire(larger, by: configuration, at: reading)
+    if decision != .granted, larger != request {
+      // Some of the starts are kept for another object.
+      taken = request.starts
+      decision = acquire(request, by: configuration, at: reading)
+    }
+    var wait = Duration.zero
+    if case .refused(let retryAfter) = decision { (taken, wait) = (0, retryAfter) }
+    return RateDecision(
+      starts: taken, remaining: rate.available(by: limit, at: reading),
+      fullAfter: .nanoseconds(rate.wait(untilFullAt: reading)), retryAfter: wait)
   }
 
   /// Resets the lease of a permit, so that it ends one lease from now.

@@ -158,6 +158,31 @@ public final class StoreLimiter: Sendable {
     }
   }
 
+  /// Takes starts if they are available now, without a permit and without waiting, in one commit.
+  ///
+  /// A refusal writes nothing, apart from the correction of a clock that has jumped.
+  ///
+  /// - Parameters:
+  ///   - starts: The number of starts, from 1 to the burst of the rate limit. Defaults to 1.
+  ///   - maximum: The number of starts that are taken instead if so many are available, to be spent later. Defaults to
+  ///     `nil`, for `starts`.
+  /// - Returns: The decision.
+  /// - Throws: ``StoreError`` with `invalidArgument` if there can never be so many starts at the same moment, or if the
+  ///   configuration has no rate or limits the number of permits; `corrupted` or `versionMismatch` if the state cannot be
+  ///   read; the errors of the store and of the clock.
+  public func takeStarts(_ starts: Int = 1, upTo maximum: Int? = nil) async throws -> RateDecision {
+    try check(starts)
+    guard let limit = configuration.rate, configuration.concurrency == nil else {
+      throw StoreError(
+        .invalidArgument, during: .acquire, store: base.information.name,
+        message: "starts without a permit need a configuration with a rate and without a number of permits")
+    }
+    let request = LimiterState.Request(id: .random(in: 1 ... .max), owner: owner, starts: starts)
+    return try await change { state, reading in
+      state.take(request, upTo: maximum ?? starts, by: limit, at: reading)
+    }
+  }
+
   // MARK: Parts
 
   /// A permit that was stored.

@@ -111,27 +111,12 @@ public final class HeldLeases: Sendable {
   public func run<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result {
-    try await withoutActuallyEscaping(body) { body in
-      let work = Handover(body)
-      let task = Task {
-        _ = isolation
-        return Handover(try await work.value())
-      }
-      onLoss { task.cancel() }
-      do {
-        let result = try await withTaskCancellationHandler {
-          try await task.value.value
-        } onCancel: {
-          task.cancel()
-          end()
-        }
-        return result
-      } catch  where areLost {
-        throw StoreError(
-          .staleReceipt, during: .extend, store: queue.information.name,
-          message: "the lease ended before the item was processed, so the closure was cancelled",
-          underlying: error)
-      }
+    do {
+      return try await withCancellableTask(body, isolation: isolation, onCancel: { end() }) { onLoss($0) }
+    } catch  where areLost {
+      throw StoreError(
+        .staleReceipt, during: .extend, store: queue.information.name,
+        message: "the lease ended before the item was processed, so the closure was cancelled", underlying: error)
     }
   }
 
@@ -239,17 +224,6 @@ public final class HeldLeases: Sendable {
       return state.onLoss
     }
     onLoss?()
-  }
-}
-
-/// A value that one task hands over to another one and does not use before that one has ended.
-///
-/// Proof for @unchecked: ``HeldLeases/run(isolation:_:)`` waits for the task, on the actor of which the closure runs.
-private struct Handover<Value>: @unchecked Sendable {
-  let value: Value
-
-  init(_ value: Value) {
-    self.value = value
   }
 }
 

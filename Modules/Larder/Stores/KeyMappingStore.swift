@@ -160,6 +160,15 @@ extension KeyMappingStore: ExpirableStore where Base: ExpirableStore {
     try await translatingErrors { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
   }
 
+  /// Updates a key, with a time to live; see ``ExpirableStore/update(deciding:timeToLive:_:)``.
+  public func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    let key = try storedKey(key, for: .update)
+    return try await translatingErrors { try await base.update(deciding: key, timeToLive: timeToLive, body) }
+  }
+
   /// Returns a value without moving a sliding deadline; see ``ExpirableStore/peekValue(forKey:)``.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     let key = try storedKey(key, for: .value)

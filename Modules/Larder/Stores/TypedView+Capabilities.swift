@@ -13,6 +13,26 @@ extension TypedView: ExpirableStore where Base: ExpirableStore {
     try await translatingErrors { try await base.setValue(bytes, forKey: storedKey, timeToLive: timeToLive) }
   }
 
+  /// Updates a key, with a time to live; see ``ExpirableStore/update(deciding:timeToLive:_:)``.
+  public func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Result>
+  ) async throws -> Result {
+    let storedKey = try storedKey(key, for: .update)
+    try information.checkWritable(for: .update)
+    return try await translatingErrors {
+      try await base.update(deciding: storedKey, timeToLive: timeToLive) { [self] stored in
+        UpdateDecision(catching: {
+          var value = try stored.map { try decode($0, storedAs: storedKey, during: .update) }
+          let decision = body(&value)
+          guard decision.isCommit else { return decision }
+          stored = try value.map { try encode($0, storedAs: storedKey, replacing: stored, during: .update) }
+          return decision
+        })
+      }.get()
+    }
+  }
+
   /// Returns a value without moving a sliding deadline; see ``ExpirableStore/peekValue(forKey:)``.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     let storedKey = try storedKey(key, for: .value)

@@ -83,6 +83,14 @@ public final class WriteGate: Sendable {
     if !hasEntered { throw CancellationError() }
   }
 
+  /// Takes the lock if it is free and no writer waits for it.
+  ///
+  /// - Parameter access: Whether other writers may hold it at the same time.
+  /// - Returns: Whether the lock was taken; then ``leave()`` releases it.
+  public func tryEnter(_ access: Access) -> Bool {
+    state.withLock { state in state.waiters.isEmpty && state.take(access) }
+  }
+
   /// Releases the lock.
   public func leave() {
     let next = state.withLock { state in

@@ -47,6 +47,13 @@ extension CapableStore: ExpirableStore {
     note("peekValue \(key.string ?? "")")
     return try base.value(forKey: key)
   }
+  func update<Result: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Int?) -> UpdateDecision<Result>
+  ) throws -> Result {
+    note("update \(key.string ?? "")")
+    return try base.update(deciding: [key]) { slots in body(&slots[0]) }
+  }
   func touch(_ key: StoreKey, timeToLive: TimeToLive?) throws -> Bool {
     note("touch \(key.string ?? "")")
     return try base.value(forKey: key) != nil

@@ -25,6 +25,22 @@ extension CaseList {
       try await expect("the remaining time of a missing key", expiry.remainingTime(forKey: "k"), equals: nil)
       try await expect("the time until a missing key expires", expiry.timeUntilExpiry(ofAny: ["k"]), equals: .zero)
       try await expect(store, holds: Entries(keys: ["a", "z"]))
+      let day = TimeToLive.after(.seconds(86_400))
+      try await expect("an insertion", expiry.insertValue("new", forKey: "k", timeToLive: day), equals: true)
+      try await expect(
+        "the time of the insertion", expiry.timeUntilExpiry(ofAny: ["k"]).map { $0 > .zero }, equals: true)
+      try await expect("a second insertion", expiry.insertValue("no", forKey: "k", timeToLive: .never), equals: false)
+      try await expect(
+        "a replacement of another value",
+        expiry.replaceValue("no", forKey: "k", expecting: "other", timeToLive: .never), equals: false)
+      try await expect(
+        "a replacement", expiry.replaceValue("newer", forKey: "k", expecting: "new", timeToLive: .never), equals: true)
+      try await expect("the time of the replacement", expiry.timeUntilExpiry(ofAny: ["k"]), equals: nil)
+      try await expect(store, holds: Entries(keys: ["a", "z"]).merging(["k": "newer"]) { $1 })
+      try await expect(
+        "a replacement by nothing", expiry.replaceValue(nil, forKey: "k", expecting: "newer", timeToLive: nil),
+        equals: true)
+      try await expect(store, holds: Entries(keys: ["a", "z"]))
     }
     add("288b", "operations with a time to live refuse an invalid key", checks: .errors) { store, _ in
       let expiry = try capability("time to live", AnyDataStore(store).expiry)
@@ -34,6 +50,9 @@ extension CaseList {
         }
         try await expect("a read without a renewal", throws: .invalidKey, key: key) {
           try await expiry.peekValue(forKey: key)
+        }
+        try await expect("an insertion", throws: .invalidKey, key: key) {
+          try await expiry.insertValue("new", forKey: key, timeToLive: nil)
         }
         try await expect("a touch", throws: .invalidKey, key: key) { try await expiry.touch(key, timeToLive: nil) }
         try await expect("the remaining time", throws: .invalidKey, key: key) {

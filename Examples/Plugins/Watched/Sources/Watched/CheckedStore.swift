@@ -79,6 +79,20 @@ extension CheckedStore: ExpirableStore where Base: ExpirableStore {
     try check(value, forKey: key, during: .apply)
     try await base.setValue(value, forKey: key, timeToLive: timeToLive)
   }
+
+  // The fourth way in, by which `insertValue` and `replaceValue` with a time to live come.
+  public func update<Output: Sendable>(
+    deciding key: StoreKey, timeToLive: TimeToLive?,
+    _ body: @escaping @Sendable (inout Value?) -> UpdateDecision<Output>
+  ) async throws -> Output {
+    try await base.update(deciding: key, timeToLive: timeToLive) { stored in
+      let decision = body(&stored)
+      return UpdateDecision(catching: {
+        if decision.isCommit, let stored { try check(stored, forKey: key, during: .update) }
+        return decision
+      })
+    }.get()
+  }
 }
 
 extension CheckedStore: InvalidatableStore where Base: InvalidatableStore {}

@@ -25,6 +25,7 @@ struct CheckedStoreTests {
     await expectRefusal { try await store.apply([.set("b", 1), .set("a", -1)]) }
     await expectRefusal { try await store.update("a") { $0 = -1 } }
     await expectRefusal { try await store.setValue(-1, forKey: "a", timeToLive: .after(.seconds(1))) }
+    await expectRefusal { try await store.replaceValue(-1, forKey: "a", expecting: 1, timeToLive: nil) }
     #expect(try await store.entries(in: .all, limit: .max) == [StoreEntry(key: "a", value: 1)])
   }
 }

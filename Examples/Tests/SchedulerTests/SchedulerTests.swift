@@ -1,0 +1,86 @@
+import Foundation
+import Larder
+import Testing
+
+@testable import Scheduler
+
+/// Two processes of the scheduler, of which the leader is suspended, and then killed.
+@Suite("Two schedulers with one leader")
+struct SchedulerTests {
+  @Test("Another process leads after the leader was suspended or killed, and no job is planned by an old leader")
+  func anotherProcessLeads() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "larder-scheduler-\(UUID().uuidString)")
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
+    let plan = try await Plan(folder: folder.path, lease: .seconds(1))
+    var processes = ["a": try start("a", folder.path), "b": try start("b", folder.path)]
+    defer { for process in processes.values { end(process) } }
+
+    let first = try #require(try await leader(of: plan, afterTerm: 0, within: .seconds(60)))
+    let suspended = try #require(processes[first.leader])
+    let second = try await suspend(suspended, in: plan, afterTerm: first.term)
+    #expect(second.leader != first.leader)
+    // It believes that it leads, and its next job is refused.
+    kill(suspended.processIdentifier, SIGCONT)
+    try await Task.sleep(for: .milliseconds(300))
+    let killed = try #require(processes.removeValue(forKey: second.leader))
+    end(killed)
+    let third = try #require(try await leader(of: plan, afterTerm: second.term, within: .seconds(60)))
+    #expect(third.leader == first.leader)
+
+    for process in processes.values { end(process) }
+    processes = [:]
+    let jobs = try await plan.jobs.entries(in: .all, limit: .max).map(\.value)
+    #expect(jobs.map(\.term) == jobs.map(\.term).sorted())
+    let leaders = Dictionary(grouping: jobs, by: \.term).mapValues { Set($0.map(\.leader)).count }
+    #expect(leaders.values.allSatisfy { $0 == 1 })
+    try await plan.close()
+  }
+
+  /// Waits for a job of a later term, and returns it, or `nil` if there is none within some time.
+  private func leader(of plan: Plan, afterTerm term: UInt64, within limit: Duration) async throws -> Job? {
+    let end = ContinuousClock.now + limit
+    while ContinuousClock.now < end {
+      let latest = try await plan.jobs.entries(in: .all, limit: 1, order: .descending).first?.value
+      if let latest, latest.term > term { return latest }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return nil
+  }
+
+  /// Suspends a leader until another process leads.
+  ///
+  /// A process that is suspended in the middle of a commit keeps the lock of the database, so it is suspended again.
+  private func suspend(_ process: Process, in plan: Plan, afterTerm term: UInt64) async throws -> Job {
+    for _ in 0..<10 {
+      kill(process.processIdentifier, SIGSTOP)
+      if let job = try await leader(of: plan, afterTerm: term, within: .seconds(6)) { return job }
+      kill(process.processIdentifier, SIGCONT)
+      try await Task.sleep(for: .milliseconds(30))
+    }
+    throw CancellationError()
+  }
+
+  private func start(_ name: String, _ folder: String) throws -> Process {
+    let process = Process()
+    process.executableURL = Self.program
+    process.arguments = [folder, name]
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+    return process
+  }
+
+  /// The path of the built program, in the folder of the tests.
+  private static var program: URL {
+    #if canImport(Darwin)
+    let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
+    return bundle.bundleURL.deletingLastPathComponent().appending(path: "Scheduler")
+    #else
+    return Bundle.main.bundleURL.appending(path: "Scheduler")
+    #endif
+  }
+
+  private func end(_ process: Process) {
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+}

@@ -1,0 +1,220 @@
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderCoordination
+
+@Suite struct IdempotencyKeysTests {
+  private struct Failure: Error {}
+
+  private let clock = ManualClock()
+  private let base = MemoryStore<[UInt8]>()
+
+  private func keys(
+    _ base: some DataStore<[UInt8]>, _ interruptions: InterruptionPolicy = .refuse,
+    now: (@Sendable () -> Date)? = nil
+  ) throws -> IdempotencyKeys<String> {
+    try IdempotencyKeys(
+      base, prefix: "requests/", codec: .json(String.self), interruptions: interruptions,
+      configuration: StoreLockConfiguration(lease: .seconds(3), pollInterval: .seconds(1)), clock: clock,
+      now: now ?? { [clock] in clock.date })
+  }
+
+  @Test func aRepetitionGetsTheOutcome() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    #expect(try await keys.perform("k", fingerprint: [1]) { "a" } == "a")
+    #expect(store.commits == 2)
+    #expect(try await keys.perform("k", fingerprint: [1]) { throw Failure() } == "a")
+    #expect(store.commits == 2)
+    await expectStoreError(.otherRequest) { try await keys.perform("k", fingerprint: [2]) { "b" } }
+    // Only the record is kept, without a lock.
+    #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ok"])
+    try await keys.remove("k")
+    #expect(try await keys.perform("k", fingerprint: [2]) { "b" } == "b")
+  }
+
+  @Test func anErrorIsNoOutcome() async throws {
+    let keys = try keys(base)
+    await #expect(throws: Failure.self) { try await keys.perform("k", fingerprint: [1]) { throw Failure() } }
+    #expect(try base.count(in: .all) == 0)
+    #expect(try await keys.perform("k", fingerprint: [2]) { "a" } == "a")
+  }
+
+  @Test func repetitionsWaitForTheFirstRequest() async throws {
+    let (count, done) = (Notes(), Notes())
+    let objects = try (0..<4).map { _ in try keys(base) }
+    let tasks = (0..<12).map { number in
+      let keys = objects[number % 4]
+      return Task { [clock] in
+        defer { done.append(number) }
+        return try await keys.perform("k", fingerprint: [1]) {
+          count.append(number)
+          try await clock.sleep(for: .seconds(5))
+          return "\(number)"
+        }
+      }
+    }
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { done.all.count == 12 }
+    var outcomes: Set<String> = []
+    for task in tasks { outcomes.insert(try await task.value) }
+    #expect(count.all.count == 1)
+    #expect(outcomes == Set(count.all.map { "\($0)" }))
+    #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ok"])
+  }
+
+  @Test func anotherRequestDoesNotWait() async throws {
+    let keys = try keys(base)
+    let first = Task { [clock] in
+      try await keys.perform("k", fingerprint: [1]) {
+        try await clock.sleep(for: .seconds(1))
+        return "a"
+      }
+    }
+    try await clock.waitForSleepers(2)
+    await expectStoreError(.otherRequest) { try await keys.perform("k", fingerprint: [2]) { "b" } }
+    clock.advance(by: .seconds(1))
+    #expect(try await first.value == "a")
+  }
+
+  /// Leaves a request as a crash in its closure does.
+  private func crash() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    await #expect(throws: Failure.self) {
+      try await keys.perform("k", fingerprint: [1]) {
+        store.fail(with: .ioFailed)
+        throw Failure()
+      }
+    }
+  }
+
+  @Test func aCrashIsRefused() async throws {
+    try await crash()
+    let keys = try keys(base)
+    let next = Task { try await keys.perform("k", fingerprint: [1]) { "b" } }
+    try await clock.waitForSleepers(1)
+    await clock.advance(by: .seconds(1), whileSleeping: 1) { clock.now.offset >= .seconds(3) }
+    await expectStoreError(.interrupted) { try await next.value }
+    // It stays so, without another wait for the lease, until it is settled.
+    await expectStoreError(.interrupted) { try await keys.perform("k", fingerprint: [1]) { "b" } }
+    await expectStoreError(.otherRequest) { try await keys.perform("k", fingerprint: [2]) { "b" } }
+    try await keys.remove("k")
+    #expect(try await keys.perform("k", fingerprint: [2]) { "b" } == "b")
+  }
+
+  @Test func aCrashRunsAgain() async throws {
+    try await crash()
+    let keys = try keys(base, .runAgain)
+    let next = Task { try await keys.perform("k", fingerprint: [1]) { "b" } }
+    try await clock.waitForSleepers(1)
+    await clock.advance(by: .seconds(1), whileSleeping: 1) { clock.now.offset >= .seconds(3) }
+    #expect(try await next.value == "b")
+    #expect(try await keys.perform("k", fingerprint: [1]) { "c" } == "b")
+  }
+
+  /// A request whose process was suspended cannot replace the outcome of the one that ran again.
+  @Test func aLateOutcomeIsRefused() async throws {
+    let (first, second) = (try keys(base, .runAgain), try keys(base, .runAgain))
+    await expectStoreError(.lockLost) {
+      try await first.perform("k", fingerprint: [1]) {
+        // As a lease later in another process.
+        try base.apply([.remove("requests/ltk")])
+        _ = try await second.perform("k", fingerprint: [1]) { "b" }
+        return "a"
+      }
+    }
+    #expect(try await first.perform("k", fingerprint: [1]) { "c" } == "b")
+  }
+
+  // MARK: Transactions
+
+  @Test func inATransactionEffectAndRecordAreOneCommit() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    for _ in 0..<2 {
+      let outcome = try await store.transaction { tx in
+        .commit(
+          try await tx.perform("k", fingerprint: [1], with: keys) {
+            let count = try await tx.value(forKey: "count")?.first ?? 0
+            try tx.setValue([count + 1], forKey: "count")
+            return "a"
+          })
+      }
+      #expect(outcome == "a")
+    }
+    #expect(try base.value(forKey: "count") == [1])
+    #expect(store.commits == 1)
+    #expect(try await keys.perform("k", fingerprint: [1]) { "b" } == "a")
+    await expectStoreError(.otherRequest) {
+      try await store.transaction { tx in
+        .commit(try await tx.perform("k", fingerprint: [2], with: keys) { "b" })
+      }
+    }
+    // An error of the closure leaves nothing.
+    await #expect(throws: Failure.self) {
+      try await store.transaction { tx in
+        .commit(
+          try await tx.perform("other", fingerprint: [1], with: keys) {
+            try tx.setValue([9], forKey: "count")
+            throw Failure()
+          })
+      }
+    }
+    #expect(try base.value(forKey: "count") == [1])
+    #expect(try base.value(forKey: "requests/oother") == nil)
+  }
+
+  @Test func aTransactionDoesNotJoinARequestThatRuns() async throws {
+    let keys = try keys(base)
+    _ = try await keys.perform("k", fingerprint: [1]) { [base] in
+      await expectStoreError(.interrupted) {
+        try await base.transaction { tx in
+          .commit(try await tx.perform("k", fingerprint: [1], with: keys) { "b" })
+        }
+      }
+      return "a"
+    }
+  }
+
+  // MARK: Retention
+
+  @Test func recordsAreKeptForADay() async throws {
+    let keys = try keys(base)
+    for number in 0..<100 { _ = try await keys.perform(StoreKey(integer: number), fingerprint: [1]) { "a" } }
+    try await crash()
+    clock.advance(by: .seconds(86_399))
+    #expect(try await keys.purge() == 0)
+    #expect(try await keys.perform(StoreKey(integer: 7), fingerprint: [1]) { "b" } == "a")
+    clock.advance(by: .seconds(1))
+    #expect(try await keys.perform(StoreKey(integer: 7), fingerprint: [2]) { "b" } == "b")
+    #expect(try await keys.purge() == 100)
+    #expect(try base.count(in: .all) == 1)
+  }
+
+  @Test func aDeadlineOfAClockThatWasAheadIsCorrected() async throws {
+    let ahead = try keys(base, now: { [clock] in clock.date.addingTimeInterval(3600) })
+    _ = try await ahead.perform("k", fingerprint: [1]) { "a" }
+    let keys = try keys(base)
+    #expect(try await keys.purge() == 0)
+    clock.advance(by: .seconds(86_399))
+    #expect(try await keys.purge() == 0)
+    clock.advance(by: .seconds(1))
+    #expect(try await keys.purge() == 1)
+  }
+
+  @Test func invalidUsesAreRefused() async throws {
+    expectStoreError(.invalidArgument) {
+      try IdempotencyKeys(base, prefix: "r/", codec: .json(String.self), retention: .zero)
+    }
+    let keys = try keys(base)
+    await expectStoreError(.invalidKey) {
+      try await keys.perform(StoreKey(String(repeating: "n", count: 505)), fingerprint: []) { "a" }
+    }
+    try base.apply([.set("requests/ok", [7])])
+    await expectStoreError(.versionMismatch) { try await keys.perform("k", fingerprint: []) { "a" } }
+    await expectStoreError(.versionMismatch) { try await keys.purge() }
+  }
+}

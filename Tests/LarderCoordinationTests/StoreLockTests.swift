@@ -1,0 +1,274 @@
+import Larder
+import LarderCache
+import LarderObservation
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderCoordination
+
+@Suite struct StoreLockTests {
+  private let clock = ManualClock()
+  private let base = MemoryStore<[UInt8]>()
+
+  @Test func anUncontendedLockCostsTwoCommits() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    for number in 1...3 {
+      let token = try await locks.withLock("a") { $0 }
+      #expect(token.number == UInt64(number))
+      #expect(store.commits == 2 * number)
+    }
+    #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["locks/ta"])
+  }
+
+  @Test func writesRequireTheToken() async throws {
+    let locks = try StoreLock(testing: base, clock)
+    let held = try await locks.acquire("a")
+    try await locks.update(["x"], requiring: held.token) { $0[0] = [1] }
+    try await base.transaction { tx in
+      try await tx.require(held.token)
+      try tx.setValue([2], forKey: "y")
+      return .commit(())
+    }
+    #expect(try base.values(forKeys: ["x", "y"]) == [[1], [2]])
+    let other = try await locks.acquire("b")
+    let copy = MemoryStore<[UInt8]>()
+    let foreign = try await StoreLock(testing: copy, clock).acquire("a")
+    #expect(foreign.token.number == held.token.number)
+    #expect(try await held.release())
+    #expect(try await !held.release())
+    // A released one, one of another store, and one whose record was removed.
+    try base.apply([.remove("locks/tb")])
+    for token in [held.token, foreign.token, other.token] {
+      await expectStoreError(.lockLost) { try await locks.update(["x"], requiring: token) { $0[0] = [3] } }
+      await expectStoreError(.lockLost) {
+        try await base.transaction { tx in
+          // A write of the record in the same transaction does not help.
+          try tx.setValue(token.term.record, forKey: token.key)
+          try await tx.require(token)
+          try tx.setValue([3], forKey: "y")
+          return .commit(())
+        }
+      }
+    }
+    #expect(try base.values(forKeys: ["x", "y"]) == [[1], [2]])
+    #expect(try await !other.release())
+  }
+
+  /// The token is checked at the commit, and not only when the transaction reads it.
+  @Test func aLockThatIsLostDuringTheTransactionRefusesIt() async throws {
+    let locks = try StoreLock(testing: base, clock)
+    let held = try await locks.acquire("a")
+    await expectStoreError(.lockLost) {
+      try await base.transaction { tx in
+        try await tx.require(held.token)
+        try await held.release()
+        try tx.setValue([1], forKey: "x")
+        return .commit(())
+      }
+    }
+    #expect(try base.value(forKey: "x") == nil)
+  }
+
+  @Test func aRenewalMakesNoTransactionRunAgain() async throws {
+    let locks = try StoreLock(testing: base, clock)
+    let held = try await locks.acquire("a")
+    let runs = Locked(0)
+    try await base.transaction { tx in
+      runs.withLock { $0 += 1 }
+      try await tx.require(held.token)
+      let isRenewed = try await locks.renew(held.token)
+      #expect(isRenewed)
+      try tx.setValue([1], forKey: "x")
+      return .commit(())
+    }
+    #expect(runs.withLock { $0 } == 1)
+  }
+
+  @Test func aHolderRenewsItsLock() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    let held = try await locks.acquire("a")
+    for beat in 1...9 {
+      try await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(1))
+      await yieldUntil { store.commits == 1 + beat }
+    }
+    #expect(!held.isLost)
+    #expect(try await StoreLock(testing: base, clock).tryAcquire("a") == nil)
+    #expect(try await held.release())
+  }
+
+  @Test func aDeadHolderCostsOneLease() async throws {
+    var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
+    #expect(held?.token.number == 1)
+    held = nil
+    clock.advance(by: .seconds(3600))
+    let locks = try StoreLock(testing: base, clock)
+    let start = clock.now
+    let waiter = Task { try await locks.acquire("a").token.number }
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { (try? Self.term(base))?.number == 2 }
+    #expect(try await waiter.value == 2)
+    #expect(start.duration(to: clock.now) == .seconds(3))
+  }
+
+  /// A holder that cannot reach its store gives up, and its closure is cancelled.
+  @Test func aLostLockCancelsItsClosure() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    let work = Task { [clock] in
+      try await locks.withLock("a") { _ in
+        store.fail(with: .ioFailed)
+        try await clock.sleep(for: .seconds(86_400))
+      }
+    }
+    try await clock.waitForSleepers(2)
+    await clock.advance(by: .milliseconds(100), whileSleeping: 2) { clock.now.offset >= .seconds(3) }
+    let error = await expectStoreError(.lockLost) { try await work.value }
+    #expect(error?.underlying is CancellationError)
+    // The next caller of the same object is not held up.
+    store.fail(with: nil)
+    let next = Task { try await locks.acquire("a").token.number }
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { (try? Self.term(base))?.number == 2 }
+    #expect(try await next.value == 2)
+  }
+
+  /// A holder that was suspended finds its lock taken when it continues.
+  @Test func aTakenLockCancelsItsClosure() async throws {
+    let locks = try StoreLock(testing: base, clock)
+    let work = Task { [clock] in
+      try await locks.withLock("a") { _ in try await clock.sleep(for: .seconds(86_400)) }
+    }
+    try await clock.waitForSleepers(2)
+    // As another process would after a lease.
+    try await base.update("locks/ta") { record in
+      var state = try LockState(term: record, heartbeat: nil)
+      state.begin(owner: 99, lease: 3_000_000_000)
+      record = state.term?.record
+    }
+    clock.advance(by: .seconds(1))
+    await expectStoreError(.lockLost) { try await work.value }
+    #expect(try Self.term(base)?.owner == 99)
+  }
+
+  @Test func theErrorOfTheClosureIsPassedOn() async throws {
+    struct Failure: Error {}
+    let locks = try StoreLock(testing: base, clock)
+    await #expect(throws: Failure.self) { try await locks.withLock("a") { _ in throw Failure() } }
+    #expect(try await locks.tryAcquire("a") != nil)
+  }
+
+  // MARK: Waiting
+
+  @Test func callersOfAnObjectTakeTurns() async throws {
+    let locks = try StoreLock(testing: base, clock)
+    let order = Notes()
+    let first = try await locks.acquire("a")
+    var tasks: [Task<Void, any Error>] = []
+    for number in 0..<5 {
+      tasks.append(
+        Task {
+          order.append(number)
+          try await locks.withLock("a") { _ in order.append(number + 10) }
+        })
+      await yieldUntil { order.all.contains(number) }
+      for _ in 0..<10 { await Task.yield() }
+    }
+    #expect(try await locks.tryAcquire("a") == nil)
+    #expect(try await locks.tryAcquire("b") != nil)
+    try await first.release()
+    for task in tasks { try await task.value }
+    #expect(order.all == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14])
+    // No time has passed, so no waiter has polled.
+    #expect(clock.now.offset == .zero)
+  }
+
+  @Test func objectsTakeTurnsAndPoll() async throws {
+    let order = Notes()
+    let first = try await StoreLock(testing: base, clock).acquire("a")
+    var tasks: [Task<Void, any Error>] = []
+    for number in 0..<4 {
+      let locks = try StoreLock(testing: base, clock)
+      tasks.append(
+        Task { try await locks.withLock("a") { _ in order.append(number) } })
+      await yieldUntil { (try? Self.claims(base)) == number + 1 }
+    }
+    try await first.release()
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { order.all.count == 4 }
+    for task in tasks { try await task.value }
+    #expect(order.all == [0, 1, 2, 3])
+    #expect(clock.now.offset <= .seconds(8))
+  }
+
+  private static func term(_ base: MemoryStore<[UInt8]>) throws -> LockTerm? {
+    try base.value(forKey: "locks/ta").map { try LockTerm(record: $0) }
+  }
+
+  private static func claims(_ base: MemoryStore<[UInt8]>) throws -> Int? {
+    try base.value(forKey: "locks/ha").map { try LockHeartbeat(record: $0).claims.count }
+  }
+
+  @Test func aReportWakesAWaiter() async throws {
+    let observed = base.observable()
+    #expect(observed.information.reportsAllCommits)
+    let (holder, other) = (try StoreLock(testing: observed, clock), try StoreLock(testing: observed, clock))
+    let held = try await holder.acquire("a")
+    let waiter = Task { try await other.acquire("a").token.number }
+    try await clock.waitForSleepers(2)
+    try await held.release()
+    #expect(try await waiter.value == 2)
+    #expect(clock.now.offset == .zero)
+  }
+
+  @Test func aCancelledWaiterGivesUpItsPlace() async throws {
+    let held = try await StoreLock(testing: base, clock).acquire("a")
+    let locks = try StoreLock(testing: base, clock)
+    let waiter = Task { try await locks.acquire("a") }
+    await yieldUntil { (try? Self.claims(base)) == 1 }
+    // The second caller of the object waits in the process.
+    let second = Task { try await locks.acquire("a") }
+    for _ in 0..<10 { await Task.yield() }
+    second.cancel()
+    waiter.cancel()
+    await #expect(throws: CancellationError.self) { try await waiter.value }
+    await #expect(throws: CancellationError.self) { try await second.value }
+    #expect(try Self.claims(base) == nil)
+    try await held.release()
+    #expect(try await locks.tryAcquire("a") != nil)
+  }
+
+  /// The reads of a cache above another program's writes are old, so a waiter looks in updates.
+  @Test func aCacheDoesNotHideAHeartbeat() async throws {
+    let cached = base.cached()
+    let holder = try await StoreLock(testing: base, clock).acquire("a")
+    let locks = try StoreLock(testing: cached, clock)
+    let waiter = Task { try await locks.acquire("a").token.number }
+    await yieldUntil { (try? Self.claims(base)) == 1 }
+    for _ in 0..<12 {
+      try await clock.waitForSleepers(2)
+      clock.advance(by: .milliseconds(500))
+    }
+    #expect(!holder.isLost)
+    try await holder.release()
+    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { (try? Self.term(base))?.number == 2 }
+    #expect(try await waiter.value == 2)
+  }
+
+  // MARK: Refusals
+
+  @Test func invalidUsesAreRefused() async throws {
+    func configured(_ configuration: StoreLockConfiguration) throws -> StoreLock {
+      try StoreLock(base, prefix: "l/", configuration: configuration)
+    }
+    expectStoreError(.invalidArgument) { try configured(StoreLockConfiguration(lease: .zero)) }
+    expectStoreError(.invalidArgument) { try configured(StoreLockConfiguration(pollInterval: .seconds(90_000))) }
+    let locks = try configured(StoreLockConfiguration())
+    await expectStoreError(.invalidKey) { try await locks.acquire(StoreKey(String(repeating: "n", count: 509))) }
+    try base.apply([.set("l/ta", [1, 2, 3]), .set("l/tb", [9, 2, 3])])
+    await expectStoreError(.corrupted) { try await locks.acquire("a") }
+    await expectStoreError(.versionMismatch) { try await locks.tryAcquire("b") }
+    // The damaged record holds up no other caller.
+    await expectStoreError(.corrupted) { try await locks.acquire("a") }
+  }
+}
