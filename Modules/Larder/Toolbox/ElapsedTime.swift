@@ -9,7 +9,7 @@ import Glibc
 /// The time since a moment, by a clock that can be injected.
 ///
 /// A `ContinuousClock` is read by a direct call of the system. The 128-bit arithmetic of its instants costs as much as
-/// the reading, which the limits of metrics and expiry in `Docs/Benchmarks.md` do not allow.
+/// the reading, which the limits of metrics and expiry in `Docs/BenchmarkResults.md` do not allow.
 public struct ElapsedTime: Sendable {
   /// Reads an injected clock; `nil` for a `ContinuousClock`.
   @usableFromInline let reading: (@Sendable () -> Int64)?
