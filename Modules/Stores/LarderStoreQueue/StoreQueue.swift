@@ -39,7 +39,7 @@ import Foundation
 /// Leases and delays end by the wall clock, because several processes may share the queue. If hosts share it, their
 /// clocks must agree within much less than the duration of a lease. If a clock was ahead, the leases, delays, remembered ids
 /// and dead letters of that time are kept for their durations from the first opening, or the first call of an open queue,
-/// that sees the right time; see [Wall clocks and deadlines](../../Larder/Larder.docc/WallClocks.md).
+/// that sees the right time; see "Wall clocks and deadlines" in the documentation of `Larder`.
 ///
 /// ## Waiting
 ///
