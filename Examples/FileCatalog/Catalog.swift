@@ -9,7 +9,7 @@ struct Catalog<Store: DataStore<FileRecord>> {
 
   let store: Store
 
-  /// Updates the catalogue to the current state of the folder.
+  /// Updates the catalog to the current state of the folder.
   ///
   /// Only differences are written.
   ///
@@ -51,7 +51,7 @@ struct Catalog<Store: DataStore<FileRecord>> {
     return changes
   }
 
-  /// Reads the whole catalogue, page by page, and adds up its figures.
+  /// Reads the whole catalog, page by page, and adds up its figures.
   func overview() async throws -> CatalogOverview {
     var overview = CatalogOverview()
     for try await page in store.pages(size: 500) {

@@ -5,7 +5,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Nested containers count towards the depth limit, and sibling containers do not.
+/// Nested containers count toward the depth limit, and sibling containers do not.
 @Suite struct DepthTests {
   private enum Key: String, CodingKey { case a, b }
 

@@ -68,6 +68,31 @@ import Testing
       #expect(counts.dropLast().allSatisfy { $0 == 4 })
     }
     await expectStoreError(.invalidArgument) { try await notes.page(where: Note.byTag, size: 0) }
+  }
+
+  @Test func aCursorBelongsToItsQuery() async throws {
+    let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag, Note.byTitle])
+    for number in 0..<4 {
+      try await notes.setValue(Note(title: "\(number)", tags: ["x", "y"], created: 0), forKey: StoreKey("\(number)"))
+    }
+    let next = try #require(
+      await notes.page(where: Note.byTag, in: .prefix(components: "x"), size: 2).next)
+    #expect(next.index == Note.byTag.name)
+    let second = try await notes.page(where: Note.byTag, in: .prefix(components: "x"), after: next)
+    #expect(second.entries.map(\.key) == ["2", "3"])
+    // Another index, another range, and pages by key.
+    await expectStoreError(.invalidArgument) { try await notes.page(where: Note.byTitle, after: next) }
+    await expectStoreError(.invalidArgument) {
+      try await notes.page(where: Note.byTag, in: .prefix(components: "y"), after: next)
+    }
+    await expectStoreError(.invalidArgument) { try await notes.pages().page(after: next) }
+    await expectStoreError(.invalidArgument) {
+      try await notes.page(where: Note.byTag, after: PageCursor(after: next.key))
+    }
+  }
+
+  @Test func aQueryRefusesArgumentsThatItCannotServe() async throws {
+    let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag])
     await expectStoreError(.invalidArgument) {
       try await notes.page(where: Note.byTag, order: .ascending, after: PageCursor(after: "x", order: .descending))
     }

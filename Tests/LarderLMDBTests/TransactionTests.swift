@@ -126,7 +126,7 @@ import Testing
         throw Stop()
       }
     }
-    try await store.setValue([1], forKey: "afterwards")
+    try await store.setValue([1], forKey: "afterward")
     #expect(try store.count(in: .all) == 11)
     try await environment.close()
   }

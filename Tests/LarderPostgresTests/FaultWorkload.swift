@@ -72,7 +72,7 @@ struct FaultWorkload: Sendable {
     }
   }
 
-  /// Runs 8 writers and 8 consumers while a closure disturbs them, and returns when the queue is empty afterwards.
+  /// Runs 8 writers and 8 consumers while a closure disturbs them, and returns when the queue is empty afterward.
   ///
   /// - Parameters:
   ///   - first: The number of the first write.

@@ -10,7 +10,7 @@ struct Setting: Sendable {
   let schema: String
   let database: PostgresDatabase
 
-  /// Runs a closure with a new database, which is closed afterwards.
+  /// Runs a closure with a new database, which is closed afterward.
   ///
   /// - Parameter ownServer: The server; `nil`, the default, for the one that the tests share.
   static func run(
@@ -75,7 +75,7 @@ struct Setting: Sendable {
 }
 
 extension PostgresServer {
-  /// Runs a closure with a server of its own, which is closed afterwards.
+  /// Runs a closure with a server of its own, which is closed afterward.
   ///
   /// The server does not wait for its disk, because no test cuts the power.
   ///

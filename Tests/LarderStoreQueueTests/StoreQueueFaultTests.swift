@@ -21,7 +21,7 @@ import Testing
       environment: QueueEnvironment(clock: clock, now: wall ?? { clock.date }))
   }
 
-  /// Yields to other tasks so often that a consumer waits afterwards.
+  /// Yields to other tasks so often that a consumer waits afterward.
   private func yield() async {
     for _ in 0..<2000 { await Task.yield() }
   }

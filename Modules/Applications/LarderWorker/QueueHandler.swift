@@ -196,6 +196,7 @@ enum AwaitedJobs: Sendable {
 /// Leased items with the closure that processes them together.
 struct QueueJob: Sendable {
   let receipts: [DeliveryReceipt]
+  private let keys: [StoreKey]
   let isSuspect: Bool
   /// A time that is not later than the beginning of the leases, by ``QueueHandler/time``.
   let start: Duration
@@ -208,9 +209,16 @@ struct QueueJob: Sendable {
     // An item that was released in the meantime may be older than one that was received before.
     let deliveries = deliveries.sorted { ($1.priority, $0.receipt.sequence) < ($0.priority, $1.receipt.sequence) }
     receipts = deliveries.map(\.receipt)
+    keys = deliveries.map(\.key)
     isSuspect = deliveries.contains(where: \.isSuspect)
     self.start = start
     self.process = { try await process(deliveries) }
+  }
+
+  /// Returns the keys of some of the job's items.
+  func keys(of receipts: some Sequence<DeliveryReceipt>) -> [StoreKey] {
+    let receipts = Set(receipts)
+    return zip(self.receipts, keys).filter { receipts.contains($0.0) }.map { $0.1 }
   }
 
   /// Divides deliveries into jobs, with each suspect item in a job of its own, after all others.

@@ -32,7 +32,7 @@ struct BoundedCommit: Sendable {
   /// Whether the commit may be made only if no key was inserted since the totals were read.
   var refusesInsertions = false
 
-  /// The totals that a commit which increases them must not exceed afterwards.
+  /// The totals that a commit which increases them must not exceed afterward.
   var ceiling: (bytes: Int, entries: Int)?
 
   /// The entries that the limit removes or keeps out.

@@ -4,12 +4,12 @@ extension BoundedStore {
   /// The maximum number of entries that a commit evicts, so that no commit takes long.
   private static var evictionsPerCommit: Int { 512 }
 
-  /// Adds evictions to a commit, so that the store has no more than the limit afterwards.
+  /// Adds evictions to a commit, so that the store has no more than the limit afterward.
   ///
   /// An entry that was used in this process since it got its place gets a new one instead, as long as there are others.
   ///
   /// A store that has more than the limit already, because it was written with a greater one, has no more than before
-  /// afterwards. It shrinks, but not by more evictions than fit into one commit.
+  /// afterward. It shrinks, but not by more evictions than fit into one commit.
   ///
   /// - Parameters:
   ///   - commit: The commit.

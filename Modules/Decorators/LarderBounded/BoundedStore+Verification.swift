@@ -267,7 +267,7 @@ extension BoundedStore {
 
 /// Statistics and verification cover the entries and their accounting. Backup covers the whole base.
 extension BoundedStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the size of the base, with the number of entries, and the number of bytes that count towards the limit as the
+  /// Returns the size of the base, with the number of entries, and the number of bytes that count toward the limit as the
   /// detail `boundedBytes`; see `MaintainableStore`.
   public func storeStatistics() async throws -> StoreStatistics {
     let usage = try await usage()

@@ -268,3 +268,19 @@ extension DataStore where Value == [UInt8] {
     try await BoundedStore(self, bytes: bytes, entries: entries, configuration: configuration)
   }
 }
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable,
+    message: """
+      a limit needs a store of bytes: open this one with the codec .raw, and write \
+      .bounded(bytes: …).typed(User.self, codec: .json())
+      """
+  )
+  public func bounded(
+    bytes: Int, entries: Int? = nil, configuration: BoundedStoreConfiguration = BoundedStoreConfiguration()
+  ) async throws -> Self {
+    self
+  }
+}

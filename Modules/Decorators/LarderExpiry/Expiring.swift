@@ -235,6 +235,23 @@ extension AuthenticatedCodec {
   }
 }
 
+extension DataStore {
+  /// Names the missing step, if the values of this store have no deadlines.
+  @available(
+    *, unavailable,
+    message: """
+      the values of this store have no deadlines: give it a codec with deadlines, such as .cbor(User.self).expiring(), or \
+      open a MemoryStore<Expiring<User>>
+      """
+  )
+  public func expiring(
+    _ timeToLive: TimeToLive = .never, purgesOnWrite: Bool = true,
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) -> Self {
+    self
+  }
+}
+
 /// An error that is thrown if the stored deadline of a value is missing or invalid.
 public struct ExpiringFormatError: RedactedError, Hashable {
   /// The description of the problem, without any part of the value.

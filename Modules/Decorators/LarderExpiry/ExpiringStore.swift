@@ -112,7 +112,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   // MARK: Reading
 
-  // The clock is read before the base. If it were read afterwards, a read could find an entry, another call could move
+  // The clock is read before the base. If it were read afterward, a read could find an entry, another call could move
   // its deadline, and the entry would be reported absent although it was live throughout.
 
   /// Returns the value of a key; see `DataStore`.

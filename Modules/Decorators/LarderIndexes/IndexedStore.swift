@@ -297,3 +297,20 @@ extension DataStore where Value == [UInt8] {
     try await IndexedStore(self, by: indexes, codec: codec, valuePrefix: valuePrefix, indexPrefix: indexPrefix)
   }
 }
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable,
+    message: """
+      indexes need a store of bytes: open this one with the codec .raw, and give the codec of the values to \
+      .indexed(by: […], codec: .json())
+      """
+  )
+  public func indexed<Indexed: Sendable>(
+    by indexes: [StoreIndex<Indexed>], codec: some Codec<Indexed>, valuePrefix: StoreKey = "v/",
+    indexPrefix: StoreKey = "i/"
+  ) async throws -> Self {
+    self
+  }
+}

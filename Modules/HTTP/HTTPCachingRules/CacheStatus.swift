@@ -60,6 +60,10 @@ public struct CacheStatus: Sendable, Hashable {
 
   /// Whether the origin confirmed the stored response that is the answer.
   public var isValidated: Bool = false
+
+  /// A Boolean value that indicates whether the body of the answer is that of a stored response: a hit, a response that the
+  /// origin confirmed, or a stale one because the origin failed.
+  public var isBodyFromStore: Bool { isHit || isValidated || isStale }
 }
 
 extension CacheStatus {

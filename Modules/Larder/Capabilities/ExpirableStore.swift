@@ -39,6 +39,8 @@ public protocol ExpirableStore<Value>: DataStore {
 
   /// Returns the remaining time to live of an entry, without moving a sliding deadline.
   ///
+  /// ``timeUntilExpiry(of:)`` returns it as a duration.
+  ///
   /// - Parameter key: The key of the entry.
   /// - Returns: ``TimeToLive/after(_:)`` or ``TimeToLive/never``, or `nil` if the key is missing or has expired.
   /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
@@ -72,6 +74,19 @@ extension ExpirableStore {
   @discardableResult
   public func touch(_ key: StoreKey) async throws -> Bool {
     try await touch(key, timeToLive: nil)
+  }
+
+  /// Returns the time until an entry expires, without moving a sliding deadline.
+  ///
+  /// ```swift
+  /// if let rest = try await sessions.timeUntilExpiry(of: id), rest < .seconds(60) { warn(user) }
+  /// ```
+  ///
+  /// - Parameter key: The key of the entry.
+  /// - Returns: The time, or zero if the key is missing or has expired, or `nil` if the entry does not expire.
+  /// - Throws: ``StoreError``, as ``DataStore/values(forKeys:)``.
+  public func timeUntilExpiry(of key: StoreKey) async throws -> Duration? {
+    try await timeUntilExpiry(ofAny: [key])
   }
 
   /// Removes all expired entries; see ``purgeExpired(limit:)``.

@@ -28,7 +28,7 @@ public protocol ObservableStore<Value>: DataStore {
   ///   - range: The range of keys to observe.
   ///   - observer: A closure that receives the changes in the range. It is called on the thread of the writer, so it
   ///     must return quickly and must not call the store. If the store is closed, or was closed before, it receives
-  ///     ``StoreEvent/closed`` once, and nothing afterwards.
+  ///     ``StoreEvent/closed`` once, and nothing afterward.
   /// - Returns: The observation. It ends when you cancel it or release it.
   func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation
 

@@ -17,8 +17,8 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
   /// - Parameters:
   ///   - name: The name of the format. Defaults to `json`. If `encoder` writes dates, data or keys in another way than
   ///     by default, you must choose another name, so that a store is never opened with a codec that misreads them.
-  ///   - encoder: The encoder. You must not change it afterwards. Defaults to ``makeEncoder()``.
-  ///   - decoder: A decoder that reads the JSON that `encoder` writes. You must not change it afterwards.
+  ///   - encoder: The encoder. You must not change it afterward. Defaults to ``makeEncoder()``.
+  ///   - decoder: A decoder that reads the JSON that `encoder` writes. You must not change it afterward.
   public init(
     name: String = "json", encoder: JSONEncoder = JSONCodec.makeEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) {

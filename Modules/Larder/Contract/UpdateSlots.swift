@@ -10,7 +10,7 @@
 /// }
 /// ```
 ///
-/// Changing a part of a value in place assigns its slot, also if the value is the same afterwards. A part of a missing value
+/// Changing a part of a value in place assigns its slot, also if the value is the same afterward. A part of a missing value
 /// cannot change, so that its slot stays unassigned.
 public struct UpdateSlots<Value: Sendable>: Sendable {
   @usableFromInline

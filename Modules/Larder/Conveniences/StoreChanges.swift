@@ -10,7 +10,7 @@ extension ObservableStore {
   /// }
   /// ```
   ///
-  /// The observation begins with the call, so a value that you read afterwards is at least as new as the first change
+  /// The observation begins with the call, so a value that you read afterward is at least as new as the first change
   /// that you miss. The memory of the sequence is bounded. If its reader falls behind by more than 256 changes, they
   /// become one change of the whole range. A removal by ``ExpirableStore/purgeExpired(limit:)`` is a change, but the
   /// moment at which an entry expires is none.

@@ -61,7 +61,7 @@ public final class ConsumerWaits: Sendable {
   /// Suspends a consumer until it is signalled, or for a time at most.
   ///
   /// - Parameters:
-  ///   - number: The number of the consumer, which has left afterwards.
+  ///   - number: The number of the consumer, which has left afterward.
   ///   - duration: The maximum duration; `nil` for no limit.
   ///   - clock: The clock that measures it.
   /// - Throws: `CancellationError` if the task is cancelled.
@@ -74,7 +74,7 @@ public final class ConsumerWaits: Sendable {
   /// Suspends a consumer until it is signalled, or until a timer ends.
   ///
   /// - Parameters:
-  ///   - number: The number of the consumer, which has left afterwards.
+  ///   - number: The number of the consumer, which has left afterward.
   ///   - timer: A closure that returns when the consumer must look by itself, and is cancelled when it need not; `nil` for
   ///     no timer.
   /// - Returns: Whether the consumer was signalled.

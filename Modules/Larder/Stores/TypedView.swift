@@ -324,3 +324,15 @@ extension DataStore where Value == [UInt8] {
     TypedView(self, prefix: prefix, codec: codec)
   }
 }
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable, message: "a typed view needs a store of bytes: open this one with the codec .raw"
+  )
+  public func typed<Typed: Sendable>(
+    _ type: Typed.Type, prefix: StoreKey = "", codec: some Codec<Typed>
+  ) -> Self {
+    self
+  }
+}

@@ -16,7 +16,7 @@ extension GRDBStore {
   /// }
   /// ```
   ///
-  /// Afterwards, ``init(in:name:codec:createsIfMissing:requiresSynced:)`` opens the store as it is. If the store exists,
+  /// Afterward, ``init(in:name:codec:createsIfMissing:requiresSynced:)`` opens the store as it is. If the store exists,
   /// this is a no-op.
   ///
   /// Inside a transaction, the table is part of it, and an error leaves the transaction as it was before the call. Without

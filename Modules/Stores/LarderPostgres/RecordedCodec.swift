@@ -51,7 +51,7 @@ final class RecordedCodec: Sendable {
     during operation: StoreOperation
   ) throws -> [Statement] {
     let recordedName = recordedName.withLock(\.self)
-    // Afterwards, because what was recorded changes the format first.
+    // Afterward, because what was recorded changes the format first.
     if let format { try codec.checkUnchanged(since: format, during: operation, store: handle.name) }
     guard let recordedName else { return locks(lock) }
     if codec.adoptedNames.contains(recordedName) {

@@ -95,6 +95,9 @@ public struct QueueCapacity: Sendable, Hashable {
   public var items: Int?
 
   /// The maximum size of keys and encoded values together, in bytes; `nil` for no limit.
+  ///
+  /// The folder takes more: a segment of the log is removed when none of its items is left. See
+  /// ``QueueConfiguration/segmentSize``.
   public var bytes: Int?
 
   /// The behavior of a write for which there is no room.

@@ -58,7 +58,7 @@ public final class SQLiteDatabase: Sendable {
   ///     was moved into the file. Defaults to 16 MiB.
   ///   - prepare: A closure that prepares each new connection: it registers the functions and collations that triggers,
   ///     indexes and columns of the application need, or sets pragmas such as `cache_size`. Defaults to none. Connections
-  ///     are opened at any time and on any thread. The database sets its own pragmas afterwards, such as `synchronous` and
+  ///     are opened at any time and on any thread. The database sets its own pragmas afterward, such as `synchronous` and
   ///     `foreign_keys`.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the database open with a different durability or
   ///   access; `unrecognizedFormat` if the file is no SQLite database, or has 0 bytes; `corrupted`; `unsupported` if the

@@ -29,7 +29,7 @@ extension StoreQueue {
   /// Reads the record of a group, and then the state of its first item, apart from some items.
   ///
   /// A base has no snapshot of its keys and its values together. The record is read first, because each change of the group
-  /// replaces it, so that the plan is stale if the items that are found afterwards are not those of this record.
+  /// replaces it, so that the plan is stale if the items that are found afterward are not those of this record.
   ///
   /// - Returns: The sequence number of the item, or `nil` if the group has no other item.
   func readFirst(

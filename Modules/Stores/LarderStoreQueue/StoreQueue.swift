@@ -368,3 +368,17 @@ extension DataStore where Value == [UInt8] {
     try await StoreQueue(self, prefix: prefix, codec: codec, configuration: configuration)
   }
 }
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable,
+    message: "a queue needs a store of bytes: open this one with the codec .raw, and give the codec of the items to .queue"
+  )
+  public func queue<Element: Sendable>(
+    of type: Element.Type, prefix: StoreKey, codec: some Codec<Element>,
+    configuration: StoreQueueConfiguration = StoreQueueConfiguration()
+  ) async throws -> Self {
+    self
+  }
+}

@@ -147,7 +147,7 @@ struct EvictionState: ~Copyable, Sendable {
 
   /// Counts the reads in ``reads`` as uses, except for those of slots that are no longer in use.
   ///
-  /// Afterwards, the buffer is empty.
+  /// Afterward, the buffer is empty.
   @usableFromInline
   mutating func recordReads() {
     // Two loops, so that the processor waits for the memory of several slots at a time.

@@ -308,7 +308,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Evicts entries, the least valuable first, until the total cost of the others is within a limit.
   ///
-  /// The cache may grow again afterwards.
+  /// The cache may grow again afterward.
   ///
   /// - Parameter cost: The maximum total cost of the remaining entries, or their number if the cache was created
   ///   without a cost. A negative limit removes all entries, including those that cost nothing.

@@ -237,7 +237,7 @@ extension CachedStore {
   ///
   /// The values are one snapshot. Its moment is when this reader's own load reads the base, or, without such a load, any
   /// moment after all keys have been looked up. A cached entry was current at that moment if it is still cached
-  /// afterwards. The result of a load that others have begun was current if no write of its key has begun by then.
+  /// afterward. The result of a load that others have begun was current if no write of its key has begun by then.
   ///
   /// - Parameters:
   ///   - keys: The keys.

@@ -57,7 +57,7 @@ public protocol OpenStoreFile: AnyObject, Sendable {
   /// - Returns: Whether the lock was acquired. It is not if another owner holds a conflicting lock.
   func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool
 
-  /// Closes the file. Afterwards, every operation fails with EBADF.
+  /// Closes the file. Afterward, every operation fails with EBADF.
   ///
   /// Closing again is a no-op.
   func close() throws(FileError)

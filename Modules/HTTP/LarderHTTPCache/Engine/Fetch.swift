@@ -204,7 +204,7 @@ final class Fetch: Sendable {
 
   /// Adds a reader of the body.
   ///
-  /// The caller must have joined the fetch, and leave it afterwards.
+  /// The caller must have joined the fetch, and leave it afterward.
   ///
   /// - Parameter range: The bytes to read, counted from the beginning of the body; defaults to `nil`, for all.
   /// - Returns: The reader, or `nil` if the beginning of the body is not there any more.

@@ -67,7 +67,7 @@ final class BodyReader<Base: DataStore>: Sendable where Base.Value == [UInt8] {
 extension ResponseStorage {
   /// Returns a reader of the body of a stored response, or `nil` if the response has been removed since it was read.
   func reader(of entry: StoredEntry) async throws -> BodyReader<Base>? {
-    // The reader is registered first. If the response is still there afterwards, its bodies are not retired yet, and
+    // The reader is registered first. If the response is still there afterward, its bodies are not retired yet, and
     // are not removed before the reader's end.
     let reader = BodyReader(entry, self)
     return try await base.value(forKey: entry.key) == nil ? nil : reader

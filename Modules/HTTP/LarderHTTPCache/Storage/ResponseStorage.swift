@@ -202,7 +202,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     return StorageUsage(bytes: totals.bytes, responses: totals.responses)
   }
 
-  /// Returns the state of the invalidations, for a request that is forwarded afterwards.
+  /// Returns the state of the invalidations, for a request that is forwarded afterward.
   func beginFetch() async throws -> FetchToken {
     FetchToken(invalidations: try await totals(for: .value).invalidations)
   }

@@ -5,7 +5,7 @@ import Larder
 /// See ``JSONJournalLine`` for its lines.
 ///
 /// An unreadable line is the torn tail of a batch that was never completed, unless a later batch or mark states that
-/// the line was durable. In that case, the file was damaged afterwards, and an error is thrown.
+/// the line was durable. In that case, the file was damaged afterward, and an error is thrown.
 struct JSONJournal {
   /// A reason why a journal cannot be used.
   enum Problem: Error, Equatable {

@@ -187,7 +187,7 @@ struct DataFileHeader: Equatable {
 /// last page number implies, because LMDB does not write pages that a transaction allocated and freed again. Only a
 /// walk over all pages could tell whether any other page is missing. This check therefore reads a bounded number of
 /// pages: the roots that the newer meta page names, and the roots of the named databases, if a single page lists them
-/// all. A truncated file has usually lost one of them, because every write moves the root of its tree, mostly towards
+/// all. A truncated file has usually lost one of them, because every write moves the root of its tree, mostly toward
 /// the end.
 /// Source of the layout: `struct MDB_page`, `MDB_node` and `MDB_db` in `mdb.c` of LMDB 0.9 and 1.0.
 struct DataFileRoots {

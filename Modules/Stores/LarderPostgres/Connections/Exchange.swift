@@ -63,7 +63,7 @@ struct Response: Sendable {
 
   var failure: Failure?
 
-  /// Whether a transaction is running afterwards.
+  /// Whether a transaction is running afterward.
   var isInTransaction = false
 }
 

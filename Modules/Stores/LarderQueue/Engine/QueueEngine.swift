@@ -232,7 +232,7 @@ final class QueueEngine: Sendable {
     insertExpiryOfDeadLetters(&group, &core)
     settle(group, &core, &endings)
     followUp(&core)
-    // Reclaiming space waits for the disk, so it is left to the engine's thread. The caller resumes afterwards, so that
+    // Reclaiming space waits for the disk, so it is left to the engine's thread. The caller resumes afterward, so that
     // no work continues in the background after a call returns.
     let isReclaimingDue = isReclaimingDue(&core)
     taken = consume core

@@ -6,7 +6,7 @@ extension QueueLog {
   /// Begins a new segment after the last durable frame of the current one.
   ///
   /// Frames of the current segment that are not durable, because a synchronization failed, are rewritten to the new
-  /// one. Unneeded segments are removed afterwards.
+  /// one. Unneeded segments are removed afterward.
   ///
   /// - Parameters:
   ///   - ledger: The items of the queue.

@@ -278,7 +278,7 @@ struct QueueLog: Sendable {
   ///   - mayUseReserve: Whether the space reserve may be released for it.
   ///   - isDurable: Whether the frames must be synchronized immediately if the folder's durability requires it;
   ///     defaults to `true`.
-  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterwards,
+  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterward,
   ///   nothing was changed.
   mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {
     try checkFiles(during: .apply)

@@ -63,7 +63,7 @@ struct QueuePlan: Sendable {
   /// - Parameters:
   ///   - sequence: The sequence number of the item.
   ///   - old: The state before, or `nil` for a new item.
-  ///   - new: The state afterwards, or `nil` to remove the item.
+  ///   - new: The state afterward, or `nil` to remove the item.
   mutating func change(_ sequence: UInt128, from old: ItemRecord?, to new: ItemRecord?) {
     for entry in old.map({ indexEntries(of: $0, sequence) }) ?? [] { set(nil, forKey: entry.key) }
     for entry in new.map({ indexEntries(of: $0, sequence) }) ?? [] { set(entry.value, forKey: entry.key) }

@@ -12,7 +12,7 @@ enum StoreSession {
   ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
   ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See ``OpenedStore``.
   ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The first error of opening, `body`, flushing and closing. An output without a reader counts only if there is
   ///   no other error.
@@ -41,7 +41,7 @@ enum StoreSession {
   ///   - expires: Whether the values must expire; defaults to `false`. See ``FoundStore``.
   ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
   ///   - choose: Chooses the form.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of `choose`.
   static func runMovable<Result>(
@@ -65,7 +65,7 @@ enum StoreSession {
   ///   - target: The store.
   ///   - access: Whether the store may write to its files.
   ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runEncoded<Result>(
@@ -87,7 +87,7 @@ enum StoreSession {
   ///   - target: The store. Its meter measures all later operations.
   ///   - user: The kind of thing that is in the store, for errors, such as "an HTTP cache".
   ///   - access: Whether the store may write to its files.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of
   ///   ``Stores/bytes(in:for:options:)``.
   static func runBytes(
@@ -112,7 +112,7 @@ enum StoreSession {
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
   ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
   ///   - body: Receives the queue.
-  ///   - print: Receives the result of `body` and the output, which is flushed afterwards.
+  ///   - print: Receives the result of `body` and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runQueue<Result>(
     _ target: QueueTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
@@ -129,7 +129,7 @@ enum StoreSession {
   ///   - target: The queue. Its meter measures all later operations.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
   ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - body: Receives the queue, and the output, which is flushed afterwards.
+  ///   - body: Receives the queue, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func useQueue<Result>(
@@ -179,7 +179,7 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The database or environment, or a store in it.
   ///   - access: Whether its files may be written.
-  ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterwards.
+  ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runCollection(
     _ target: StoreTarget, access: StoreAccess, _ body: ([String], ByteOutput) throws -> Void

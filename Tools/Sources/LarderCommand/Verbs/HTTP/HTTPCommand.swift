@@ -39,7 +39,7 @@ struct HTTPCacheArgument: ParsableArguments {
   /// - Parameters:
   ///   - access: Whether the store may write to its files.
   ///   - mode: The kind of the cache, which decides on freshness; defaults to `shared`.
-  ///   - body: Receives the store of bytes, the settings of the cache, and the output, which is flushed afterwards.
+  ///   - body: Receives the store of bytes, the settings of the cache, and the output, which is flushed afterward.
   /// - Throws: ``CommandFailure`` if the store does not hold bytes, or there is no cache with the prefix; the errors of
   ///   ``StoreSession/run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   func run(

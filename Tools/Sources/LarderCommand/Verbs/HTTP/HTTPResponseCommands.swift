@@ -105,7 +105,7 @@ struct HTTPPurgeCommand: AsyncParsableCommand {
     abstract: "Remove the stored responses for URLs, in all programs that use the cache.",
     discussion: """
       Removes the responses for the URLs, for all URLs that begin with --prefix, or all responses. A response whose \
-      request was forwarded before is not stored afterwards, in no program. Prints {"purged":...} with the number of \
+      request was forwarded before is not stored afterward, in no program. Prints {"purged":...} with the number of \
       responses. Their bodies are retired: the program that uses the cache removes them a minute later, or when it \
       opens the cache.
 

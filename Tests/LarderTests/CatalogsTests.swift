@@ -5,8 +5,8 @@ import Testing
 
 /// The landing pages of the modules.
 ///
-/// The code of each page appears in an article of the same catalogue, whose code has a test of its own, or in this file.
-@Suite struct CataloguesTests {
+/// The code of each page appears in an article of the same catalog, whose code has a test of its own, or in this file.
+@Suite struct CatalogsTests {
   struct User: Codable, Sendable {
     var name: String
     var visits = 0
@@ -14,8 +14,8 @@ import Testing
 
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
 
-  /// The paths of the catalogues in the repository.
-  private static func catalogues() throws -> [String] {
+  /// The paths of the catalogs in the repository.
+  private static func catalogs() throws -> [String] {
     let modules = repository.appending(path: "Modules").standardizedFileURL.path
     return try FileManager.default.subpathsOfDirectory(atPath: modules).filter { $0.hasSuffix(".docc") }
       .map { "Modules/" + $0 }.sorted()
@@ -43,16 +43,16 @@ import Testing
   }
 
   @Test func theCodeOfEachPageIsTested() throws {
-    let catalogues = try CataloguesTests.catalogues()
-    #expect(catalogues.count >= 13)
-    for catalogue in catalogues {
-      let module = URL(filePath: catalogue).deletingPathExtension().lastPathComponent
+    let catalogs = try CatalogsTests.catalogs()
+    #expect(catalogs.count >= 13)
+    for catalog in catalogs {
+      let module = URL(filePath: catalog).deletingPathExtension().lastPathComponent
       // The code of these pages is in this file, in LarderFilesTests and in LarderKeychainTests.
       if ["Larder", "LarderFiles", "LarderKeychain"].contains(module) { continue }
-      let folder = CataloguesTests.repository.appending(path: catalogue).path
+      let folder = CatalogsTests.repository.appending(path: catalog).path
       let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0 != "\(module).md" }
-      let tested = try articles.flatMap { try Guide("\(catalogue)/\($0)").pieces }
-      let shown = try Guide("\(catalogue)/\(module).md").pieces
+      let tested = try articles.flatMap { try Guide("\(catalog)/\($0)").pieces }
+      let shown = try Guide("\(catalog)/\(module).md").pieces
       #expect(!shown.isEmpty, "\(module)")
       #expect(shown.filter { !tested.contains($0) } == [], "\(module)")
     }
@@ -66,7 +66,7 @@ import Testing
       "README.md": "// swift-tools-version", "GettingStarted.md": "import Larder",
       "WritingAStore.md": "// swift-tools-version", "WritingADecorator.md": "// swift-tools-version",
     ]
-    let root = CataloguesTests.repository.standardizedFileURL.path
+    let root = CatalogsTests.repository.standardizedFileURL.path
     let tree = try #require(
       FileManager.default.enumerator(
         at: URL(filePath: root), includingPropertiesForKeys: nil, options: .skipsHiddenFiles))
