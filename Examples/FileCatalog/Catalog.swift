@@ -13,7 +13,7 @@ struct Catalog<Store: DataStore<FileRecord>> {
   ///
   /// Only differences are written.
   ///
-  /// Each batch is durable before the next one begins, so that a run that is interrupted leaves the rest to the next.
+  /// Each batch is durable before the next one begins, so a run that is interrupted leaves the rest to the next.
   ///
   /// - Parameters:
   ///   - walk: The walk through the folder, from its beginning.

@@ -16,7 +16,7 @@ import Testing
     MemoryStore<Expiring<SampleValue?>>().observable().expiring()
   }
 
-  /// The clock jitters by half of the window, so that every other read moves the deadline.
+  /// The clock jitters by half of the window, so every other read moves the deadline.
   static let sliding = ConformanceSuite(named: "ExpiringStore over MemoryStore, sliding", lacking: inMemory) { _ in
     let isLater = Locked(false)
     return MemoryStore<Expiring<SampleValue?>>().expiring(.sliding(.seconds(100))) {

@@ -24,7 +24,7 @@ import Testing
       }
     }
 
-    /// Whether opening creates the file itself, beside which a companion may be left.
+    /// A Boolean value that indicates whether opening creates the file itself, beside which a companion may be left.
     var createsBesideCompanions: Bool { [.json, .sqlite].contains(self) }
 
     func open(

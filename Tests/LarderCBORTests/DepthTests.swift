@@ -36,7 +36,7 @@ import Testing
 
   private struct Field: Codable { var a: Int }
 
-  /// A type that reads its fields in another order than it writes them, so that the keys of its map are listed.
+  /// A type that reads its fields in another order than it writes them, so the keys of its map are listed.
   private struct Fields: Codable {
     var sum: Int
     init(_ sum: Int) { self.sum = sum }

@@ -39,7 +39,7 @@ struct NoteLibrary {
 
   /// Moves a note to another notebook in one step, with its index entries.
   ///
-  /// - Returns: Whether the note exists and no other note is in its place.
+  /// - Returns: A Boolean value that indicates whether the note exists and no other note is in its place.
   func move(_ id: String, from source: String, to target: String) async throws -> Bool {
     try await notes.update(["\(source)/\(id)", "\(target)/\(id)"]) { slots in
       guard slots[0] != nil, slots[1] == nil else { return false }

@@ -39,7 +39,7 @@ import Testing
 
   /// Stores values without the property of the index `tag`.
   ///
-  /// - Parameter isIndexed: Whether they are in an index of their titles.
+  /// - Parameter isIndexed: A Boolean value that indicates whether they are in an index of their titles.
   private func storePlainValues(count: Int, isIndexed: Bool) async throws {
     let byTitle = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title]] }
     let store = try await base.indexed(by: isIndexed ? [byTitle] : [], codec: .json())

@@ -6,7 +6,7 @@ import Synchronization
 enum Threads {
   /// Runs a closure on several threads in parallel, and waits for all of them.
   ///
-  /// - Parameter body: The closure, which receives the number of its thread.
+  /// - Parameter body: The closure. It receives the number of its thread.
   /// - Throws: The first error of a thread.
   static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in

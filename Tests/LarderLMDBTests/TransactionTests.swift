@@ -97,7 +97,7 @@ import Testing
 
   @Test func aFailedChangeFailsTheTransactionEvenIfCaught() async throws {
     let folder = try TemporaryFolder()
-    // The map cannot hold the values. Whether the error is caught or not, it has to grow.
+    // The map cannot hold the values. It has to grow even if the error is caught.
     let environment = try await LMDBEnvironment(
       EnvironmentConfiguration(path: folder.path("environment"), durability: .buffered, initialMapSize: 1 << 17))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)

@@ -7,7 +7,7 @@ import Testing
 
 /// Writers and consumers of a store and a queue, whose connections, server or process may end at any moment.
 ///
-/// Each event is a line of a file, so that what a killed process knew can be checked as well; see ``FaultReport``.
+/// Each event is a line of a file, so what a killed process knew can be checked as well; see ``FaultReport``.
 struct FaultWorkload: Sendable {
   /// A kind of write.
   ///
@@ -39,7 +39,7 @@ struct FaultWorkload: Sendable {
   ///
   /// - Parameters:
   ///   - connection: The connection string.
-  ///   - schema: The schema, which must exist.
+  ///   - schema: The schema. It must exist.
   ///   - path: The path of the file for the events.
   ///   - isolation: The isolation. Defaults to `readCommitted`.
   ///   - lease: The duration of leases. Defaults to half a second.
@@ -147,7 +147,7 @@ struct FaultWorkload: Sendable {
 
   /// Acknowledges items until all were enqueued and the queue is empty.
   ///
-  /// - Parameter isWaiting: Whether the consumer waits for items until it is cancelled.
+  /// - Parameter isWaiting: A Boolean value that indicates whether the consumer waits for items until it is cancelled.
   private func consume(waiting isWaiting: Bool, until hasAll: Flag) async throws {
     // The queue is empty long before, unless acknowledged items come again and again.
     var deadline: ContinuousClock.Instant?

@@ -92,7 +92,7 @@ extension PostgresServer {
   }
 }
 
-/// Waits until a condition is true, with a limit, so that a test that fails ends.
+/// Waits until a condition is true, with a limit, so a test that fails ends.
 ///
 /// - Parameters:
 ///   - limit: The longest time to wait. Defaults to a minute.
@@ -115,7 +115,7 @@ struct NeverHappened: Error {
 }
 
 extension Task where Failure == any Error {
-  /// Returns the value, or cancels the task and throws ``NeverHappened`` if it has none within a minute.
+  /// Returns the value, or cancels the task and throws ``NeverHappened`` if it doesn't have one within a minute.
   ///
   /// The time limit of a test cancels the test, and not a task that it waits for.
   ///

@@ -82,8 +82,8 @@ struct FileSchedules {
     var begun = 0
   }
 
-  /// Three writers and a compaction: each writer has two keys, which a batch or an update changes together, so that both have the
-  /// last number that was acknowledged, or the one that was being written.
+  /// Three writers and a compaction: each writer has two keys, which a batch or an update changes together, so both
+  /// have the last number that was acknowledged, or the one that was being written.
   @Test(arguments: stores.indices) func acknowledgedWritesSurvive(_ index: Int) async throws {
     let subject = Self.stores[index]
     let endings = Shared<Set<UInt64>>([])

@@ -68,7 +68,8 @@ extension ManualClock {
   ///
   /// - Parameters:
   ///   - step: The duration of a step.
-  ///   - sleepers: The number of tasks that sleep while nothing else can happen, so that a busy machine skips no step of theirs.
+  ///   - sleepers: The number of tasks that sleep while nothing else can happen, so a busy machine skips no step of
+  ///     theirs.
   ///   - condition: The condition.
   package func advance(by step: Duration, whileSleeping sleepers: Int, until condition: () async throws -> Bool)
     async rethrows

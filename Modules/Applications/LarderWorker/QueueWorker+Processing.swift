@@ -7,7 +7,7 @@ extension QueueWorker {
     /// The jobs that are being processed, by their numbers.
     var running: [Int: (run: ClosureRun, leases: HeldLeases)] = [:]
     var nextNumber = 0
-    /// Whether all closures are cancelled, also those that are about to start.
+    /// A Boolean value that indicates whether all closures are cancelled, also those that are about to start.
     var areStopped = false
     /// The items with a hung closure that processes nothing else.
     var hungItems: Set<HungItem> = []
@@ -161,7 +161,7 @@ extension QueueWorker {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the items.
-  ///   - leases: Their leases; defaults to `nil`, for items that were just received.
+  ///   - leases: Their leases. Defaults to `nil`, for items that were just received.
   ///   - handler: The handler of their queue.
   func giveBack(_ receipts: [DeliveryReceipt], _ leases: HeldLeases? = nil, to handler: QueueHandler) async {
     guard !receipts.isEmpty else { return }

@@ -27,9 +27,9 @@ public struct QueueWorkerStatistics: Sendable, Hashable {
   public internal(set) var queueErrors = 0
 }
 
-/// Whether a ``QueueWorker`` can process items.
+/// A Boolean value that indicates whether a ``QueueWorker`` can process items.
 public struct QueueWorkerHealth: Sendable, Hashable {
-  /// Whether ``QueueWorker/run()`` is running.
+  /// A Boolean value that indicates whether ``QueueWorker/run()`` is running.
   public internal(set) var isRunning: Bool
 
   /// The number of slots, which is ``QueueWorker/concurrency``.
@@ -40,7 +40,7 @@ public struct QueueWorkerHealth: Sendable, Hashable {
   /// Such a slot is free again when its closure ends.
   public internal(set) var hungSlots: Int
 
-  /// Whether all slots have hung closures, so that the worker processes nothing.
+  /// A Boolean value that indicates whether all slots have hung closures, so the worker processes nothing.
   ///
   /// A new process continues the work.
   public var isStalled: Bool { hungSlots >= slots }
@@ -60,7 +60,7 @@ public enum QueueWorkerEvent: Sendable {
   /// A closure has ignored its cancellation, and keeps its slot until it ends.
   case slotHung(queue: String, health: QueueWorkerHealth)
 
-  /// All slots have hung closures, so that the worker processes nothing until one of them ends.
+  /// All slots have hung closures, so the worker processes nothing until one of them ends.
   case stalled(health: QueueWorkerHealth)
 
   /// An item became a dead letter.

@@ -158,7 +158,7 @@ extension BoundedStore {
   ///   - commit: The commit.
   ///   - performed: The commits that were performed before it, to make room.
   ///   - operation: The operation, for errors.
-  /// - Returns: Whether they could be planned, or `false` if what was read is stale.
+  /// - Returns: A Boolean value that indicates whether they could be planned, or `false` if what was read is stale.
   private func plan(
     _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, _ commit: inout BoundedCommit,
     after performed: inout [BoundedCommit], during operation: StoreOperation
@@ -210,7 +210,7 @@ extension BoundedStore {
 
   /// Performs the changes of a commit in one update of the base.
   ///
-  /// - Returns: Whether they were performed, or `false` if the commit is stale.
+  /// - Returns: A Boolean value that indicates whether they were performed, or `false` if the commit is stale.
   func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws -> Bool {
     guard !commit.isEmpty else { return true }
     let outcome = try await callingBase(operation) {

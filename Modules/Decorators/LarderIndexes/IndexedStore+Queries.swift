@@ -80,7 +80,8 @@ extension IndexedStore {
         try await base.keys(
           in: layout.entryRange(index.id, range.part(beyond: last, in: order)), limit: 1, order: order)
       }
-      return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order, index: index.name))
+      let next = PageCursor(after: last, order: order, index: index.name)
+      return StorePage(entries: entries, next: following.isEmpty ? nil : next)
     }
   }
 

@@ -284,6 +284,12 @@ extension IndexedStore: InvalidatableStore where Base: InvalidatableStore {
 extension DataStore where Value == [UInt8] {
   /// Opens an indexed store of values of one type in this store of bytes; see ``IndexedStore``.
   ///
+  /// ```swift
+  /// let adopted = try await bytes.indexed(
+  ///   by: [byTag], codec: .json(Note.self), valuePrefix: "note/", indexPrefix: "note-index/")
+  /// try await adopted.rebuildIndexes()
+  /// ```
+  ///
   /// - Parameters:
   ///   - indexes: The definitions of the indexes, whose names must be distinct.
   ///   - codec: The codec of the values.

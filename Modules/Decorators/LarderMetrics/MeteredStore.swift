@@ -243,11 +243,15 @@ extension MeteredStore: MaintainableStore where Base: MaintainableStore {}
 extension DataStore {
   /// Returns a decorator that measures every operation of this store; see ``MeteredStore``.
   ///
+  /// ```swift
+  /// let photos = MemoryStore<[UInt8]>().metered(as: "photos", size: { $0.count })
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the store in reports, metrics, logs and spans. Defaults to the store's own name.
   ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, which counts no bytes.
   ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
-  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  ///   - logger: The logger for slow operations, or `nil` to log nothing. Defaults to a logger with the label `larder`.
   public func metered(
     as name: String? = nil, size: (@Sendable (Value) -> Int)? = nil, slowThreshold: Duration = .milliseconds(100),
     logger: Logger? = Logger(label: "larder")

@@ -46,9 +46,10 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store in reports, metrics, logs and spans.
-  ///   - countsBytes: Whether the bytes that operations read or write are counted. Defaults to `false`.
+  ///   - countsBytes: A Boolean value that indicates whether the bytes that operations read or write are counted.
+  ///     Defaults to `false`.
   ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
-  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  ///   - logger: The logger for slow operations, or `nil` to log nothing. Defaults to a logger with the label `larder`.
   ///   - metrics: The backend of swift-metrics. Defaults to the bootstrapped one. A no-op backend costs nothing.
   ///   - tracer: The tracer. Defaults to the bootstrapped one. A no-op tracer costs nothing.
   ///   - clock: The clock that measures durations. Defaults to a `ContinuousClock`.
@@ -74,6 +75,11 @@ public final class StoreMeter: Sendable {
   // MARK: Blocks
 
   /// Measures a synchronous block.
+  ///
+  /// ```swift
+  /// let names = try store.meter.measure("decode") { try JSONDecoder().decode([String].self, from: data) }
+  /// let answer = try await store.meter.measure("fetch") { try await fetch() }
+  /// ```
   ///
   /// - Parameters:
   ///   - block: The name of the block in the report, in metrics and in logs. Use few different names, and never a key.
@@ -154,7 +160,8 @@ public final class StoreMeter: Sendable {
   func measure<Result>(capability operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     let entries = StoreMeter.bulkOperations.contains(operation) ? Int.max : 1
     return try await measure(
-      operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue), entries: { _ in entries }, body)
+      operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue), entries: { _ in entries },
+      body)
   }
 
   private static let bulkOperations: Set<StoreOperation> = [.purgeExpired, .statistics, .verify, .compact, .backup]
@@ -190,7 +197,8 @@ public final class StoreMeter: Sendable {
       if let span = run.span { result = try await span.within(body) } else { result = try await body() }
       let nanoseconds = elapsed(since: run)
       end(
-        meter, run, after: nanoseconds, bytes: bytes(result), entries: entries(result), isDiscarded: isDiscarded(result))
+        meter, run, after: nanoseconds, bytes: bytes(result), entries: entries(result), isDiscarded: isDiscarded(result)
+      )
       return result
     } catch {
       end(meter, run, after: elapsed(since: run), error: error)
@@ -253,9 +261,11 @@ public final class StoreMeter: Sendable {
   }
 }
 
-/// The warnings of slow operations in the current minute, of which there are few, so that a slow disk does not fill the log.
+/// The warnings of slow operations in the current minute, of which there are few, so a slow disk does not fill the log.
 struct SlowLog {
-  /// The number of entries up to which an operation is logged. More is bulk work, which takes its time.
+  /// The number of entries up to which an operation is logged.
+  ///
+  /// More is bulk work, which takes its time.
   static let largestOperation = 100
 
   static let warningsOfMinute = 10
@@ -287,7 +297,7 @@ enum MeteredOperation: Int, CaseIterable {
   case touch, remainingTime, purgeExpired, invalidate, invalidateAll, flush
   case statistics, verify, compact, backup
 
-  /// Whether the operation reads or writes values whose bytes can be counted.
+  /// A Boolean value that indicates whether the operation reads or writes values whose bytes can be counted.
   var hasBytes: Bool {
     switch self {
     case .value, .values, .entries, .apply, .update: true

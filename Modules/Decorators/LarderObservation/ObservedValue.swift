@@ -21,7 +21,7 @@ public import Observation
   /// Until the first read has ended, it is the default, or `nil` without a default.
   public private(set) var value: State
 
-  /// A Boolean value that indicates whether the key was read, so that ``value`` is the state of the store.
+  /// A Boolean value that indicates whether the key was read, so ``value`` is the state of the store.
   public private(set) var isLoaded = false
 
   /// The error of the latest read, or `nil` if it succeeded.
@@ -130,8 +130,8 @@ public import Observation
   ///
   /// ``value`` changes when the store reports the write, soon after the method has returned.
   ///
-  /// - Parameter body: A closure that changes the state as it is in the store, which may be newer than ``value``. It can be
-  ///   called more than once.
+  /// - Parameter body: A closure that changes the state as it is in the store. It may be newer than ``value``. It can
+  ///   be called more than once.
   /// - Throws: `StoreError` and `CancellationError`, as `DataStore.update(_:_:)`; `closed` if the store was released.
   public func update(_ body: @escaping @Sendable (inout State) -> Void) async throws {
     try await write(body)
@@ -156,7 +156,7 @@ public import Observation
   /// The latest entries, or none if they were not read yet.
   public private(set) var entries: [StoreEntry<Value>] = []
 
-  /// Whether the entries were read, so that no entries mean an empty range.
+  /// A Boolean value that indicates whether the entries were read, so no entries mean an empty range.
   public private(set) var isLoaded = false
 
   /// The error of the latest read, or `nil` if it succeeded.

@@ -35,7 +35,7 @@ public struct AppendLog: Sendable {
     durableSize = size
   }
 
-  /// Appends a record, so that it survives a crash of the process.
+  /// Appends a record, so it survives a crash of the process.
   ///
   /// - Parameter record: The bytes of the record.
   /// - Throws: ``FileError``. If ``failure`` is `nil` afterward, nothing was changed and the log is still usable.
@@ -62,7 +62,7 @@ public struct AppendLog: Sendable {
     }
   }
 
-  /// Flushes all records to disk, so that they survive power loss.
+  /// Flushes all records to disk, so they survive power loss.
   ///
   /// - Throws: ``FileError``. The log is unusable afterward.
   public mutating func synchronize() throws(FileError) {

@@ -146,7 +146,7 @@ public struct FileReplacement: Sendable {
     }
   }
 
-  /// Flushes the content written so far to disk, so that ``commit(closing:)`` has to wait only for the rest.
+  /// Flushes the content written so far to disk, so ``commit(closing:)`` has to wait only for the rest.
   ///
   /// - Throws: ``FileError``. The file must not be committed afterward.
   public mutating func synchronize() throws(FileError) {

@@ -5,7 +5,7 @@ public import HTTPTypes
 ///
 /// The scheme and the host are in lower case; the scheme's default port and the fragment are gone. Nothing else is
 /// normalized, because an origin may treat two spellings of a path or a query differently. All characters are ASCII, so
-/// that two URLs are equal only if their bytes are.
+/// two URLs are equal only if their bytes are.
 ///
 /// Forward the same URL that you use as the key. Otherwise a client can store the response to another URL under this one.
 public struct RequestURL: Sendable, Hashable {

@@ -31,7 +31,7 @@ public protocol ExpirableStore<Value>: DataStore {
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - timeToLive: The new time to live, or `nil` for the default of the store.
-  /// - Returns: Whether there was a live entry.
+  /// - Returns: A Boolean value that indicates whether there was a live entry.
   /// - Throws: ``StoreError`` and `CancellationError`, as ``DataStore/apply(_:)``; `invalidArgument` if the time to
   ///   live is zero or less.
   @discardableResult
@@ -69,7 +69,7 @@ extension ExpirableStore {
   /// Gives an entry the default time to live of the store; see ``touch(_:timeToLive:)``.
   ///
   /// - Parameter key: The key of the entry.
-  /// - Returns: Whether there was a live entry.
+  /// - Returns: A Boolean value that indicates whether there was a live entry.
   /// - Throws: As ``touch(_:timeToLive:)``.
   @discardableResult
   public func touch(_ key: StoreKey) async throws -> Bool {

@@ -34,7 +34,7 @@ public protocol ObservableStore<Value>: DataStore {
 
   /// Returns a closure that returns this store as long as something else holds it.
   ///
-  /// The sequences of an observable store use it, so that an observer does not keep a store open. A class has a default
+  /// The sequences of an observable store use it, so an observer does not keep a store open. A class has a default
   /// implementation. A decorator that is a structure wraps the closure of its base.
   func weakReference() -> @Sendable () -> Self?
 }
@@ -48,6 +48,12 @@ extension ObservableStore where Self: AnyObject {
 
 extension StoreDecorator where Base: ObservableStore {
   /// Observes the base; see ``ObservableStore/observe(_:_:)``.
+  ///
+  /// ```swift
+  /// let observation = notes.observe(.prefix("inbox/")) { event in
+  ///   if case .changed = event { unread.store(true, ordering: .relaxed) }
+  /// }
+  /// ```
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
     base.observe(range, observer)
   }

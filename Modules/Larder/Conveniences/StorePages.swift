@@ -145,6 +145,15 @@ extension StorePage: Equatable where Value: Equatable {}
 /// client as ``text`` and receive it back. The text is not secret, because it reveals the key to anyone who decodes it.
 /// A modified text can lead to another position in the range, but never out of the range. A cursor of pages by an index is
 /// accepted only by a query with that index, in whose range its key is.
+///
+/// ```swift
+/// func listUsers(after cursor: String?) async throws -> (users: [User], next: String?) {
+///   let pages = users.pages(of: .prefix("user:"), size: 20)
+///   let start = try cursor.map { try PageCursor($0) }
+///   let page = try await pages.starting(after: start).page()
+///   return (page.entries.map(\.value), page.next?.text)
+/// }
+/// ```
 public struct PageCursor: Sendable, Hashable {
   /// The key of the last entry that was read, or its index key in pages by an index.
   public let key: StoreKey
@@ -184,8 +193,8 @@ public struct PageCursor: Sendable, Hashable {
     else {
       throw PageCursor.notACursor
     }
-    let index = parts.count == 3 ? PageCursor.bytes(ofBase64: parts[1]).map { String(decoding: $0, as: UTF8.self) } : nil
-    self.init(after: key, order: order, index: index)
+    let index = parts.count == 3 ? PageCursor.bytes(ofBase64: parts[1]) : nil
+    self.init(after: key, order: order, index: index.map { String(decoding: $0, as: UTF8.self) })
     // Base64 has several texts for the same bytes, but a cursor has only one.
     guard self.text.utf8.elementsEqual(text.utf8) else { throw PageCursor.notACursor }
   }

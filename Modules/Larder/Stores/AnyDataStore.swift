@@ -111,6 +111,12 @@ extension AnyDataStore: CustomStringConvertible {
 /// An erased store can be maintained through any decorator above it, also if the store inside cannot maintain itself.
 extension AnyDataStore: MaintainableStore {
   /// Measures the store inside, or counts its entries if it is not a ``MaintainableStore``.
+  ///
+  /// ```swift
+  /// try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
+  /// try sessions.invalidate("7f3a")
+  /// let statistics = try await sessions.storeStatistics()
+  /// ```
   public func storeStatistics() async throws -> StoreStatistics {
     if let maintenance { return try await maintenance.storeStatistics() }
     return StoreStatistics(entryCount: try await count(in: .all))
@@ -123,6 +129,13 @@ extension AnyDataStore: MaintainableStore {
   }
 
   /// Compacts the store inside; see ``MaintainableStore/compact()``.
+  ///
+  /// ```swift
+  /// let anyStore = AnyDataStore(stores[1])
+  /// if let maintenance = anyStore.maintenance {
+  ///   try await maintenance.compact()
+  /// }
+  /// ```
   ///
   /// - Throws: ``StoreError`` with `unsupported` if the store inside is not a ``MaintainableStore``; its errors.
   public func compact() async throws {

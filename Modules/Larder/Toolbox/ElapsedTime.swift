@@ -49,7 +49,7 @@ public struct ElapsedTime: Sendable {
 }
 
 extension Duration {
-  /// The duration in whole nanoseconds, rounded toward zero and limited to 146 years, so that two of them can be added.
+  /// The duration in whole nanoseconds, rounded toward zero and limited to 146 years, so two of them can be added.
   public var wholeNanoseconds: Int64 {
     let nanoseconds = attoseconds / 1_000_000_000
     return Int64(max(-Int128(Int64.max / 2), min(Int128(Int64.max / 2), nanoseconds)))

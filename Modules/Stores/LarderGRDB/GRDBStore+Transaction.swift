@@ -128,7 +128,7 @@ extension GRDBStore {
 
   /// Compares the table and its record with those of this store.
   ///
-  /// - Returns: Whether the record was changed.
+  /// - Returns: A Boolean value that indicates whether the record was changed.
   private func compare(_ operation: StoreOperation, in db: Database) throws -> Bool {
     try StoreCatalog(store: information.name, operation: operation).confirm(
       table, codec: coder.codecRecord, on: GRDBConnection(db: db))

@@ -64,7 +64,7 @@ struct StoreCatalog: Sendable {
     return rows.rowCount > 0
   }
 
-  /// Returns the record of a store, or `nil` if it has none.
+  /// Returns the record of a store, or `nil` if it doesn't have one.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
   func record(of name: String) async throws -> Record? {

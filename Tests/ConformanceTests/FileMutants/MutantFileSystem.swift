@@ -93,7 +93,7 @@ final class MutantFile: OpenStoreFile {
   private struct State {
     /// The writes that ``FileFault/writesLate`` has not made yet.
     var waiting: [(bytes: [UInt8], offset: Int64)] = []
-    /// Whether ``FileFault/stopsAtShortRead`` has reported the end of the file.
+    /// A Boolean value that indicates whether ``FileFault/stopsAtShortRead`` has reported the end of the file.
     var hasEnded = false
   }
 

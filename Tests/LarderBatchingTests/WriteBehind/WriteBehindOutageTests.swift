@@ -176,7 +176,7 @@ import Testing
     try await store.close()
   }
 
-  /// An outage that has filled the bounds, so that writes wait, does not make updates wait behind them.
+  /// An outage that has filled the bounds, so writes wait, does not make updates wait behind them.
   @Test func updatesFailBehindWritesThatWaitForRoom() async throws {
     let store = store(bounds: BatchBounds(changes: 1), retries: WriteBehindRetryPolicy(readRetries: 2))
     picky.refuse { _, _ in Self.outage() }

@@ -52,7 +52,7 @@ extension Array: CBORConvertible where Element: CBORConvertible {
 }
 
 extension Set: CBORConvertible where Element: CBORConvertible {
-  /// Writes the elements as an array sorted by their bytes, so that equal sets have equal bytes.
+  /// Writes the elements as an array sorted by their bytes, so equal sets have equal bytes.
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
     let outerCount = try writer.openCollection(0x80, count: count)
@@ -82,7 +82,7 @@ extension Set: CBORConvertible where Element: CBORConvertible {
 }
 
 extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORConvertible {
-  /// Writes the pairs as a map sorted by the bytes of the keys, so that equal dictionaries have equal bytes.
+  /// Writes the pairs as a map sorted by the bytes of the keys, so equal dictionaries have equal bytes.
   ///
   /// The map has tag 259 if its keys are neither text nor numbers nor `CodingKeyRepresentable`.
   @inlinable

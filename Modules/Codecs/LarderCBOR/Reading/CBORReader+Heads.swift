@@ -77,7 +77,7 @@ extension CBORReader {
 
   /// Reads the break that ends an item of indefinite length, if it is next.
   ///
-  /// - Returns: Whether there was a break.
+  /// - Returns: A Boolean value that indicates whether there was a break.
   @usableFromInline
   mutating func readBreak() throws -> Bool {
     guard next < end else { throw truncated() }
@@ -101,7 +101,7 @@ struct ItemHead {
 
   let argument: UInt64
 
-  /// Whether the item ends with a break, or is a break.
+  /// A Boolean value that indicates whether the item ends with a break, or is a break.
   var isIndefinite: Bool { information == 31 }
 
   /// The value of a floating-point number, or `nil` for any other item.
@@ -124,7 +124,7 @@ struct ItemHead {
     }
   }
 
-  /// Whether the item is `null` or `undefined`.
+  /// A Boolean value that indicates whether the item is `null` or `undefined`.
   var isNull: Bool { major == .simple && (information == 22 || information == 23) }
 }
 

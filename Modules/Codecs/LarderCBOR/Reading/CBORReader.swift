@@ -22,10 +22,11 @@ public struct CBORReader: ~Copyable {
   /// The keys of maps that could not be read in order.
   @usableFromInline var listing: MapListing?
 
-  /// Whether ``ShortText`` can create strings, cached here instead of queried for every string.
+  /// A Boolean value that indicates whether ``ShortText`` can create strings, cached here instead of queried for every
+  /// string.
   @usableFromInline let makesShortText: Bool
 
-  /// Whether errors get a path.
+  /// A Boolean value that indicates whether errors get a path.
   ///
   /// It is `false` while a path is being searched for.
   @usableFromInline var findsPaths = true
@@ -36,10 +37,10 @@ public struct CBORReader: ~Copyable {
   /// The finder of the paths of errors.
   @usableFromInline var pathFinder: CBORPathFinder
 
-  /// The codec's `userInfo`, or `nil` if it has none.
+  /// The codec's `userInfo`, or `nil` if it doesn't have one.
   ///
-  /// It is unmanaged, so that no reference is counted in the common case of `nil`. The codec outlives the reader and
-  /// keeps the object.
+  /// It is unmanaged, so no reference is counted in the common case of `nil`. The codec outlives the reader and keeps
+  /// the object.
   @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
 
   /// The values of ``CBOROptions/userInfo``.
@@ -111,7 +112,7 @@ public struct CBORReader: ~Copyable {
 
   /// Reads the next item if it is `null` or `undefined`.
   ///
-  /// - Returns: Whether there was such an item.
+  /// - Returns: A Boolean value that indicates whether there was such an item.
   @inlinable @inline(__always)
   public mutating func readNull() -> Bool {
     guard next < end else { return false }

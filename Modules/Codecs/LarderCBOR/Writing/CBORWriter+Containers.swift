@@ -139,8 +139,8 @@ extension CBORWriter {
   }
 }
 
-/// Sorts the pairs of a map, or the elements of a set, by the bytes of their keys (RFC 8949, section 4.2.1), so that
-/// equal values have equal bytes.
+/// Sorts the pairs of a map, or the elements of a set, by the bytes of their keys (RFC 8949, section 4.2.1), so equal
+/// values have equal bytes.
 @usableFromInline
 struct ItemSorter {
   private struct Item {

@@ -23,16 +23,16 @@ public struct CBORWriter: ~Copyable {
   /// The highest bit indicates that two of the keys may be equal.
   @usableFromInline var keyBits: UInt64 = 0
 
-  /// The codec's `userInfo`, or `nil` if it has none.
+  /// The codec's `userInfo`, or `nil` if it doesn't have one.
   ///
-  /// It is unmanaged, so that no reference is counted in the common case of `nil`. The codec outlives the writer and
-  /// keeps the object.
+  /// It is unmanaged, so no reference is counted in the common case of `nil`. The codec outlives the writer and keeps
+  /// the object.
   @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
 
   /// The values of ``CBOROptions/userInfo``.
   public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
 
-  /// Whether the writer owns its buffer, instead of borrowing the caller's.
+  /// A Boolean value that indicates whether the writer owns its buffer, instead of borrowing the caller's.
   @usableFromInline var isOwner: Bool
 
   /// Creates a writer that starts in the caller's memory and moves to its own buffer when that is full.
@@ -381,7 +381,7 @@ public struct CBORWriter: ~Copyable {
       (), EncodingError.Context(codingPath: path(to: offset), debugDescription: message))
   }
 
-  /// Marks the output as incomplete, so that it is not used if a type ignores an error.
+  /// Marks the output as incomplete, so it is not used if a type ignores an error.
   @usableFromInline @inline(never)
   mutating func noteError() {
     depth += 1

@@ -108,8 +108,9 @@ extension CachedStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - isReload: Whether no older value may stay in the cache.
-  ///   - isRetry: Whether a load that this reader joined has failed because of another key.
+  ///   - isReload: A Boolean value that indicates whether no older value may stay in the cache.
+  ///   - isRetry: A Boolean value that indicates whether a load that this reader joined has failed because of another
+  ///     key.
   private func load(_ key: StoreKey, isReload: Bool, isRetry: Bool = false) async throws -> (any CachedValue)? {
     // Begun before it is known whether there will be a load, because a load that this reader starts must be counted.
     guard operations.begin() else { throw ownInformation.closedError(for: .value) }
@@ -138,7 +139,7 @@ extension CachedStore {
     }
   }
 
-  /// Returns whether an error concerns only other keys than the given ones, so that these may be read without them.
+  /// Returns whether an error concerns only other keys than the given ones, so these may be read without them.
   ///
   /// An error that names no key, such as that of an unavailable base, concerns all keys.
   private func isFault(_ error: any Error, ofOthersThan keys: [StoreKey]) -> Bool {
@@ -211,7 +212,7 @@ extension CachedStore {
   ///   - load: The load that readers wait for.
   ///   - keys: The keys to read.
   ///   - fills: The fill of each key, or `nil` for a key that is busy.
-  ///   - isReload: Whether no older value may stay in the cache.
+  ///   - isReload: A Boolean value that indicates whether no older value may stay in the cache.
   /// - Returns: The error of the base, or `nil` if the read succeeded.
   @discardableResult
   private func run(
@@ -242,8 +243,9 @@ extension CachedStore {
   /// - Parameters:
   ///   - keys: The keys.
   ///   - found: The cached entries of the keys.
-  ///   - isReload: Whether no older value may stay in the cache.
-  ///   - isRetry: Whether a load that this reader joined has failed because of another key.
+  ///   - isReload: A Boolean value that indicates whether no older value may stay in the cache.
+  ///   - isRetry: A Boolean value that indicates whether a load that this reader joined has failed because of another
+  ///     key.
   private func load(
     _ keys: [StoreKey], _ found: [CachedEntry?], isReload: Bool, isRetry: Bool = false
   ) async throws -> [Value?] {

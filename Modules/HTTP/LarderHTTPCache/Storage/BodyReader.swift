@@ -49,7 +49,7 @@ final class BodyReader<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   ///
   /// - Parameters:
   ///   - position: The place of the first byte in the representation.
-  ///   - end: The end of the range, which is greater.
+  ///   - end: The end of the range. It is greater.
   /// - Returns: At least one byte, and at most one chunk.
   /// - Throws: `StoreError` with `corrupted` if the response does not have the byte, or if the chunk is missing or
   ///   damaged; the errors of the store.

@@ -56,7 +56,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   private struct Batch: Sendable {
     var start: Int64
     var bytes: ArraySlice<UInt8>
-    /// Whether the body has a mark already.
+    /// A Boolean value that indicates whether the body has a mark already.
     var isMarked: Bool
 
     var end: Int64 { start + Int64(bytes.count) }

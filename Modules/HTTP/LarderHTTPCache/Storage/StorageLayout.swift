@@ -8,7 +8,7 @@ internal import Larder
 struct StorageLayout: Sendable {
   /// The number of bytes of every chunk but the last one of a body.
   ///
-  /// It is less than 64 KiB, so that a chunk fits into 16 pages of 4 KiB together with what a store, a checksum or an
+  /// It is less than 64 KiB, so a chunk fits into 16 pages of 4 KiB together with what a store, a checksum or an
   /// encryption adds.
   static let chunkLength = 65_408
 
@@ -188,7 +188,7 @@ struct StorageLayout: Sendable {
     return value.count == 8 && footprint <= self.footprint(ofBody: Self.maximumBodyLength) ? footprint : nil
   }
 
-  /// The greatest length of a body, so that sums cannot overflow if a record is damaged.
+  /// The greatest length of a body, so sums cannot overflow if a record is damaged.
   static let maximumBodyLength: Int64 = 1 << 44
 
   // MARK: Invalidations

@@ -168,7 +168,8 @@ enum FileFormat: Equatable, Sendable {
   ///
   /// - Parameters:
   ///   - head: The header of the file.
-  ///   - isWhole: Whether the header and the end mark are in place. If not, the file is never marked as closed.
+  ///   - isWhole: A Boolean value that indicates whether the header and the end mark are in place. If not, the file is
+  ///     never marked as closed.
   case version2(head: FileHead, isWhole: Bool)
 }
 
@@ -197,7 +198,7 @@ struct FoundFile {
 
   var layout = FileLayout()
 
-  /// Whether the file was closed, so that all of it is known to be durable.
+  /// A Boolean value that indicates whether the file was closed, so all of it is known to be durable.
   var isClosed = false
 
   /// The end of the part of the file that remaining notes cover, and the blocks after it.

@@ -18,9 +18,10 @@ struct Version1Header {
   private static let checksumSize = 4
 
   let kind: Kind
-  /// Whether the block is the last one of its batch or base, or a head that no base follows.
+  /// A Boolean value that indicates whether the block is the last one of its batch or base, or a head that no base
+  /// follows.
   let isLast: Bool
-  /// Whether the text begins within a line.
+  /// A Boolean value that indicates whether the text begins within a line.
   let isContinuation: Bool
   let batch: UInt64
   let durableBatch: UInt64

@@ -104,9 +104,9 @@ enum JSONJournalLine {
   struct Head: Equatable {
     /// The name of the codec of the values.
     var codecName: String
-    /// The generation of the document; 0 if it has none, and in version 1 of the format.
+    /// The generation of the document; 0 if it doesn't have one, and in version 1 of the format.
     var generation: Int64 = 0
-    /// The digest of the stamp of the document, or `nil` if it has none.
+    /// The digest of the stamp of the document, or `nil` if it doesn't have one.
     var document: String?
   }
 
@@ -231,7 +231,7 @@ enum JSONJournalLine {
     return number
   }
 
-  /// Returns the valid line that an unreadable line ends in, or `nil` if there is none.
+  /// Returns the valid line that an unreadable line ends in, or `nil` if there isn't one.
   ///
   /// If its line end was damaged, a line includes the next one.
   static func lineSwallowed(by line: ArraySlice<UInt8>, number: Int) -> Content? {

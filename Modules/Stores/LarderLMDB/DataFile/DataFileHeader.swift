@@ -44,10 +44,10 @@ struct DataFileFormat: Equatable {
   /// The place in a page from which the places of its nodes count.
   var nodeBase: Int { self == .version1 ? 0 : pageHeaderSize }
 
-  /// Whether the key of a named database ends with a zero byte after the name.
+  /// A Boolean value that indicates whether the key of a named database ends with a zero byte after the name.
   var terminatesNames: Bool { self != .version1 }
 
-  /// Whether the data of a node begins at an even distance from its key.
+  /// A Boolean value that indicates whether the data of a node begins at an even distance from its key.
   var alignsData: Bool { self != .version1 }
 
   /// The number of bytes by which the fields of a page are behind their places in version 1.
@@ -101,7 +101,7 @@ struct DataFileHeader: Equatable {
   /// - Parameters:
   ///   - bytes: The first ``maximumSize`` bytes of the file, or the whole file if it is shorter.
   ///   - store: The name of the environment, for errors.
-  ///   - readable: The format that is accepted, or `nil` for all; defaults to that of the loaded library.
+  ///   - readable: The format that is accepted, or `nil` for all. Defaults to that of the loaded library.
   /// - Throws: ``StoreError`` with `unrecognizedFormat`, `unsupported`, `versionMismatch` or `corrupted`.
   init(_ bytes: [UInt8], store: String, readable: DataFileFormat? = .linked) throws(StoreError) {
     func error(_ code: StoreError.Code, _ message: String) -> StoreError {

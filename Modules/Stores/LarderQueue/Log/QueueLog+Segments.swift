@@ -10,7 +10,7 @@ extension QueueLog {
   ///
   /// - Parameters:
   ///   - ledger: The items of the queue.
-  ///   - mayUseReserve: Whether the space reserve may be released for it.
+  ///   - mayUseReserve: A Boolean value that indicates whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func beginSegment(_ ledger: inout QueueLedger, mayUseReserve: Bool) throws {
     try checkFiles(during: .apply)
@@ -217,7 +217,7 @@ extension QueueLog {
   /// File systems take some milliseconds to remove them.
   private static let removalLimit: Int64 = 32 << 20
 
-  /// Whether ``removeLeftovers()`` can remove a segment.
+  /// A Boolean value that indicates whether ``removeLeftovers()`` can remove a segment.
   var hasRemovableLeftovers: Bool { pins.isEmpty && !leftovers.isEmpty && !hasFailedToRemove }
 
   /// Removes unneeded segments that are not being read, in steps short enough for waiting calls.
@@ -246,8 +246,8 @@ extension QueueLog {
   ///
   /// - Parameters:
   ///   - number: The number of the segment.
-  ///   - isDamaged: Whether damage in the segment is recorded.
-  /// - Returns: Whether the file was removed.
+  ///   - isDamaged: A Boolean value that indicates whether damage in the segment is recorded.
+  /// - Returns: A Boolean value that indicates whether the file was removed.
   mutating func removeFile(ofSegment number: UInt32, isDamaged: Bool) throws -> Bool {
     try keepDamage(of: number)
     let path = folder.segmentPath(number)

@@ -38,7 +38,7 @@ struct SegmentScanner {
   ///   - range: The range of the frames in the file.
   ///   - firstNumber: The number of the first frame.
   ///   - salt: The salt of the segment.
-  ///   - version: The version of the segment's format; defaults to the current version.
+  ///   - version: The version of the segment's format. Defaults to the current version.
   ///   - read: A closure that returns the bytes of a range, or fewer at the end of the file.
   init(
     _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32, version: UInt32 = SegmentHeader.version,
@@ -75,7 +75,7 @@ struct SegmentScanner {
     return .damage(start..<end)
   }
 
-  /// Returns the valid frame that begins at an offset, or `nil` if there is none.
+  /// Returns the valid frame that begins at an offset, or `nil` if there isn't one.
   ///
   /// - Parameters:
   ///   - offset: The offset of the frame.
@@ -147,7 +147,7 @@ struct SegmentHeader: Sendable, Hashable {
   var number: UInt32
   /// A random number drawn once for each queue.
   var identity: UInt64
-  /// A random number drawn for each segment, so that bytes of another segment are never taken for frames of this one.
+  /// A random number drawn for each segment, so bytes of another segment are never taken for frames of this one.
   var salt: UInt32
   /// The lowest sequence number of any item that is enqueued later.
   var nextSequence: UInt64

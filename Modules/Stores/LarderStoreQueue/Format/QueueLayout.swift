@@ -139,7 +139,7 @@ struct QueueLayout: Sendable {
     return StoredTimer(key: entry.key, value: entry.value, time: time, beginning: beginning, subject: subject)
   }
 
-  /// Whether a change of a key can make an item due, now or later.
+  /// A Boolean value that indicates whether a change of a key can make an item due, now or later.
   func concernsDelivery(_ key: StoreKey) -> Bool { ready.contains(key) || timers.contains(key) }
 
   // Higher priorities come first.
@@ -156,7 +156,7 @@ struct StoredTimer: Sendable {
   let value: [UInt8]
   /// The end, in microseconds since 1970.
   let time: Int64
-  /// The time at which the timer was set, in microseconds since 1970.
+  /// The time when the timer was set, in microseconds since 1970.
   let beginning: Int64
   let subject: QueueTimer
 

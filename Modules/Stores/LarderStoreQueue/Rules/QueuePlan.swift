@@ -102,7 +102,7 @@ struct QueuePlan: Sendable {
 
   /// Removes an item.
   ///
-  /// - Parameter remembering: Whether its id is remembered, if the caller gave it.
+  /// - Parameter remembering: A Boolean value that indicates whether its id is remembered, if the caller gave it.
   mutating func remove(_ sequence: UInt128, _ item: ItemRecord, remembering: Bool) {
     change(sequence, from: item, to: nil)
     set(nil, forKey: layout.itemKey(item.key))
@@ -203,7 +203,7 @@ struct QueuePlan: Sendable {
   ///
   /// The dead letter and the item of its key must have been read.
   ///
-  /// - Returns: Whether it is moved.
+  /// - Returns: A Boolean value that indicates whether it is moved.
   mutating func requeue(_ sequence: UInt128, as newSequence: UInt128) -> Bool {
     guard let record = value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }),
       value(forKey: layout.itemKey(record.item.key)) == nil
@@ -218,7 +218,7 @@ struct QueuePlan: Sendable {
 
   /// Removes a dead letter, which must have been read.
   ///
-  /// - Returns: Whether it can be removed, because it is not damaged.
+  /// - Returns: A Boolean value that indicates whether it can be removed, because it is not damaged.
   mutating func purge(_ sequence: UInt128) -> Bool {
     guard let record = value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }) else { return false }
     removeDeadLetter(sequence, record)

@@ -47,8 +47,8 @@ public struct ScheduledTrial: Sendable {
   /// - Parameters:
   ///   - name: The name of what is tested, for failures.
   ///   - maximumSteps: The number of pieces of work after which a run fails. Defaults to 20,000.
-  ///   - switchesAtLocks: Whether other work also runs around locks, in debug builds. Defaults to `true`. Pass `false` if the
-  ///     code under test cancels tasks; see ``ScheduledContext/cancel(_:)``.
+  ///   - switchesAtLocks: A Boolean value that indicates whether other work also runs around locks, in debug builds.
+  ///     Defaults to `true`. Pass `false` if the code under test cancels tasks; see ``ScheduledContext/cancel(_:)``.
   ///   - body: A closure that throws an error if its tasks did something wrong. It runs once for each schedule, and must not
   ///     keep anything from an earlier run.
   public init(
@@ -61,7 +61,7 @@ public struct ScheduledTrial: Sendable {
     self.body = body
   }
 
-  /// Whether the runtime lets a program choose the order of its jobs.
+  /// A Boolean value that indicates whether the runtime lets a program choose the order of its jobs.
   ///
   /// It does on Linux, unless the runtime is linked statically.
   public static var isAvailable: Bool { RuntimeHooks.areSet }
@@ -93,6 +93,10 @@ public struct ScheduledTrial: Sendable {
   }
 
   /// Runs the body with one schedule.
+  ///
+  /// ```swift
+  /// try await trial.replay(schedule)
+  /// ```
   ///
   /// - Parameter schedule: The schedule, usually that of a failure.
   /// - Throws: ``ScheduleFailure`` if it fails. `StoreError` with `unsupported` if trials are not available.
@@ -267,7 +271,7 @@ public struct ScheduleFailure: Error, CustomStringConvertible {
   /// The work that ran, in order.
   let trace: [String]
 
-  /// Whether both failures have the same kind of error.
+  /// A Boolean value that indicates whether both failures have the same kind of error.
   func isLike(_ other: ScheduleFailure) -> Bool {
     if let end = underlying as? ScheduledRun.End, let otherEnd = other.underlying as? ScheduledRun.End {
       return "\(end)".prefix(4) == "\(otherEnd)".prefix(4)

@@ -23,8 +23,9 @@ struct EncodedStore {
   ///
   /// - Parameters:
   ///   - target: The store. Its meter measures all later operations.
-  ///   - access: Whether the store may write to its files.
-  ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - decrypts: A Boolean value that indicates whether the values are the bytes that are encrypted, not the
+  ///     encrypted ones. Defaults to `false`.
   /// - Throws: ``CommandFailure`` if the scheme is unknown, the store has another codec than the chosen one, or the values
   ///   are to be decrypted and cannot be; the errors of opening the store.
   init(_ target: StoreTarget, access: StoreAccess, decrypts: Bool = false) async throws {

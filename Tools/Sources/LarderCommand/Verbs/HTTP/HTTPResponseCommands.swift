@@ -22,7 +22,7 @@ struct HTTPListCommand: AsyncParsableCommand {
   @OptionGroup var cache: HTTPCacheArgument
   @OptionGroup var access: AccessOption
   @OptionGroup var kind: HTTPModeOption
-  @Option(help: ArgumentHelp("The beginning of the URLs; defaults to all.", valueName: "url")) var prefix = ""
+  @Option(help: ArgumentHelp("The beginning of the URLs. Defaults to all.", valueName: "url")) var prefix = ""
   @Option(help: ArgumentHelp("The maximum number of responses to print.", valueName: "n")) var limit: Int?
   @Flag(name: .customLong("json"), help: "Print lines of JSON instead of the table.") var printsJSON = false
 
@@ -210,7 +210,7 @@ enum HTTPResponseLine {
   ///
   /// - Parameters:
   ///   - response: The response.
-  ///   - isDetailed: Whether the object also has the fields; defaults to `false`.
+  ///   - isDetailed: A Boolean value that indicates whether the object also has the fields. Defaults to `false`.
   static func json(_ response: HTTPStoredResponse, isDetailed: Bool = false) -> String {
     func quoted(_ text: String) -> String { "\(JSONText(string: text))" }
     var members = [
