@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import LarderTesting
 import TestSupport
 
@@ -18,3 +19,4 @@ extension ConformanceSuite {
     return TestDepth.part(of: relevant, oneIn: 3, for: name)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -101,3 +102,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCompressedFile
@@ -288,3 +289,4 @@ import Testing
     try await backup.close()
   }
 }
+#endif

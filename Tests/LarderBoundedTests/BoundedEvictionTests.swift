@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -242,3 +243,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -105,3 +106,4 @@ import Testing
     if ConformanceSuite.killsOfProcess >= 20 { #expect(incomplete * 4 > ConformanceSuite.killsOfProcess) }
   }
 }
+#endif

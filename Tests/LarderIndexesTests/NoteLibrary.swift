@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -52,3 +53,4 @@ struct NoteLibrary {
     try await notes.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -329,3 +330,4 @@ private struct CountingStore<Base: DataStore>: PassingStore {
 private final class SharedCount: Sendable {
   let value = Locked(0)
 }
+#endif

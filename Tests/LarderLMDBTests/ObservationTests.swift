@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Dispatch
 import Foundation
@@ -404,3 +405,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Dispatch
 import Larder
 import Synchronization
@@ -23,17 +24,6 @@ enum Threads {
       }
       try await group.waitForAll()
     }
-  }
-}
-
-/// A one-time signal from one thread to others.
-final class Flag: Sendable {
-  private let state = Atomic(false)
-
-  var isSet: Bool { state.load(ordering: .acquiring) }
-
-  func set() {
-    state.store(true, ordering: .releasing)
   }
 }
 
@@ -103,3 +93,4 @@ final class HeldRead: Sendable {
     waiter?.resume()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -306,3 +307,4 @@ import Testing
     }
   }
 }
+#endif

@@ -3,13 +3,14 @@ import CoreMetrics
 import InMemoryLogging
 import InMemoryTracing
 import Larder
-import LarderMetrics
 import LarderTesting
 import Logging
 import MetricsTestKit
 import TestSupport
 import Testing
 import Tracing
+
+@testable import LarderMetrics
 
 @Suite(.timeLimit(.minutes(60))) struct StoreMeterTests {
   private let clock = ManualClock()

@@ -88,7 +88,7 @@ struct FaultWorkload: Sendable {
           for writer in 0..<8 {
             writers.addTask {
               var number = first + writer
-              while !isOver.isRaised, (number - first) / 8 < limit {
+              while !isOver.isSet, (number - first) / 8 < limit {
                 try await write(Kind.allCases[(number / 8 + writer) % Kind.allCases.count], number)
                 number += 8
               }
@@ -96,12 +96,12 @@ struct FaultWorkload: Sendable {
           }
           try await writers.waitForAll()
         }
-        hasAll.raise()
+        hasAll.set()
       }
       for consumer in 0..<8 { group.addTask { try await consume(waiting: consumer < 4, until: hasAll) } }
       group.addTask {
         try await body()
-        if limit == .max { isOver.raise() }
+        if limit == .max { isOver.set() }
       }
       // All but the consumers that wait for more items.
       for _ in 0..<6 { try await group.next() }
@@ -152,7 +152,7 @@ struct FaultWorkload: Sendable {
     // The queue is empty long before, unless acknowledged items come again and again.
     var deadline: ContinuousClock.Instant?
     while true {
-      let isLast = hasAll.isRaised
+      let isLast = hasAll.isSet
       if isLast, deadline == nil { deadline = .now + .seconds(60) }
       if !isWaiting, let deadline, deadline < .now { return }
       var deliveries: [QueueDelivery<String>] = []

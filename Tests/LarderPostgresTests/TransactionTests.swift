@@ -72,7 +72,7 @@ import Testing
             mayFail.open()
             try await transaction.execute("SELECT 1 / length(pg_sleep(0.2)::text)")
           }
-          await mayFail.wait()
+          try await mayFail.wait()
           try await Task.sleep(for: .milliseconds(50))
         }
       }

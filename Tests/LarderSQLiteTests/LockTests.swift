@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -249,3 +250,4 @@ import Testing
     #expect(SQLiteResultCode.leavesCommitInDoubt(synchronization, errorNumber: EDQUOT))
   }
 }
+#endif

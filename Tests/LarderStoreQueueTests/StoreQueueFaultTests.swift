@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -257,12 +258,6 @@ import Testing
   }
 }
 
-private final class Flag: Sendable {
-  private let value = Locked(false)
-  var isSet: Bool { value.withLock { $0 } }
-  func set() { value.withLock { $0 = true } }
-}
-
 /// An observable store whose operations a test can intercept.
 final class HookedStore: PassingStore, ObservableStore {
   typealias Value = [UInt8]
@@ -366,3 +361,4 @@ final class HookedStore: PassingStore, ObservableStore {
     return result
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderBatching
@@ -103,3 +104,4 @@ import Testing
     }
   }
 }
+#endif

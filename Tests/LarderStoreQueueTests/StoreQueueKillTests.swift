@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -198,3 +199,4 @@ import Testing
     #expect(!enqueued.isEmpty)
   }
 }
+#endif

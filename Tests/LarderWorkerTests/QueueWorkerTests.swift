@@ -101,7 +101,8 @@ import Testing
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<20).map { QueueInput($0, id: StoreKey("job-\($0)")) })
-    let (events, details) = (Locked<[String]>([]), Locked<[String]>([]))
+    let events = Locked<[String]>([])
+    let details = Locked<[String]>([])
     let worker = QueueWorker(
       [
         QueueHandler(queue) { delivery in

@@ -58,11 +58,6 @@ package struct HungClosure: Sendable {
   package func end() { clock.advance(by: .seconds(1)) }
 }
 
-/// Waits until a condition holds, and fails the test's time limit if it never does.
-package func yieldUntil(_ condition: () async throws -> Bool) async rethrows {
-  while try await !condition() { await Task.yield() }
-}
-
 extension ManualClock {
   /// Advances the clock in steps until a condition holds, each time that enough tasks sleep.
   ///

@@ -1,5 +1,11 @@
 public import Larder
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A value with its deadline, as the base of an ``ExpiringStore`` keeps it.
 ///
 /// The two are one stored value, so one never changes without the other. Any codec can store it: ``ExpiringCodec`` puts

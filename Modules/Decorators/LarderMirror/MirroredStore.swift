@@ -93,7 +93,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// A Boolean value that indicates whether both stores are known to have the same entries, apart from writes that are
   /// running.
   ///
-  /// It becomes `true` by a complete ``repair(in:after:batchSize:progress:)``, and `false` by a failure of the secondary.
+  /// A complete ``repair(in:after:batchSize:progress:)`` sets it to `true`. A failed write to the secondary sets it to `false`.
   public var isSynchronized: Bool { state.withLock { $0.isSynchronized } }
 
   /// A Boolean value that indicates whether ``promoteSecondary()`` has exchanged the stores, so the first secondary is

@@ -35,14 +35,14 @@ struct FieldScanner {
     return true
   }
 
-  /// Reads a token, or returns `nil` if the next byte starts none.
+  /// Reads a token, or returns `nil` if the next byte cannot start a token.
   mutating func token() -> ArraySlice<UInt8>? {
     let start = position
     while let byte = current, byte.isTokenCharacter { position += 1 }
     return start == position ? nil : bytes[start..<position]
   }
 
-  /// Reads digits, or returns `nil` if the next byte is none.
+  /// Reads digits, or returns `nil` if the next byte is not a digit.
   ///
   /// A value above 2^53 becomes 2^53.
   mutating func number() -> Int64? {

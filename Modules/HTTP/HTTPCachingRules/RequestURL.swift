@@ -17,7 +17,7 @@ public struct RequestURL: Sendable, Hashable {
     /// The authority has a user name or a password.
     case userInformation
 
-    /// The URL has a character that no URL has, or its host or port is none.
+    /// The URL has a character that no URL has, or an invalid host or port.
     case invalid
   }
 

@@ -12,8 +12,8 @@ extension ObservableStore {
   ///
   /// The observation begins with the call, so a value that you read afterward is at least as new as the first change
   /// that you miss. The memory of the sequence is bounded. If its reader falls behind by more than 256 changes, they
-  /// become one change of the whole range. A removal by ``ExpirableStore/purgeExpired(limit:)`` is a change, but the
-  /// moment when an entry expires is none.
+  /// become one change of the whole range. The sequence reports the removal of an entry by
+  /// ``ExpirableStore/purgeExpired(limit:)``, but not the moment when the entry expires.
   ///
   /// The sequence ends when the task is cancelled or the store is closed. It does not keep the store open. Several
   /// readers of one sequence share its changes, so create a sequence for each reader. The cancellation of one of them

@@ -10,28 +10,28 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside.
   public let base: any DataStore<Value>
 
-  /// The store inside as a ``MaintainableStore``, or `nil` if it is none.
+  /// The store inside as a ``MaintainableStore``, or `nil` if it does not conform.
   ///
   /// A decorator of an erased store is one in any case: it then counts and reads entries, and cannot compact or back up.
   public let maintenance: (any MaintainableStore<Value>)?
 
-  /// The store inside as an ``ExpirableStore``, or `nil` if it is none.
+  /// The store inside as an ``ExpirableStore``, or `nil` if it does not conform.
   public let expiry: (any ExpirableStore<Value>)?
 
   /// A Boolean value that indicates whether the entries of the store inside expire, also below a decorator that is no
   /// ``ExpirableStore``.
   public var expires: Bool { expiry != nil || information.entryLifetime == .untilDeadline }
 
-  /// The store inside as an ``InvalidatableStore``, or `nil` if it is none.
+  /// The store inside as an ``InvalidatableStore``, or `nil` if it does not conform.
   public let invalidation: (any InvalidatableStore<Value>)?
 
-  /// The store inside as a ``FlushableStore``, or `nil` if it is none.
+  /// The store inside as a ``FlushableStore``, or `nil` if it does not conform.
   public let flushing: (any FlushableStore<Value>)?
 
-  /// The store inside as an ``ObservableStore``, or `nil` if it is none.
+  /// The store inside as an ``ObservableStore``, or `nil` if it does not conform.
   public let observation: (any ObservableStore<Value>)?
 
-  /// The store inside as a ``DurableQueue``, or `nil` if it is none.
+  /// The store inside as a ``DurableQueue``, or `nil` if it does not conform.
   public let queue: (any DurableQueue<Value>)?
 
   /// Wraps a store, hiding its type and keeping its capabilities.

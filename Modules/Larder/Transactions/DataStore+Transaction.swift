@@ -74,7 +74,7 @@ extension DataStore where Value == [UInt8] {
   /// Runs the body once, and commits.
   ///
   /// - Parameters:
-  ///   - gate: The lock that the commit shares with others, or `nil` if it is held already or there is none.
+  ///   - gate: The lock that the commit shares with others, or `nil` if the caller holds it or the store has no lock.
   ///   - body: The body.
   /// - Returns: The result, with the transaction if it was committed, or `nil` if a read was stale.
   private func attemptTransaction<Result>(

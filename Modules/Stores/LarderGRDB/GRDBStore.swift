@@ -28,7 +28,7 @@ import LarderSQLiteFormat
 /// The store uses only GRDB's own methods, so it works with every build of GRDB. Closing the store leaves the database
 /// open.
 public final class GRDBStore<Value: Sendable>: DataStore {
-  /// The name of a store that is given none.
+  /// The name of a store that is opened without a name.
   public static var defaultName: String { "default" }
 
   /// The information about the store; see `DataStore.information`.

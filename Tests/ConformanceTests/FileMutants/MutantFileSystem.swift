@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderFiles
@@ -234,3 +235,4 @@ enum FileFault: String, CaseIterable, Sendable {
   /// Every lock is granted.
   case locksNothing
 }
+#endif

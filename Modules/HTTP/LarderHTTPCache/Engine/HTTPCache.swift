@@ -211,7 +211,7 @@ public final class HTTPCache: Sendable {
 
   /// Reads the stored responses for a URL: those of a user, and the public ones of all.
   ///
-  /// There is none if the store fails.
+  /// If the store fails, the array is empty.
   private func entries(url: String, _ scope: CacheScope) async throws -> [StoredEntry] {
     guard !isInvalidated(url) else { return [] }
     do {

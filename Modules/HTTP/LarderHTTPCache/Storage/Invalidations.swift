@@ -66,7 +66,7 @@ extension ResponseStorage {
   ///   - url: The URL.
   ///   - token: The state before the request that causes the invalidation was forwarded. Defaults to `nil`.
   /// - Returns: The state with which the response to that request can be stored, or `nil` if the URL was invalidated since
-  ///   `token` or there is none.
+  ///   `token`, or if `token` is `nil`.
   @discardableResult
   func invalidate(url: String, after token: FetchToken? = nil) async throws -> FetchToken? {
     let new = try await log(Invalidation(url: url)) { commit in

@@ -111,7 +111,7 @@ struct StorageLayout: Sendable {
     StoreKey(bytes: prefix.bytes + [UInt8(ascii: "m")] + body.bytes)
   }
 
-  /// Returns the body that a mark belongs to, or `nil` if the key is none of a mark.
+  /// Returns the body that a mark belongs to, or `nil` if the key is not that of a mark.
   func body(ofMark key: StoreKey) -> BodyIdentifier? {
     BodyIdentifier(key.bytes.dropFirst(prefix.count + 1))
   }
@@ -121,7 +121,7 @@ struct StorageLayout: Sendable {
       bytes: prefix.bytes + [UInt8(ascii: "x")] + UInt64(bitPattern: microseconds).bigEndianBytes + body.bytes)
   }
 
-  /// Returns a retired body and the time of its retirement, or `nil` if the key is none of a retired body.
+  /// Returns a retired body and the time of its retirement, or `nil` if the key is not that of a retired body.
   func retired(_ key: StoreKey) -> (body: BodyIdentifier, microseconds: Int64)? {
     let bytes = key.bytes.dropFirst(prefix.count + 1)
     guard let body = BodyIdentifier(bytes.dropFirst(8)) else { return nil }
@@ -147,7 +147,7 @@ struct StorageLayout: Sendable {
     return StoreKey(bytes: bytes)
   }
 
-  /// Returns the body of a chunk and the place of its first byte, or `nil` if the key is none of a chunk.
+  /// Returns the body of a chunk and the place of its first byte, or `nil` if the key is not that of a chunk.
   func chunk(_ key: StoreKey) -> (body: BodyIdentifier, offset: Int64)? {
     let bytes = key.bytes.dropFirst(prefix.count + 1)
     let offset = UInt64(bigEndianBytes: bytes.dropFirst(BodyIdentifier.length))

@@ -79,7 +79,7 @@ struct ProcessEntry: Sendable, Hashable {
   /// A Boolean value that indicates whether the process has ended, and its parent has not asked for its status yet.
   let hasEnded: Bool
 
-  /// Reads a line such as `12 (name) S 1 …`, or returns `nil` if it is none.
+  /// Reads a line such as `12 (name) S 1 …`, or returns `nil` if it has another form.
   ///
   /// The name may have any bytes, also parentheses and spaces.
   init?(_ text: String) {

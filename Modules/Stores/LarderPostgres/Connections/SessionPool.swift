@@ -112,7 +112,7 @@ final class SessionPool: Sendable {
   ///   - deadline: The time until which it waits for a session and for its connection.
   ///   - body: A closure that receives the session.
   /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; ``FailedAttempt`` if no connection
-  ///   can be made, and there is none; the error that `body` throws.
+  ///   exists and none can be made; the error that `body` throws.
   func withSession<Value>(
     for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ body: (Session) async throws -> Value
   ) async throws -> Value {

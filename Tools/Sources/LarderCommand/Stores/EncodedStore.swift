@@ -14,7 +14,7 @@ struct EncodedStore {
   /// The store as one that reports its changes, or `nil` if it does not.
   let observation: (any ObservableStore<[UInt8]>)?
 
-  /// The store as a queue, or `nil` if it is none.
+  /// The store as a queue, or `nil` if it is not a queue.
   let queue: QueueStore<[UInt8]>?
 
   private let decodeValue: @Sendable ([UInt8], ValueContext) throws -> Expiring<JSONText>
