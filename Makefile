@@ -83,7 +83,12 @@ schedules: set-up ## Run decorators and stacks in one order of events after anot
 	  LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter '^ScheduleTests\.' || exit 1; \
 	done
 
-# Each of the two durabilities gets half of the cuts. `-enable-testing` is for `@testable` in release builds.
+# The depth of every test that reads one of these variables. No list of suites is needed, because the others take little time.
+# Each of the two durabilities gets half of the cuts, and tests are taken for hanging only after a day.
+DEEP = LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
+  LARDER_TEST_LIMIT=86400
+
+# The first run, with little depth, finds plain faults early. `-enable-testing` is for `@testable` in release builds.
 soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS to choose.
 	@Scripts/set-up soak
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing

@@ -58,7 +58,7 @@ private final class ClientConnection: ChannelDuplexHandler {
 
   private struct Exchange {
     var version: HTTPVersion
-    /// Whether another request may follow.
+    /// A Boolean value that indicates whether another request may follow.
     var isKeptAlive: Bool
   }
 

@@ -17,7 +17,7 @@ struct ClientOrigin: Sendable {
 
   /// The number of connections at the same time.
   ///
-  /// One is in use until the client of the proxy has read the body, so that the eight of a default configuration would let
+  /// One is in use until the client of the proxy has read the body, so the eight of a default configuration would let
   /// eight slow clients stop all others.
   private static let connectionLimit = 1024
 
@@ -51,7 +51,7 @@ struct ClientOrigin: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - upload: The body of the request; `nil` if there is none.
+  ///   - upload: The body of the request; `nil` if there isn't one.
   /// - Throws: ``OriginError``, `HTTPClientError`, or the error of connecting.
   @concurrent
   func send(_ request: Request, upload: ClientUpload?) async throws -> Response {
@@ -115,7 +115,7 @@ final class ClientUpload: Sendable {
 
   /// Returns when the body is no longer read.
   ///
-  /// - Returns: Whether the client's body is malformed.
+  /// - Returns: A Boolean value that indicates whether the client's body is malformed.
   @discardableResult
   func stop() async -> Bool {
     reading.cancel()

@@ -26,10 +26,11 @@ final class HeadBytes: ChannelDuplexHandler {
   /// The place of the next byte that is received.
   var position = Position.head
 
-  /// Whether the next buffer to send is a head.
+  /// A Boolean value that indicates whether the next buffer to send is a head.
   var isWritingHead = false
 
-  /// Whether the last byte but carriage returns was a line feed, so that another one makes an empty line.
+  /// A Boolean value that indicates whether the last byte but carriage returns was a line feed, so another one makes an
+  /// empty line.
   private var isAtLineStart = false
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

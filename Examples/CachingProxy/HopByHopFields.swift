@@ -36,14 +36,15 @@ extension HTTPFields {
 }
 
 extension HTTPRequest {
-  /// Whether a body follows the head (RFC 9112, section 6.3).
+  /// A Boolean value that indicates whether a body follows the head (RFC 9112, section 6.3).
   var hasBody: Bool {
     headerFields.contains(.transferEncoding) || headerFields[.contentLength].map { $0 != "0" } ?? false
   }
 }
 
 extension HTTPResponse {
-  /// Whether a body follows the head in the response to a request (RFC 9112, section 6.3).
+  /// A Boolean value that indicates whether a body follows the head in the response to a request (RFC 9112, section
+  /// 6.3).
   func hasBody(inResponseTo method: HTTPRequest.Method) -> Bool {
     method != .head && status.kind != .informational && status != .noContent && status != .notModified
   }

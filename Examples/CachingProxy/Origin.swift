@@ -65,7 +65,7 @@ final class Origin: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request, without hop-by-hop fields.
-  ///   - upload: The body of the request; `nil` if there is none.
+  ///   - upload: The body of the request; `nil` if there isn't one.
   ///   - interim: A closure that receives each interim response.
   /// - Throws: ``OriginError``; `CancellationError`.
   func send(

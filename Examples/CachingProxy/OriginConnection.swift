@@ -40,7 +40,7 @@ final class OriginConnection: Sendable {
       }
   }
 
-  /// Whether the connection can be used for another exchange.
+  /// A Boolean value that indicates whether the connection can be used for another exchange.
   var isOpen: Bool { channel.isActive }
 
   /// Closes the connection.

@@ -28,19 +28,19 @@ final class Upload: Sendable {
     self.length = length
   }
 
-  /// Whether the origin was sent all of the body.
+  /// A Boolean value that indicates whether the origin was sent all of the body.
   var isComplete: Bool {
     state.withLock { if case .ended(isComplete: true) = $0 { true } else { false } }
   }
 
-  /// Whether the client's body cannot be read to its end.
+  /// A Boolean value that indicates whether the client's body cannot be read to its end.
   var isMalformed: Bool {
     state.withLock { if case .malformed = $0 { true } else { false } }
   }
 
   /// Starts to send the body.
   ///
-  /// If that fails, the connection is closed, so that the origin takes no part of a body for the whole.
+  /// If that fails, the connection is closed, so the origin takes no part of a body for the whole.
   func start(over connection: OriginConnection) {
     state.withLock { state in
       guard case .notStarted = state else { return connection.close() }

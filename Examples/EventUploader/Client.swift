@@ -17,7 +17,7 @@ struct Client<Target: Endpoint> {
   /// Creates a client and opens the outbox.
   ///
   /// - Parameters:
-  ///   - outboxPath: The folder of the outbox, which is created if it is missing.
+  ///   - outboxPath: The folder of the outbox. It is created if it is missing.
   ///   - endpoint: The destination of the events.
   ///   - session: The prefix of the identifiers of the events.
   ///   - seed: The seed of the random pauses between attempts.

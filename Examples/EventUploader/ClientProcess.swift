@@ -4,7 +4,7 @@ import Foundation
 struct ClientProcess {
   /// The end of a client.
   struct End {
-    /// Whether it was killed on purpose.
+    /// A Boolean value that indicates whether it was killed on purpose.
     var wasKilled: Bool
     /// The number of events that it reported as recorded.
     var recordedCount: Int

@@ -11,7 +11,7 @@ struct Proof: CustomStringConvertible {
   /// The events that were recorded but never received.
   var lost: Set<String> { recorded.subtracting(intake.received) }
 
-  /// Whether no event was lost or received out of order.
+  /// A Boolean value that indicates whether no event was lost or received out of order.
   var holds: Bool {
     lost.isEmpty && intake.unorderedBatchCount == 0 && intake.refusedCount == 0
   }

@@ -9,11 +9,11 @@ struct Catalog<Store: DataStore<FileRecord>> {
 
   let store: Store
 
-  /// Updates the catalogue to the current state of the folder.
+  /// Updates the catalog to the current state of the folder.
   ///
   /// Only differences are written.
   ///
-  /// Each batch is durable before the next one begins, so that a run that is interrupted leaves the rest to the next.
+  /// Each batch is durable before the next one begins, so a run that is interrupted leaves the rest to the next.
   ///
   /// - Parameters:
   ///   - walk: The walk through the folder, from its beginning.
@@ -51,7 +51,7 @@ struct Catalog<Store: DataStore<FileRecord>> {
     return changes
   }
 
-  /// Reads the whole catalogue, page by page, and adds up its figures.
+  /// Reads the whole catalog, page by page, and adds up its figures.
   func overview() async throws -> CatalogOverview {
     var overview = CatalogOverview()
     for try await page in store.pages(size: 500) {

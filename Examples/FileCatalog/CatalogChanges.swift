@@ -1,4 +1,4 @@
-/// The numbers of entries in an update of the catalogue, by kind of change.
+/// The numbers of entries in an update of the catalog, by kind of change.
 struct CatalogChanges: Hashable, Sendable {
   var added = 0
   var changed = 0

@@ -1,6 +1,6 @@
 import Larder
 
-/// The total figures of a catalogue.
+/// The total figures of a catalog.
 struct CatalogOverview {
   /// The number of entries of each kind.
   private(set) var countByKind: [FileKind: Int] = [:]

@@ -6,7 +6,7 @@ import LarderCache
 import LarderExpiry
 import LarderMetrics
 
-/// The store of a catalogue with all decorators of Larder, and metrics on both sides.
+/// The store of a catalog with all decorators of Larder, and metrics on both sides.
 struct CatalogStack {
   /// From the inside out: the store, metrics, batching, a cache, expiry, and metrics again.
   typealias Store = MeteredStore<

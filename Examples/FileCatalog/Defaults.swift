@@ -36,7 +36,7 @@ enum Defaults {
     return paths + ["/usr/share", "/usr/lib", "/usr"]
   }
 
-  /// Returns the location of the catalogue of a folder: in the user's cache folder, with a path that mirrors the
+  /// Returns the location of the catalog of a folder: in the user's cache folder, with a path that mirrors the
   /// folder's.
   static func storeURL(forFolder folder: String) throws -> String {
     let caches = try FileManager.default.url(

@@ -8,16 +8,16 @@ import LarderLMDB
 struct FileCatalogCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "FileCatalog",
-    abstract: "Keep a catalogue of the files below a folder in a Larder store, and show its content.",
+    abstract: "Keep a catalog of the files below a folder in a Larder store, and show its content.",
     discussion: """
-      The first run fills the catalogue. Later runs write only the differences. The folder is never changed, and \
+      The first run fills the catalog. Later runs write only the differences. The folder is never changed, and \
       symbolic links are not followed.
 
       The store is decorated with group commit, a cache and expiry, and with metrics on both sides, whose reports are \
       compared at the end.
       """)
 
-  @Argument(help: "The folder to catalogue. Defaults to a large folder that every machine with Swift has.")
+  @Argument(help: "The folder to catalog. Defaults to a large folder that every machine with Swift has.")
   var folder: String?
 
   @Option(

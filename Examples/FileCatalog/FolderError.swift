@@ -1,4 +1,4 @@
-/// A folder that cannot be catalogued.
+/// A folder that cannot be cataloged.
 struct FolderError: Error, CustomStringConvertible {
   /// The path of the folder.
   let folder: String

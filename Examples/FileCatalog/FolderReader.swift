@@ -25,7 +25,7 @@ enum FolderReader {
   ///
   /// - Parameters:
   ///   - path: The path of the folder.
-  ///   - followsLink: Whether the path may be a symbolic link to a folder.
+  ///   - followsLink: A Boolean value that indicates whether the path may be a symbolic link to a folder.
   /// - Throws: ``SystemError`` if the folder cannot be read completely.
   static func items(ofFolder path: [UInt8], followsLink: Bool) throws(SystemError) -> [Item] {
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)

@@ -34,7 +34,7 @@ final class FolderWalk: Sequence, IteratorProtocol {
 
   /// Starts a walk.
   ///
-  /// - Parameter root: The path of the folder, which may be a symbolic link to a folder.
+  /// - Parameter root: The path of the folder. It may be a symbolic link to a folder.
   /// - Throws: ``SystemError`` if the folder cannot be read.
   init(root: String) throws(SystemError) {
     self.root = Array(root.utf8)

@@ -113,7 +113,7 @@ struct Presentation {
     table.append(["Changed", TextFormat.count(changes.changed)])
     table.append(["Removed", TextFormat.count(changes.removed)])
     table.append(["Unchanged", TextFormat.count(changes.unchanged)])
-    print("Differences from the previous catalogue\n\(table)\n")
+    print("Differences from the previous catalog\n\(table)\n")
     show(walk.problems, kept: changes.kept)
   }
 
@@ -151,7 +151,7 @@ struct Presentation {
       table.append([name, TextFormat.count(overview.countByKind[kind] ?? 0)])
     }
     table.append(["Bytes in files", TextFormat.bytes(overview.totalSize)])
-    print("In the catalogue\n\(table)\n")
+    print("In the catalog\n\(table)\n")
     print("The largest files")
     show(overview.largestFiles.elements)
   }

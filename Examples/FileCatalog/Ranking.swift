@@ -13,8 +13,8 @@ struct Ranking<Element> {
   /// Creates an empty ranking.
   ///
   /// - Parameters:
-  ///   - capacity: The number of elements to keep, which must not be negative.
-  ///   - precedes: Whether the first element comes before the second.
+  ///   - capacity: The number of elements to keep. It must not be negative.
+  ///   - precedes: A Boolean value that indicates whether the first element comes before the second.
   init(capacity: Int, by precedes: @escaping (Element, Element) -> Bool) {
     self.capacity = capacity
     self.precedes = precedes

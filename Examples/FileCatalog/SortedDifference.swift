@@ -2,7 +2,7 @@ import Larder
 
 /// The differences between two sorted sequences of entries, in key order.
 ///
-/// Both are read once, side by side, so that neither has to fit into memory.
+/// Both are read once, side by side, so neither has to fit into memory.
 struct SortedDifference<New: Sequence, Old: AsyncSequence, Value: Equatable>: AsyncSequence
 where New.Element == StoreEntry<Value>, Old.Element == StoreEntry<Value> {
   typealias Element = Difference<Value>

@@ -18,7 +18,7 @@ struct SystemError: Error, Equatable {
     SystemError(code: errno)
   }
 
-  /// Whether the item is missing, or no longer of the same kind.
+  /// A Boolean value that indicates whether the item is missing, or no longer of the same kind.
   var meansGone: Bool {
     code == ENOENT || code == ENOTDIR || code == ELOOP
   }

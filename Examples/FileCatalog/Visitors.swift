@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// Simulated visitors, who read some records of a catalogue much more often than others.
+/// Simulated visitors, who read some records of a catalog much more often than others.
 struct Visitors<Store: DataStore<FileRecord>> {
   let store: Store
 

@@ -133,7 +133,7 @@ final class DemoOrigin: Sendable {
     return HTTPResponse(statusCode: .partialContent, headers: headers, body: bytes(part))
   }
 
-  /// Returns bytes that differ from place to place, so that a mix-up shows.
+  /// Returns bytes that differ from place to place, so a mix-up shows.
   private static func bytes(_ range: Range<Int>) -> Data {
     Data(range.map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) })
   }

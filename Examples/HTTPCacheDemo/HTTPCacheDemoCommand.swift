@@ -27,7 +27,7 @@ struct HTTPCacheDemoCommand: AsyncParsableCommand {
 
   /// Runs steps, and prints their lines and the conclusion.
   ///
-  /// - Returns: Whether everything was as expected.
+  /// - Returns: A Boolean value that indicates whether everything was as expected.
   static func run(_ steps: [Step], proxy: DemoClient, _ origin: DemoOrigin) async throws -> Bool {
     let server = DemoClient(url: origin.url)
     var summary = Summary()

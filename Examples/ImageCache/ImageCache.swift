@@ -49,7 +49,7 @@ final class ImageCache: Sendable {
   /// Opens a cache.
   ///
   /// - Parameters:
-  ///   - folder: The folder of the images, which is created if it is missing.
+  ///   - folder: The folder of the images. It is created if it is missing.
   ///   - limits: The limits.
   ///   - now: Returns the current time. Defaults to the system time.
   ///   - onFailure: Receives the error of each image that could not be read from the disk or stored there. The image is

@@ -18,7 +18,7 @@ struct CacheTest {
   /// Tests a store.
   ///
   /// - Parameters:
-  ///   - base: The empty store, which is closed at the end.
+  ///   - base: The empty store. It is closed at the end.
   ///   - name: The name of the store in the result.
   /// - Returns: The duration of each step, and the counts.
   /// - Throws: ``CacheTestFailure`` if the store does not return the stored images, or the error of the store.

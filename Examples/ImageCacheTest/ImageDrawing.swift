@@ -25,14 +25,14 @@ enum ImageDrawing {
 
   /// Returns the rows of pixels, each after a byte that says that it is not filtered.
   private static func pixels(ofImage number: Int) -> [UInt8] {
-    let colour = bigEndian(UInt32(truncatingIfNeeded: number)).dropFirst()
-    let opposite = colour.map { ~$0 }
+    let color = bigEndian(UInt32(truncatingIfNeeded: number)).dropFirst()
+    let opposite = color.map { ~$0 }
     var pixels: [UInt8] = []
     for row in 0..<side {
       pixels.append(0)
       for column in 0..<side {
         let isInStripe = ((row + column) / 8).isMultiple(of: 2)
-        pixels += isInStripe ? Array(colour) : opposite
+        pixels += isInStripe ? Array(color) : opposite
       }
     }
     return pixels

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// A clock that a test moves, so that it does not have to wait for images to expire.
+/// A clock that a test moves, so it does not have to wait for images to expire.
 final class ManualTime: Sendable {
   private let current = Locked(Date(timeIntervalSince1970: 1_767_225_600))
 

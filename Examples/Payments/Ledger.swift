@@ -48,7 +48,7 @@ struct Ledger: Sendable {
 
   /// Hands a payment to the workers, once for each id.
   ///
-  /// - Returns: Whether it is new.
+  /// - Returns: A Boolean value that indicates whether it is new.
   func pay(_ payment: Payment, id: StoreKey) async throws -> Bool {
     try await !payments.enqueue(payment, id: id).isDuplicate
   }

@@ -11,8 +11,8 @@ extension FeedStack {
   /// Opens the feed's store.
   ///
   /// - Parameters:
-  ///   - path: The folder of the LMDB environment, which is created if it is missing.
-  ///   - createsIfMissing: Whether a missing store is created.
+  ///   - path: The folder of the LMDB environment. It is created if it is missing.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created.
   static func open(path: String, createsIfMissing: Bool = true) async throws -> FeedStack {
     try await LMDBStore(
       path: path, name: "transactions", codec: .cbor(Transaction.self), createsIfMissing: createsIfMissing

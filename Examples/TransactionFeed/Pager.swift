@@ -25,7 +25,7 @@ struct Pager<Page> {
     state = .due(start)
   }
 
-  /// Whether there is no further page.
+  /// A Boolean value that indicates whether there is no further page.
   var isAtEnd: Bool {
     if case .atEnd = state { true } else { false }
   }
@@ -43,13 +43,13 @@ struct Pager<Page> {
   ///
   /// - Parameters:
   ///   - page: The page.
-  ///   - next: The start of the next page, or `nil` if there is none.
+  ///   - next: The start of the next page, or `nil` if there isn't one.
   mutating func finishLoad(_ page: Page, next: PageCursor?) {
     guard case .loading = state else { return }
     state = .loaded(page, next: next)
   }
 
-  /// Records that a load failed, so that the same page must be loaded again.
+  /// Records that a load failed, so the same page must be loaded again.
   mutating func failLoad() {
     guard case .loading(let start) = state else { return }
     state = .due(start)

@@ -25,7 +25,7 @@ struct Presentation {
   ///
   /// - Parameters:
   ///   - path: The folder of the store, to which transactions are added if there are too few.
-  ///   - compares: Whether to measure the naive way and a smaller feed as well.
+  ///   - compares: A Boolean value that indicates whether to measure the naive way and a smaller feed as well.
   func run(path: String, compares: Bool) async throws {
     try await fill(path, count: transactionCount)
     let feed = try await open(path)

@@ -2,12 +2,12 @@ import Foundation
 
 /// Synthetic transactions of several accounts, in the order of their keys, the same for the same seed.
 ///
-/// They are created on demand, so that a million of them need no memory.
+/// They are created on demand, so a million of them need no memory.
 struct TransactionHistory: Sequence, IteratorProtocol {
   /// The opening date of all accounts, the first moment of 2010, UTC.
   private static let start = Date(timeIntervalSince1970: 1_262_304_000)
 
-  /// The maximum duration in seconds: fifteen years, so that today's transactions are newer.
+  /// The maximum duration in seconds: fifteen years, so today's transactions are newer.
   private static let length: TimeInterval = 15 * 365 * 86_400
 
   private let count: Int

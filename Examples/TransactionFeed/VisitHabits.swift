@@ -8,7 +8,7 @@ struct VisitHabits {
   /// Creates habits.
   ///
   /// - Parameters:
-  ///   - accountCount: The number of accounts, which are numbered from 1.
+  ///   - accountCount: The number of accounts. They are numbered from 1.
   ///   - seed: The seed of the random numbers.
   init(accountCount: Int, seed: UInt64) {
     self.accountCount = accountCount

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderBatching
@@ -90,3 +91,4 @@ import Testing
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderJSON
@@ -65,3 +66,4 @@ import Testing
     try await trial.runConcurrently(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6, mayFail: true)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderBounded
@@ -105,3 +106,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCache
 import LarderJSON
@@ -83,3 +84,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -150,3 +151,4 @@ import Testing
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderJSON
 import LarderLMDB
@@ -26,3 +27,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderCBOR
@@ -109,3 +110,4 @@ import Testing
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCompression
 import LarderJSON
@@ -49,3 +50,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

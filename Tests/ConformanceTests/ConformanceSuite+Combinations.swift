@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import LarderTesting
 import TestSupport
 
@@ -6,7 +7,7 @@ extension ConformanceSuite {
   /// reopening, damage, errors and observation, and those with values that cannot be encoded.
   ///
   /// Every case runs for each kind of store, and for each decorator over a store in memory. Their combinations, and
-  /// variants of a store, run only a third of these cases, which the seed and the name of the suite choose, so that each
+  /// variants of a store, run only a third of these cases, which the seed and the name of the suite choose, so each
   /// case runs in many combinations, and a case of one combination within a few runs. With at least 20 rounds, as in
   /// `make soak`, every case runs.
   var casesOfCombinations: [ConformanceCase] {
@@ -18,3 +19,4 @@ extension ConformanceSuite {
     return TestDepth.part(of: relevant, oneIn: 3, for: name)
   }
 }
+#endif

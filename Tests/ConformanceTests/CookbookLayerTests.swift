@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderBatching
@@ -271,3 +272,4 @@ extension CookbookTests {
     }
   }
 }
+#endif

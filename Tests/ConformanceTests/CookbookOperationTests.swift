@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderExpiry
@@ -164,3 +165,4 @@ extension CookbookTests {
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderQueue
@@ -150,3 +151,4 @@ extension CookbookTests {
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderIndexes
@@ -280,3 +281,4 @@ import Testing
     observation.cancel()
   }
 }
+#endif

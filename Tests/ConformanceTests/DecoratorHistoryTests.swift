@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderCache
@@ -66,3 +67,4 @@ import Testing
     try await trial.runConcurrently(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)
   }
 }
+#endif

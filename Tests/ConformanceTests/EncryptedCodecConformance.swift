@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderCBOR
@@ -101,3 +102,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCache
 import LarderCrypto
@@ -75,3 +76,4 @@ import Testing
     #expect(try await store.value(forKey: "b") == "new")
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCache
 import LarderJSON
@@ -93,3 +94,4 @@ private struct Roster<Store: DataStore<User>>: Sendable {
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -16,7 +17,7 @@ import Testing
     MemoryStore<Expiring<SampleValue?>>().observable().expiring()
   }
 
-  /// The clock jitters by half of the window, so that every other read moves the deadline.
+  /// The clock jitters by half of the window, so every other read moves the deadline.
   static let sliding = ConformanceSuite(named: "ExpiringStore over MemoryStore, sliding", lacking: inMemory) { _ in
     let isLater = Locked(false)
     return MemoryStore<Expiring<SampleValue?>>().expiring(.sliding(.seconds(100))) {
@@ -101,3 +102,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderTesting
@@ -71,3 +72,4 @@ struct FullDiskOpeningTests {
     try await again.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderJSON
 import LarderObservation
@@ -60,3 +61,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCache
 import LarderExpiry
@@ -176,3 +177,4 @@ private struct ForgetfulStore<Base: DataStore>: StoreDecorator {
 
 extension ForgetfulStore: ExpirableStore where Base: ExpirableStore {}
 extension ForgetfulStore: InvalidatableStore where Base: InvalidatableStore {}
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderTesting
@@ -96,3 +97,4 @@ extension EnvironmentOwner: ObservableStore {
     }
   }
 }
+#endif

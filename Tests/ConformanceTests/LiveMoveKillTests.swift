@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderJSON
@@ -106,3 +107,4 @@ import Testing
     }
   }
 }
+#endif

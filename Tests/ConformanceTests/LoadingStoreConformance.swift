@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCache
 import LarderMetrics
@@ -134,3 +135,4 @@ import Testing
     }
   }
 }
+#endif

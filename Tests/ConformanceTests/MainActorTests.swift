@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Dispatch
 import Larder
 import LarderCompressedFile
@@ -141,3 +142,4 @@ import Testing
     try await store.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderObservation
 import LarderTesting
@@ -68,3 +69,4 @@ extension ForwardedStore: ObservableStore where Base: ObservableStore {
     return { base().map { ForwardedStore(base: $0) } }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderMetrics
 import LarderObservation
@@ -15,3 +16,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

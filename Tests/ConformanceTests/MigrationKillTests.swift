@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -119,3 +120,4 @@ import Testing
     print("\(scheme): killed \(Self.rounds) migrations")
   }
 }
+#endif

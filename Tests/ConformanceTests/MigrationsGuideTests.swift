@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCBOR
 import LarderJSON
@@ -133,3 +134,4 @@ import Testing
     #expect(guide.pieces[0].split(separator: "\n").count <= 15)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderJSON
 import LarderLMDB
@@ -51,3 +52,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

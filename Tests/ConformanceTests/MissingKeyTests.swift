@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCache
@@ -134,3 +135,4 @@ import Testing
     #expect(try await store.verifyIndexes() == VerificationReport(entryCount: 198))
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderJSON
 import LarderLMDB
@@ -59,3 +60,4 @@ import Testing
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCompressedFile
 import LarderIndexes
@@ -57,3 +58,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCompression
@@ -119,3 +120,4 @@ import WholeFile
     }
   }
 }
+#endif

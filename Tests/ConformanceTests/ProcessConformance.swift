@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCBOR
 import LarderCompressedFile
@@ -47,3 +48,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderObservation
 import LarderQueue
@@ -41,3 +42,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderTesting
 import TestSupport
@@ -239,3 +240,4 @@ private final class RuleMutant: DataStore {
 
   func close() { isOpen.withLock { $0 = false } }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderSQLite
 import LarderTesting
@@ -69,3 +70,4 @@ extension DatabaseOwner: ObservableStore {
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderBatching
@@ -66,3 +67,4 @@ import Testing
     try location.remove()
   }
 }
+#endif

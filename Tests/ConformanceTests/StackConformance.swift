@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderCBOR
@@ -247,3 +248,4 @@ import Testing
     try await store.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderCBOR
@@ -234,3 +235,4 @@ import Testing
     #expect(try await one["k"] == "b")
   }
 }
+#endif

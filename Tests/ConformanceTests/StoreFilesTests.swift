@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCompressedFile
@@ -24,7 +25,7 @@ import Testing
       }
     }
 
-    /// Whether opening creates the file itself, beside which a companion may be left.
+    /// A Boolean value that indicates whether opening creates the file itself, beside which a companion may be left.
     var createsBesideCompanions: Bool { [.json, .sqlite].contains(self) }
 
     func open(
@@ -288,3 +289,4 @@ import Testing
     try await backup.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderCache
@@ -156,3 +157,4 @@ import Testing
     #expect(try await store.count() == 0)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBounded
 import LarderCache
@@ -39,3 +40,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

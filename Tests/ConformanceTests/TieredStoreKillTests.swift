@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -83,3 +84,4 @@ import Testing
     print("killed \(ConformanceSuite.killsOfProcess) cached stores, whose next processes used \(hits) copies")
   }
 }
+#endif

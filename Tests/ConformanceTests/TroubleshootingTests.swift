@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCrypto
@@ -164,3 +165,4 @@ import Testing
     try await expectText(.notUnique) { try await users.setValue(User(name: "Ada"), forKey: "2") }
   }
 }
+#endif

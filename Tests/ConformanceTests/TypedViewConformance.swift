@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderCBOR
 import LarderJSON
@@ -65,3 +66,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -210,3 +211,4 @@ import Testing
     #expect(first.dropFirst(1).elementsEqual(second.dropFirst(17)))
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderBatching
 import LarderBounded
@@ -266,3 +267,4 @@ import Testing
     #expect(information.reportsAllCommits == expected)
   }
 }
+#endif

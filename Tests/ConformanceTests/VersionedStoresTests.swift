@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -605,3 +606,4 @@ private struct BytesOfCBOR: Codec {
     bytes.withUnsafeBytes { Array($0) }
   }
 }
+#endif

@@ -12,5 +12,14 @@ struct CacheStatusTests {
       status.fieldValue(name: "Larder")
         == "Larder;hit;fwd=vary-miss;fwd-status=304;ttl=-7;stored;collapsed;detail=not-stored-tooLarge")
   }
+
+  @Test func theBodyIsFromTheStoreIfItIsAHitConfirmedOrStale() {
+    #expect(!CacheStatus(forward: .uriMiss).isBodyFromStore)
+    #expect(CacheStatus(isHit: true).isBodyFromStore)
+    var (confirmed, stale) = (CacheStatus(forward: .stale), CacheStatus(forward: .stale))
+    #expect(!confirmed.isBodyFromStore)
+    (confirmed.isValidated, stale.isStale) = (true, true)
+    #expect(confirmed.isBodyFromStore && stale.isBodyFromStore)
+  }
 }
 #endif

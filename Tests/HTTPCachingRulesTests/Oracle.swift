@@ -134,7 +134,7 @@ struct Oracle {
       .sorted { (records[$0].date, records[$0].responseTime) > (records[$1].date, records[$1].responseTime) }
   }
 
-  /// Whether two records are equally recent, so that either may be used.
+  /// A Boolean value that indicates whether two records are equally recent, so either may be used.
   ///
   /// One 304 that updates both makes them so.
   func isUndecided(_ ask: Ask) -> Bool {
@@ -156,7 +156,7 @@ struct Oracle {
   /// a stale response".
   func wishesStale(_ ask: Ask) -> Bool { ask.maxAge == nil || ask.maxStale != nil }
 
-  /// Whether the request insists on the origin.
+  /// A Boolean value that indicates whether the request insists on the origin.
   func insists(_ ask: Ask) -> Bool { ask.noCache || (ask.pragma && !hasDirectives(ask)) }
 
   private func hasDirectives(_ ask: Ask) -> Bool {

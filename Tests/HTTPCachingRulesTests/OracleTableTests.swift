@@ -54,8 +54,8 @@ struct OracleTableTests {
 
   /// The distance of two lines that are checked.
   ///
-  /// It has no factor in common with the numbers of validators, ages, requests and answers, so that every one of them
-  /// meets all others.
+  /// It has no factor in common with the numbers of validators, ages, requests and answers, so every one of them meets
+  /// all others.
   private static let stride = TestDepth.isShort ? 11 : 1
 
   @Test("The table has at least 100,000 lines")

@@ -34,7 +34,7 @@ struct ReuseTests {
     }
   }
 
-  @Test("4.2.1: freshness that is invalid, or given twice with different values, is none")
+  @Test("4.2.1: freshness that is invalid, or given twice with different values, is ignored")
   func invalidFreshness() throws {
     for fields in [
       [.cacheControl: "max-age=60, max-age=70", .eTag: "\"a\""], [.cacheControl: "max-age=x", .eTag: "\"a\""],

@@ -6,7 +6,7 @@ import HTTPTypes
 
 /// A cache in memory that carries out the decisions of the rules on whole bodies, without tasks and storage.
 ///
-/// Its time is the caller's. It is the simplest engine that there can be, so that a test of the rules tests nothing else.
+/// Its time is the caller's. It is the simplest engine that there can be, so a test of the rules tests nothing else.
 struct RulesCache {
   /// A response to a client.
   struct Response {
@@ -37,7 +37,7 @@ struct RulesCache {
     var range: Range<Int64>
     var bytes: [UInt8]
 
-    /// Returns the piece that is left in a range, or `nil` if there is none.
+    /// Returns the piece that is left in a range, or `nil` if there isn't one.
     func cut(to other: Range<Int64>) -> Piece? {
       let rest = range.clamped(to: other)
       let start = Int(rest.lowerBound - range.lowerBound)

@@ -30,7 +30,7 @@ struct Session {
     var isHit: Bool { forwarded.isEmpty && status != 504 }
   }
 
-  /// The time at which the session starts, in whole seconds.
+  /// The time when the session starts, in whole seconds.
   static let start = 1_800_000_000
 
   private(set) var cache: RulesCache

@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Larder
 import Testing
 
@@ -84,3 +85,4 @@ import Testing
     #expect(OrderRecord().bytes == nil)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -261,3 +262,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -60,3 +61,4 @@ import Testing
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -325,3 +326,4 @@ private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == 
     for program in programs { try await program.close() }
   }
 }
+#endif

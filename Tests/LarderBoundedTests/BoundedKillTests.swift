@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -139,3 +140,4 @@ extension StoreKey {
     return Int(Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) } ^ (1 << 63)))
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -169,3 +170,4 @@ import Testing
     try await store.expectConsistent()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Larder
 import LarderBounded
 import Testing
@@ -41,3 +42,4 @@ final class EvictionLog: Sendable {
     }
   }
 }
+#endif

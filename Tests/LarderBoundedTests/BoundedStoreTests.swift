@@ -1,3 +1,4 @@
+#if Compression && LMDB && SQLite
 import Foundation
 import Larder
 import LarderBounded
@@ -355,3 +356,4 @@ import Testing
     try await readOnly.close()
   }
 }
+#endif

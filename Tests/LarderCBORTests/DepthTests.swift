@@ -5,7 +5,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Nested containers count towards the depth limit, and sibling containers do not.
+/// Nested containers count toward the depth limit, and sibling containers do not.
 @Suite struct DepthTests {
   private enum Key: String, CodingKey { case a, b }
 
@@ -36,7 +36,7 @@ import Testing
 
   private struct Field: Codable, Equatable { var a: Int }
 
-  /// A type that reads its fields in another order than it writes them, so that the keys of its map are listed.
+  /// A type that reads its fields in another order than it writes them, so the keys of its map are listed.
   private struct Fields: Codable {
     var sum: Int
     init(_ sum: Int) { self.sum = sum }

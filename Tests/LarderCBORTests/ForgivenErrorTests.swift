@@ -90,7 +90,7 @@ import Testing
 
   /// Sixteen times as many errors take about sixteen times as long, not 256 times.
   @Test func manyForgivenErrorsTakeLinearTime() throws {
-    /// The processor time, so that other work on the machine does not matter.
+    /// The processor time, so other work on the machine does not matter.
     func now() -> Int {
       var time = timespec()
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

@@ -159,7 +159,7 @@ import TestSupport
       self.base = base
     }
 
-    /// Blocks with a timeout, so that a reader that reads in its own task returns.
+    /// Blocks with a timeout, so a reader that reads in its own task returns.
     private func block() {
       if gate.wait(timeout: .now() + 5) == .timedOut { blocked.withLock { $0 += 1 } }
     }
@@ -358,7 +358,7 @@ final class DamagedStore: PassingStore {
   ///   - base: The store with the values.
   ///   - first: The first unreadable key.
   ///   - end: The first key after the unreadable ones.
-  ///   - namesKey: Whether an error names the key, not the range. Defaults to `true`.
+  ///   - namesKey: A Boolean value that indicates whether an error names the key, not the range. Defaults to `true`.
   ///   - code: The code of the errors. Defaults to `corrupted`.
   init(
     _ base: MemoryStore<Int>, from first: StoreKey, to end: StoreKey, namesKey: Bool = true,

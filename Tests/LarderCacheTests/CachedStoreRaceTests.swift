@@ -1,6 +1,5 @@
 import Larder
 import LarderTesting
-import Synchronization
 import Testing
 import TestSupport
 
@@ -383,16 +382,5 @@ import TestSupport
     base.schedule(.error(.ioFailed), on: .value)
     await expectStoreError(.ioFailed) { try await store.value(forKey: "a") }
     #expect(try await store.value(forKey: "a") == 1)
-  }
-}
-
-/// A one-time signal from one thread to others.
-final class Flag: Sendable {
-  private let state = Atomic(false)
-
-  var isSet: Bool { state.load(ordering: .acquiring) }
-
-  func set() {
-    state.store(true, ordering: .releasing)
   }
 }

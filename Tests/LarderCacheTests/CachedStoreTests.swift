@@ -315,7 +315,7 @@ import TestSupport
 }
 
 extension CachedStore {
-  /// Whether closing has not started.
+  /// A Boolean value that indicates whether closing has not started.
   fileprivate var isOpen: Bool {
     get async throws {
       do {

@@ -45,7 +45,7 @@ import Testing
 
   /// Crashes at an operation of the disk during a write.
   ///
-  /// - Returns: Whether the write had so many operations.
+  /// - Returns: A Boolean value that indicates whether the write had so many operations.
   private static func crash(
     _ crash: Crash, atOperation number: Int, of write: Write, _ durability: Durability.File, seed: UInt64
   ) async throws -> Bool {

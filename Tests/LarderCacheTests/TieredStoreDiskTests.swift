@@ -76,7 +76,7 @@ import Testing
   }
 }
 
-/// A cached store that reads the keys of each write, so that they are copied, and compares the copies with the base.
+/// A cached store that reads the keys of each write, so they are copied, and compares the copies with the base.
 private struct Store: DataStore {
   let tiered: TieredStore<JSONFileStore<Int>, JSONFileStore<[UInt8]>>
 
@@ -91,7 +91,7 @@ private struct Store: DataStore {
     }
   }
 
-  /// Reads all entries, so that they are copied.
+  /// Reads all entries, so they are copied.
   func copyAll() async throws {
     for key in try await tiered.keys(in: .all, limit: .max) { _ = try await value(forKey: key) }
   }

@@ -12,7 +12,7 @@ import Testing
 @Suite struct CompressedFileStoreCompactionTests {
   private typealias Store = CompressedFileStore<JSONText>
 
-  /// Texts that hardly compress, so that together they exceed a writer's buffer.
+  /// Texts that hardly compress, so together they exceed a writer's buffer.
   private static let texts = (0..<30).map { number in
     var generator = SeededGenerator(seed: UInt64(number))
     return JSONText(string: Hexadecimal.text(of: (0..<2_500).map { _ in UInt8.random(in: 0...255, using: &generator) }))

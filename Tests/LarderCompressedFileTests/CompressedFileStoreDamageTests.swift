@@ -28,8 +28,9 @@ import Testing
   /// Creates a file with a few entries, some of which are removed again.
   ///
   /// - Parameters:
-  ///   - isCompacted: Whether the first half is compacted before the other half is written.
-  ///   - isClosed: Whether the store was closed.
+  ///   - isCompacted: A Boolean value that indicates whether the first half is compacted before the other half is
+  ///     written.
+  ///   - isClosed: A Boolean value that indicates whether the store was closed.
   static func sample(isCompacted: Bool, isClosed: Bool) async throws -> Sample {
     let disk = SimulatedFileSystem(seed: 1)
     let store = try await open(disk)

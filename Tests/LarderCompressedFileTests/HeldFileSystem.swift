@@ -3,7 +3,7 @@ import Larder
 import Dispatch
 import LarderFiles
 
-/// A file system that holds new files at a point until a test releases them, so that the test can examine a running
+/// A file system that holds new files at a point until a test releases them, so the test can examine a running
 /// compaction.
 struct HeldFileSystem: StoreFileSystem {
   let base: any StoreFileSystem
@@ -98,7 +98,7 @@ final class HeldFile: OpenStoreFile {
   }
 }
 
-/// A point at which a thread waits, before a file operation, until it is released.
+/// A point where a thread waits, before a file operation, until it is released.
 final class Hold: Sendable {
   /// The next operation of a thread.
   enum Point: CaseIterable {
@@ -114,7 +114,7 @@ final class Hold: Sendable {
   private let release = DispatchSemaphore(value: 0)
   private let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
 
-  /// Whether a thread continued without a release.
+  /// A Boolean value that indicates whether a thread continued without a release.
   ///
   /// The test then fails instead of hanging.
   var hasTimedOut: Bool { state.withLock { $0.hasTimedOut } }

@@ -68,7 +68,8 @@ final class KeyringSession {
 
   /// Starts the keyring.
   ///
-  /// - Parameter isUnlocked: Whether it is started with its password. Defaults to `true`.
+  /// - Parameter isUnlocked: A Boolean value that indicates whether it is started with its password. Defaults to
+  ///   `true`.
   func startKeyring(isUnlocked: Bool = true) throws {
     let started = try run(
       ["gnome-keyring-daemon", isUnlocked ? "--unlock" : "--daemonize", "--components=secrets"],
@@ -88,7 +89,7 @@ final class KeyringSession {
     while try keyring() != nil { usleep(1000) }
   }
 
-  /// The process of the keyring, or `nil` if there is none on the bus.
+  /// The process of the keyring, or `nil` if there isn't one on the bus.
   func keyring() throws -> Int32? {
     let answer = try run([
       "dbus-send", "--session", "--print-reply=literal", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",

@@ -12,7 +12,7 @@ struct PasswordFilePeerTests {
   private static let hasJose = (try? CommandRun(["jose", "alg"]).status) == 0
 
   private static let content = #"{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"1"}],"primary":"1"}"#
-  /// Not ASCII, so that the encoding matters.
+  /// Not ASCII, so the encoding matters.
   private static let passwordText = "pässwörd ✓"
 
   private let folder: TemporaryFolder
@@ -117,7 +117,7 @@ struct PasswordFilePeerTests {
 
   // MARK: Goldens
 
-  /// A file that was written by the first version, so that later versions keep reading it.
+  /// A file that was written by the first version, so later versions keep reading it.
   @Test func aStoredFileIsRead() async throws {
     let golden =
       "eyJhbGciOiJQQkVTMi1IUzUxMitBMjU2S1ciLCJlbmMiOiJBMjU2R0NNIiwibGFyZGVyLWNyYzMyYyI6IjZhNDc2MzU2IiwicDJj"

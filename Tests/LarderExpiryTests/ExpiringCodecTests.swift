@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  /// The `Codable` conformance writes the same JSON as the codec, so that a program can change from one to the other.
+  /// The `Codable` conformance writes the same JSON as the codec, so a program can change from one to the other.
   @Test func codableWritesTheSameJSON() throws {
     let expiring = Expiring(7, deadline: deadline(5, window: 3))
     let own: [UInt8] = try bytes(of: expiring, by: JSONCodec<Expiring<Int>>())

@@ -59,6 +59,7 @@ import Testing
     bench.clock.advance(by: .seconds(100_000_000_000))
     #expect(try await bench.store["k"] == "a")
     #expect(try await bench.store.remainingTime(forKey: "k") == .never)
+    #expect(try await bench.store.timeUntilExpiry(of: "k") == nil)
   }
 
   // MARK: Writing
@@ -98,6 +99,8 @@ import Testing
       try await write()
       #expect(try await store["k"] == "new")
       #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(10)))
+      #expect(try await store.timeUntilExpiry(of: "k") == .seconds(10))
+      #expect(try await store.timeUntilExpiry(of: "missing") == .zero)
       bench.clock.advance(by: .seconds(9))
       #expect(try await store["k"] == "new")
       bench.clock.advance(by: .seconds(1))

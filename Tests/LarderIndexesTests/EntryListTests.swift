@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -89,3 +90,4 @@ import Testing
     try await notes.expectConsistent()
   }
 }
+#endif

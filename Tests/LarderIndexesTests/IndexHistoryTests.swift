@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -149,3 +150,4 @@ private final class TwoPrograms<Base: DataStore>: DataStore where Base.Value == 
     try await programs[0].close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -13,7 +14,7 @@ import Testing
 @Suite struct IndexKillTests {
   private static let noteCount = 1000
 
-  /// Opens the notes with an index whose version changes, so that it has to be rebuilt.
+  /// Opens the notes with an index whose version changes, so it has to be rebuilt.
   fileprivate static func open(_ path: String, version: Int) async throws -> IndexedStore<LMDBStore<[UInt8]>, Note> {
     let byTag = StoreIndex<Note>("tag", version: version, keys: Note.tagKeys)
     return try await LMDBStore(path: path, codec: .raw, durability: .buffered)
@@ -105,3 +106,4 @@ import Testing
     if ConformanceSuite.killsOfProcess >= 20 { #expect(incomplete * 4 > ConformanceSuite.killsOfProcess) }
   }
 }
+#endif

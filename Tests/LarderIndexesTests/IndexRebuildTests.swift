@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -259,3 +260,4 @@ import Testing
     try await notes.expectConsistent()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -123,3 +124,4 @@ import Testing
     }
   }
 }
+#endif

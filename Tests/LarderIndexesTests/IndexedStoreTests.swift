@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderLMDB
 import LarderTesting
@@ -68,6 +69,31 @@ import Testing
       #expect(counts.dropLast().allSatisfy { $0 == 4 })
     }
     await expectStoreError(.invalidArgument) { try await notes.page(where: Note.byTag, size: 0) }
+  }
+
+  @Test func aCursorBelongsToItsQuery() async throws {
+    let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag, Note.byTitle])
+    for number in 0..<4 {
+      try await notes.setValue(Note(title: "\(number)", tags: ["x", "y"], created: 0), forKey: StoreKey("\(number)"))
+    }
+    let next = try #require(
+      await notes.page(where: Note.byTag, in: .prefix(components: "x"), size: 2).next)
+    #expect(next.index == Note.byTag.name)
+    let second = try await notes.page(where: Note.byTag, in: .prefix(components: "x"), after: next)
+    #expect(second.entries.map(\.key) == ["2", "3"])
+    // Another index, another range, and pages by key.
+    await expectStoreError(.invalidArgument) { try await notes.page(where: Note.byTitle, after: next) }
+    await expectStoreError(.invalidArgument) {
+      try await notes.page(where: Note.byTag, in: .prefix(components: "y"), after: next)
+    }
+    await expectStoreError(.invalidArgument) { try await notes.pages().page(after: next) }
+    await expectStoreError(.invalidArgument) {
+      try await notes.page(where: Note.byTag, after: PageCursor(after: next.key))
+    }
+  }
+
+  @Test func aQueryRefusesArgumentsThatItCannotServe() async throws {
+    let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag])
     await expectStoreError(.invalidArgument) {
       try await notes.page(where: Note.byTag, order: .ascending, after: PageCursor(after: "x", order: .descending))
     }
@@ -173,7 +199,7 @@ import Testing
     }
     #expect(error?.key == "2")
     #expect(try await notes.keys(in: .all, limit: 9) == ["1"])
-    // A key that leaves no room for an index entry is fine as long as there is none.
+    // A key that leaves no room for an index entry is fine as long as no index needs one.
     let longKey = StoreKey(bytes: Array(repeating: 0x61, count: notes.information.maximumKeyLength))
     try await notes.setValue(Note(title: "b"), forKey: longKey)
     await expectStoreError(.valueTooLarge) { try await notes.setValue(Note(title: "b", tags: ["x"]), forKey: longKey) }
@@ -320,3 +346,4 @@ import Testing
     await expectStoreError(.closed) { try await notes.verifyIndexes() }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -168,3 +169,4 @@ import Testing
     #expect(page.contains(#""undecodableCount":0"#))
   }
 }
+#endif

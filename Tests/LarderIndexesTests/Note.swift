@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -75,3 +76,4 @@ private struct Tagged: Hashable, Comparable {
     (left.tag, left.created, left.key) < (right.tag, right.created, right.key)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -39,7 +40,7 @@ struct NoteLibrary {
 
   /// Moves a note to another notebook in one step, with its index entries.
   ///
-  /// - Returns: Whether the note exists and no other note is in its place.
+  /// - Returns: A Boolean value that indicates whether the note exists and no other note is in its place.
   func move(_ id: String, from source: String, to target: String) async throws -> Bool {
     try await notes.update(["\(source)/\(id)", "\(target)/\(id)"]) { slots in
       guard slots[0] != nil, slots[1] == nil else { return false }
@@ -52,3 +53,4 @@ struct NoteLibrary {
     try await notes.close()
   }
 }
+#endif

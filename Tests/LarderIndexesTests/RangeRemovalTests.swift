@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -108,3 +109,4 @@ import Testing
     #expect(try #require(AnnouncedRemoval(of: [long...])).contains("z"))
   }
 }
+#endif

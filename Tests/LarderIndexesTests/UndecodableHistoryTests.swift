@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -130,3 +131,4 @@ private func storedKey(_ key: StoreKey) -> StoreKey { StoreKey(bytes: Array("v/"
     }
   }
 }
+#endif

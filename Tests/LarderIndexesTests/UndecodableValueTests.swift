@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderIndexes
 import LarderTesting
@@ -39,7 +40,7 @@ import Testing
 
   /// Stores values without the property of the index `tag`.
   ///
-  /// - Parameter isIndexed: Whether they are in an index of their titles.
+  /// - Parameter isIndexed: A Boolean value that indicates whether they are in an index of their titles.
   private func storePlainValues(count: Int, isIndexed: Bool) async throws {
     let byTitle = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title]] }
     let store = try await base.indexed(by: isIndexed ? [byTitle] : [], codec: .json())
@@ -329,3 +330,4 @@ private struct CountingStore<Base: DataStore>: PassingStore {
 private final class SharedCount: Sendable {
   let value = Locked(0)
 }
+#endif

@@ -14,7 +14,7 @@ import Testing
     try await JSONFileStore(path: "/s.json", codec: .json(), access: access, fileSystem: disk)
   }
 
-  /// Changes the bytes of a file without the file system's knowledge, so that its times stay.
+  /// Changes the bytes of a file without the file system's knowledge, so its times stay.
   private func damage(_ path: String = "/s.json", _ body: (inout [UInt8]) -> Void) throws {
     let time = try #require(try disk.attributes(at: path)?.modificationTime)
     var content = try #require(disk.content(at: path))

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 
 /// The limit of this process's address space.
@@ -18,3 +19,4 @@ enum AddressSpaceLimit {
     #endif
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Dispatch
 import Larder
 import LarderLMDB
@@ -116,3 +117,4 @@ import Testing
     #expect(error?.code == .closed)
   }
 }
+#endif

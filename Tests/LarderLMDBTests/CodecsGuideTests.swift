@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderCBOR
 import LarderLMDB
@@ -118,3 +119,4 @@ extension CodingUserInfoKey {
     CodingUserInfoKey(rawValue: "author") ?? { preconditionFailure() }()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Larder
 import LarderCBOR
@@ -158,3 +159,4 @@ import Testing
     await expectStoreError(.versionMismatch) { try await LMDBStore<Note>(path: path, contents: "folders") }
   }
 }
+#endif

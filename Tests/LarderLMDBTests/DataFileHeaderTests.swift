@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -120,3 +121,4 @@ import Testing
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import TestSupport
@@ -54,3 +55,4 @@ struct DataFileImage {
     try Data(bytes).write(to: URL(filePath: path))
   }
 }
+#endif

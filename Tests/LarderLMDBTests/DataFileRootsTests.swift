@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import Testing
@@ -71,3 +72,4 @@ import Testing
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -138,3 +139,4 @@ import Testing
     try location.remove()
   }
 }
+#endif

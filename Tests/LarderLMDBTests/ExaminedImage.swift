@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderFiles
@@ -181,3 +182,4 @@ struct Examination: Sendable {
     return (entries, lost)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -245,3 +246,4 @@ import Testing
     }
   }
 }
+#endif

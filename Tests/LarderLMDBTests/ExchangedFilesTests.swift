@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderLMDB
@@ -123,7 +124,7 @@ import Testing
   private final class Overlay: Sendable {
     let path: String
 
-    /// The reason why there is none here, or `nil`.
+    /// The reason why it is missing here, or `nil`.
     static let obstacle: String? = {
       #if os(Linux)
       guard geteuid() == 0 else { return "mounting an overlay takes root" }
@@ -188,3 +189,4 @@ import Testing
     withExtendedLifetime(overlay) {}
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import TestSupport
 
@@ -61,3 +62,4 @@ enum ForeignTool {
     return run.lines
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderLMDB
@@ -79,3 +80,4 @@ struct FullDiskTests {
     #expect(try Data(contentsOf: URL(filePath: "\(path)/data.mdb")) == data)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -421,3 +422,4 @@ struct DumpedDatabase {
     return bytes
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -179,3 +180,4 @@ import Testing
     #expect(try guide.piecesMissing() == [])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderLMDB
 import LarderTesting
@@ -69,3 +70,4 @@ import Testing
     try location.remove()
   }
 }
+#endif

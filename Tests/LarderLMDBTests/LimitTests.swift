@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -119,3 +120,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderLMDB
@@ -92,3 +93,4 @@ import Testing
     }
   }
 }
+#endif

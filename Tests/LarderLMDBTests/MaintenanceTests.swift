@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Foundation
 import Larder
@@ -203,3 +204,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

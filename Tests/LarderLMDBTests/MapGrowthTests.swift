@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -183,3 +184,4 @@ import Testing
     }
   }
 }
+#endif

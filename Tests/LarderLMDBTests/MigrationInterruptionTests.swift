@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -78,3 +79,4 @@ import Testing
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Foundation
 import Larder
@@ -213,3 +214,4 @@ import Testing
     expectStoreError(.ioFailed) { try whole.compare(with: third) }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import TestSupport
@@ -123,3 +124,4 @@ import Testing
     try await again.close()
   }
 }
+#endif

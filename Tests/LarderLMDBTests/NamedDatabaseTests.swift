@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import TestSupport
 import Testing
@@ -129,3 +130,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

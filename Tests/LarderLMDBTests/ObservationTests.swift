@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Dispatch
 import Foundation
@@ -293,7 +294,7 @@ import Testing
     try await Self.open(folder.path, access: .readOnly).close()
   }
 
-  /// Observers come and go during writes, so that the search for other commits ends and begins again.
+  /// Observers come and go during writes, so the search for other commits ends and begins again.
   @Test func observersComeAndGoWhileTheStoreIsWritten() async throws {
     let (environment, store) = try await openStore()
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -404,3 +405,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Larder
 import LarderFiles
@@ -161,3 +162,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import TestSupport
@@ -224,3 +225,4 @@ import Testing
     #expect(try folder.names == ["closed", "open", "readable"])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import TestSupport
@@ -75,3 +76,4 @@ struct OtherLibraryTests {
     #expect(DataFileFormat.linked == (isReplaced ? .version3 : .version1))
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Testing
 
 @testable import LarderLMDB
@@ -17,3 +18,4 @@ import Testing
     #expect(PageBytes([]).integer(at: 0) == nil as UInt8?)
   }
 }
+#endif

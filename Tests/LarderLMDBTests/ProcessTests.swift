@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import TestSupport
@@ -348,3 +349,4 @@ import Testing
     try await store.close()
   }
 }
+#endif

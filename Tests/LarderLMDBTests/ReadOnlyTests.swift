@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -166,3 +167,4 @@ import Testing
     #expect(status.st_uid == 65534 && status.st_gid == 65534 && status.st_mode & 0o777 == 0o660)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import CLMDB
 import Foundation
 import Larder
@@ -42,3 +43,4 @@ import Testing
     readers.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Testing
 
 @testable import LarderLMDB
@@ -139,3 +140,4 @@ import Testing
     #expect(isReported == [false, false, false, false, true])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 
@@ -55,3 +56,4 @@ extension SeededGenerator {
     }
   }
 }
+#endif

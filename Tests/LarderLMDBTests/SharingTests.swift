@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -248,3 +249,4 @@ import Testing
     try await environment.close()
   }
 }
+#endif

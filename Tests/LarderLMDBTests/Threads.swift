@@ -1,3 +1,4 @@
+#if LMDB
 import Dispatch
 import Larder
 import Synchronization
@@ -6,7 +7,7 @@ import Synchronization
 enum Threads {
   /// Runs a closure on several threads in parallel, and waits for all of them.
   ///
-  /// - Parameter body: The closure, which receives the number of its thread.
+  /// - Parameter body: The closure. It receives the number of its thread.
   /// - Throws: The first error of a thread.
   static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -23,17 +24,6 @@ enum Threads {
       }
       try await group.waitForAll()
     }
-  }
-}
-
-/// A one-time signal from one thread to others.
-final class Flag: Sendable {
-  private let state = Atomic(false)
-
-  var isSet: Bool { state.load(ordering: .acquiring) }
-
-  func set() {
-    state.store(true, ordering: .releasing)
   }
 }
 
@@ -103,3 +93,4 @@ final class HeldRead: Sendable {
     waiter?.resume()
   }
 }
+#endif

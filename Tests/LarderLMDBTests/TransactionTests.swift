@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -97,7 +98,7 @@ import Testing
 
   @Test func aFailedChangeFailsTheTransactionEvenIfCaught() async throws {
     let folder = try TemporaryFolder()
-    // The map cannot hold the values. Whether the error is caught or not, it has to grow.
+    // The map cannot hold the values. It has to grow even if the error is caught.
     let environment = try await LMDBEnvironment(
       EnvironmentConfiguration(path: folder.path("environment"), durability: .buffered, initialMapSize: 1 << 17))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -126,7 +127,7 @@ import Testing
         throw Stop()
       }
     }
-    try await store.setValue([1], forKey: "afterwards")
+    try await store.setValue([1], forKey: "afterward")
     #expect(try store.count(in: .all) == 11)
     try await environment.close()
   }
@@ -306,3 +307,4 @@ import Testing
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderTesting
@@ -139,3 +140,4 @@ import Testing
     }
   }
 }
+#endif

@@ -3,13 +3,14 @@ import CoreMetrics
 import InMemoryLogging
 import InMemoryTracing
 import Larder
-import LarderMetrics
 import LarderTesting
 import Logging
 import MetricsTestKit
 import TestSupport
 import Testing
 import Tracing
+
+@testable import LarderMetrics
 
 @Suite(.timeLimit(.minutes(60))) struct StoreMeterTests {
   private let clock = ManualClock()
@@ -262,6 +263,33 @@ import Tracing
     #expect(entry.level == .warning)
     #expect(
       entry.metadata == ["store": "users", "operation": "value", "outcome": "success", "milliseconds": "100"])
+  }
+
+  @Test func bulkWorkIsNotLoggedAsSlow() async throws {
+    let meter = StoreMeter(
+      name: "users", slowThreshold: .zero, logger: Logger(label: "test") { [log] _ in log }, metrics: metrics,
+      tracer: tracer, clock: clock)
+    let store = MemoryStore<Int>().metered(by: meter)
+    let changes = (0..<101).map { BatchChange.set(StoreKey(integer: $0), $0) }
+    try await store.apply(ChangeBatch(changes))
+    _ = try await store.count(in: .all)
+    _ = try await store.keys(in: .all, limit: .max, order: .ascending)
+    _ = try await store.entries(in: .all, limit: .max, order: .ascending)
+    _ = try await store.values(forKeys: changes.compactMap(\.key))
+    #expect(log.entries.isEmpty)
+    _ = try await store.entries(in: .all, limit: 100, order: .ascending)
+    try await store.apply(ChangeBatch(Array(changes.dropLast())))
+    #expect(log.entries.map { $0.metadata["operation"] } == ["entries", "apply"])
+  }
+
+  @Test func warningsOfSlowOperationsAreLimited() {
+    var slow = SlowLog()
+    let second: Int64 = 1_000_000_000
+    let first = (0..<12).map { slow.omittedBeforeWarning(at: $0 * second) }
+    #expect(first == Array(repeating: 0, count: 10) + [nil, nil])
+    #expect(slow.omittedBeforeWarning(at: 59 * second) == nil)
+    #expect(slow.omittedBeforeWarning(at: 60 * second) == 3)
+    #expect(slow.omittedBeforeWarning(at: 61 * second) == 0)
   }
 
   @Test func operationsHaveSpansWithinTheirCallers() async throws {

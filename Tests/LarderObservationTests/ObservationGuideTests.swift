@@ -19,6 +19,10 @@ import Testing
     var user: String
   }
 
+  struct Settings: Codable, Equatable {
+    var fontSize = 12
+  }
+
   /// The titles of all notes, as far as they are indexed.
   actor Titles {
     private var titles: [StoreKey: String] = [:]
@@ -152,6 +156,15 @@ import Testing
     try await notes.close()
   }
 
+  @Test @MainActor func settingsWithADefault() async throws {
+    let store = MemoryStore<Settings>().observable()
+    let settings = ObservedValue(store, forKey: "settings", default: Settings())
+    try await settings.update { $0.fontSize = 16 }
+    #expect(try await store.value(forKey: "settings") == Settings(fontSize: 16))
+    while settings.value.fontSize != 16 { await Task.yield() }
+    try await store.close()
+  }
+
   @Test func anObserver() async throws {
     let notes = MemoryStore<Note>().observable()
     let unread = Atomic(false)
@@ -173,7 +186,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md")
-    #expect(guide.pieces.count == 7)
+    #expect(guide.pieces.count == 8)
     #expect(try guide.piecesMissing() == [])
     // The first example stays small.
     let example = try #require(guide.pieces.first { $0.contains("changes()") })

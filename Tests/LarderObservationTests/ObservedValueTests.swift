@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func aValueIsFollowed() async throws {
-    let observed = ObservedValue(store, key: "a")
+    let observed = ObservedValue(store, forKey: "a")
     #expect(observed.value == nil && !observed.isLoaded)
     await wait { observed.isLoaded }
     #expect(observed.value == nil)
@@ -41,6 +41,41 @@ import Testing
     try await store.removeAll()
     await wait { observed.value == nil }
     #expect(observed.isLoaded && observed.error == nil)
+  }
+
+  @Test func aMissingKeyHasTheDefaultWhichIsNotWritten() async throws {
+    let observed = ObservedValue(store, forKey: "a", default: 7)
+    #expect(observed.value == 7 && !observed.isLoaded)
+    await wait { observed.isLoaded }
+    #expect(try await store.value(forKey: "a") == nil)
+    try await observed.update { $0 += 1 }
+    await wait { observed.value == 8 }
+    #expect(try await store.value(forKey: "a") == 8)
+    try await observed.set(9)
+    await wait { observed.value == 9 }
+    try await store.removeValue(forKey: "a")
+    await wait { observed.value == 7 }
+  }
+
+  @Test func aStateWithoutADefaultIsSetAndRemoved() async throws {
+    let observed = ObservedValue(store, forKey: "a")
+    try await observed.set(1)
+    await wait { observed.value == 1 }
+    try await observed.set(nil)
+    await wait { observed.value == nil }
+    #expect(try await store.value(forKey: "a") == nil)
+    base.schedule(.error(.ioFailed), on: .update)
+    await expectStoreError(.ioFailed) { try await observed.set(2) }
+  }
+
+  @Test func aReleasedStoreIsNotWritten() async throws {
+    var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
+    let observed = ObservedValue(try #require(store), forKey: "a", default: 0)
+    await wait { observed.isLoaded }
+    weak let released = store
+    store = nil
+    while released != nil { await Task.yield() }
+    await expectStoreError(.closed) { try await observed.set(1) }
   }
 
   @Test func entriesAreFollowed() async throws {
@@ -55,7 +90,7 @@ import Testing
 
   @Test func anErrorIsShownAndEndsWithTheNextSuccessEvenIfTheValueIsTheSame() async throws {
     try await store.setValue(1, forKey: "a")
-    let observed = ObservedValue(store.updates(forKey: "a", clock: clock))
+    let observed = ObservedValue(store, forKey: "a", clock: clock)
     await wait { observed.value == 1 }
     base.schedule(.error(.ioFailed), on: .value)
     try await store.setValue(1, forKey: "a")
@@ -70,7 +105,7 @@ import Testing
 
   @Test func neitherKeepsTheOtherAlive() async throws {
     var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
-    var observed: ObservedValue<Int>? = ObservedValue(try #require(store), key: "a")
+    var observed: ObservedValue<Int?>? = ObservedValue(try #require(store), forKey: "a")
     var entries: ObservedEntries<Int>? = ObservedEntries(try #require(store))
     await wait { [observed, entries] in observed?.isLoaded == true && entries?.isLoaded == true }
     weak let releasedValue = observed
@@ -78,7 +113,7 @@ import Testing
     observed = nil
     entries = nil
     #expect(releasedValue == nil && releasedEntries == nil)
-    let remaining = ObservedValue(try #require(store), key: "a")
+    let remaining = ObservedValue(try #require(store), forKey: "a")
     await wait { remaining.isLoaded }
     weak let released = store
     store = nil

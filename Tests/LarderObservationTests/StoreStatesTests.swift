@@ -180,7 +180,7 @@ import Testing
     #expect(try await next == .some(nil))
   }
 
-  /// The base does not know an entry whose insertion is pending, so that it seems to have expired.
+  /// The base does not know an entry whose insertion is pending, so it seems to have expired.
   @Test func aPendingInsertionIsNotTakenForAnExpiredEntry() async throws {
     let clock = clock
     let base = MemoryStore<Expiring<Int>>().observable().expiring(.after(.seconds(10))) { clock.date }

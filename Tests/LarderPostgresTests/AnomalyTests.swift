@@ -14,9 +14,9 @@ import Testing
       async let first: Void = setting.database.write { transaction in
         try await transaction.update(["k"], in: store) { $0[0] = ($0[0] ?? 0) + 1 }
         isClaimed.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
       }
-      await isClaimed.wait()
+      try await isClaimed.wait()
       async let second: Void = store.update(["k"]) { $0[0] = ($0[0] ?? 0) + 1 }
       try await setting.waitForBlocked(1)
       #expect(try await store.value(forKey: "k") == nil, "the row that locks a missing key is invisible")
@@ -35,14 +35,14 @@ import Testing
         group.addTask {
           try await store.update(["k"]) { slots in
             isClaimed.open()
-            while !mayWrite.isRaised { Thread.sleep(forTimeInterval: 0.001) }
+            while !mayWrite.isSet { Thread.sleep(forTimeInterval: 0.001) }
             slots[0] = (slots[0] ?? 0) + 1
           }
         }
-        await isClaimed.wait()
+        try await isClaimed.wait()
         group.addTask { try await store.setValue(5, forKey: "k") }
         try await setting.waitForBlocked(1)
-        mayWrite.raise()
+        mayWrite.set()
         try await group.waitForAll()
       }
       #expect(try await store.value(forKey: "k") == 5)
@@ -57,9 +57,9 @@ import Testing
       async let removal: Void = setting.database.write { transaction in
         try await transaction.removeValue(forKey: "k", in: store)
         isRemoved.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
       }
-      await isRemoved.wait()
+      try await isRemoved.wait()
       async let seen = store.update(["k"]) { slots in
         defer { slots[0] = 1 }
         return slots[0]
@@ -80,9 +80,9 @@ import Testing
       async let batch: Void = setting.database.write { transaction in
         try await transaction.apply([.set("a", 1), .set("b", 1)], to: store)
         isWritten.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
       }
-      await isWritten.wait()
+      try await isWritten.wait()
       async let removal: Void = store.apply([.remove("a"), .remove("b")])
       try await setting.waitForBlocked(1)
       mayCommit.open()
@@ -98,10 +98,10 @@ import Testing
       async let replacement: Void = setting.database.write { transaction in
         try await transaction.removeAll(of: store)
         isRemoved.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
         try await transaction.setValue(1, forKey: "marker", in: store)
       }
-      await isRemoved.wait()
+      try await isRemoved.wait()
       async let update: Void = store.update(["k"]) { $0[0] = 1 }
       // Without the lock of the table, the update is committed here, and outlives the removal that followed it for a reader.
       try await setting.waitForBlocked(1)

@@ -156,9 +156,9 @@ import Testing
       async let lock: Void = other.write { transaction in
         try await transaction.setValue(1, forKey: "k", in: same)
         isLocked.open()
-        await mayEnd.wait()
+        try await mayEnd.wait()
       }
-      await isLocked.wait()
+      try await isLocked.wait()
       await expectError(.timedOut, isRetryable: true) { try await store.setValue(2, forKey: "k") }
       #expect(try await store.value(forKey: "k") == nil)
       try await store.setValue(3, forKey: "other")

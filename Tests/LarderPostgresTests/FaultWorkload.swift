@@ -7,7 +7,7 @@ import Testing
 
 /// Writers and consumers of a store and a queue, whose connections, server or process may end at any moment.
 ///
-/// Each event is a line of a file, so that what a killed process knew can be checked as well; see ``FaultReport``.
+/// Each event is a line of a file, so what a killed process knew can be checked as well; see ``FaultReport``.
 struct FaultWorkload: Sendable {
   /// A kind of write.
   ///
@@ -39,7 +39,7 @@ struct FaultWorkload: Sendable {
   ///
   /// - Parameters:
   ///   - connection: The connection string.
-  ///   - schema: The schema, which must exist.
+  ///   - schema: The schema. It must exist.
   ///   - path: The path of the file for the events.
   ///   - isolation: The isolation. Defaults to `readCommitted`.
   ///   - lease: The duration of leases. Defaults to half a second.
@@ -72,7 +72,7 @@ struct FaultWorkload: Sendable {
     }
   }
 
-  /// Runs 8 writers and 8 consumers while a closure disturbs them, and returns when the queue is empty afterwards.
+  /// Runs 8 writers and 8 consumers while a closure disturbs them, and returns when the queue is empty afterward.
   ///
   /// - Parameters:
   ///   - first: The number of the first write.
@@ -88,7 +88,7 @@ struct FaultWorkload: Sendable {
           for writer in 0..<8 {
             writers.addTask {
               var number = first + writer
-              while !isOver.isRaised, (number - first) / 8 < limit {
+              while !isOver.isSet, (number - first) / 8 < limit {
                 try await write(Kind.allCases[(number / 8 + writer) % Kind.allCases.count], number)
                 number += 8
               }
@@ -96,12 +96,12 @@ struct FaultWorkload: Sendable {
           }
           try await writers.waitForAll()
         }
-        hasAll.raise()
+        hasAll.set()
       }
       for consumer in 0..<8 { group.addTask { try await consume(waiting: consumer < 4, until: hasAll) } }
       group.addTask {
         try await body()
-        if limit == .max { isOver.raise() }
+        if limit == .max { isOver.set() }
       }
       // All but the consumers that wait for more items.
       for _ in 0..<6 { try await group.next() }
@@ -147,12 +147,12 @@ struct FaultWorkload: Sendable {
 
   /// Acknowledges items until all were enqueued and the queue is empty.
   ///
-  /// - Parameter isWaiting: Whether the consumer waits for items until it is cancelled.
+  /// - Parameter isWaiting: A Boolean value that indicates whether the consumer waits for items until it is cancelled.
   private func consume(waiting isWaiting: Bool, until hasAll: Flag) async throws {
     // The queue is empty long before, unless acknowledged items come again and again.
     var deadline: ContinuousClock.Instant?
     while true {
-      let isLast = hasAll.isRaised
+      let isLast = hasAll.isSet
       if isLast, deadline == nil { deadline = .now + .seconds(60) }
       if !isWaiting, let deadline, deadline < .now { return }
       var deliveries: [QueueDelivery<String>] = []

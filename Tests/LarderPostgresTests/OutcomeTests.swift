@@ -84,9 +84,9 @@ import Testing
       async let holder: Void = setting.database.write { transaction in
         try await transaction.setValue(9, forKey: "k", in: store)
         isWritten.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
       }
-      await isWritten.wait()
+      try await isWritten.wait()
       async let waiter: Void = store.setValue(1, forKey: "k")
       try await setting.waitForBlocked(1)
       try await setting.psql(

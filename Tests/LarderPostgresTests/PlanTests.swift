@@ -160,9 +160,9 @@ import Testing
       async let vacuum: Void = other.write { transaction in
         try await transaction.execute("LOCK TABLE numbers, jobs IN SHARE UPDATE EXCLUSIVE MODE")
         isLocked.open()
-        await mayEnd.wait()
+        try await mayEnd.wait()
       }
-      await isLocked.wait()
+      try await isLocked.wait()
       try await store.removeAll(in: .prefix("z"))
       try await store.setValue(2, forKey: "k")
       try await queue.enqueue([QueueInput(1)])

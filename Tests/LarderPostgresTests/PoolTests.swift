@@ -15,9 +15,9 @@ import Testing
     async let lock: Void = other.write { transaction in
       try await transaction.execute("LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE")
       isLocked.open()
-      await mayEnd.wait()
+      try await mayEnd.wait()
     }
-    await isLocked.wait()
+    try await isLocked.wait()
     try await body()
     mayEnd.open()
     try await lock
@@ -152,11 +152,11 @@ import Testing
           group.addTask {
             try await setting.database.read { _ in
               gate.open()
-              await mayEnd.wait()
+              try await mayEnd.wait()
             }
           }
         }
-        for gate in running { await gate.wait() }
+        for gate in running { try await gate.wait() }
         let statistics = setting.database.statistics()
         #expect((statistics.connected, statistics.busy, statistics.waiting) == (5, 5, 0))
         mayEnd.open()
@@ -181,15 +181,15 @@ import Testing
     let first = try await Session.connect(
       configuration, poller, until: .now + .seconds(30),
       onNotification: { _ in
-        isHeld.raise()
-        while !mayContinue.isRaised { usleep(1000) }
+        isHeld.set()
+        while !mayContinue.isSet { usleep(1000) }
       }, onLoss: { _, _ in })
     _ = await first.run(Request(statements: [.command("LISTEN \(channel)")]))
     // Its answer comes, and the look at its deadline is planned all the same.
     let deadline = ContinuousClock.now + .seconds(3)
     _ = await first.run(Request(statements: [.command("SELECT 1")], deadline: deadline))
     try await server.run(psql: "NOTIFY \(channel)")
-    try await waitUntil { isHeld.isRaised }
+    try await waitUntil { isHeld.isSet }
     let second = Session(
       try Connection.connect(configuration, until: .now + .seconds(30)), configuration, poller,
       onNotification: { _ in },
@@ -199,7 +199,7 @@ import Testing
     let start = ContinuousClock.now
     async let response = second.run(request)
     try await Task.sleep(until: deadline + .milliseconds(50))
-    mayContinue.raise()
+    mayContinue.set()
     guard case .refused(let error) = await response.failure else {
       Issue.record("the statement was not cancelled")
       return

@@ -36,7 +36,7 @@ private final class Account: Sendable {
   ///
   /// - Parameters:
   ///   - delivery: The delivery.
-  ///   - end: A time at which its lease has not ended yet for sure.
+  ///   - end: A time when its lease has not ended yet for sure.
   func noteDelivered<Element>(_ delivery: QueueDelivery<Element>, leasedUntil end: ContinuousClock.Instant) {
     state.withLock { state in
       let now = ContinuousClock.now

@@ -110,9 +110,9 @@ import Testing
       async let first: Void = setting.database.write { transaction in
         try await transaction.enqueue([QueueInput(1, group: "g")], in: queue)
         isEnqueued.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
       }
-      await isEnqueued.wait()
+      try await isEnqueued.wait()
       async let second = queue.enqueue(2, group: "g")
       // Other groups, and items without one, don't wait.
       try await queue.enqueue(3, group: "h")
@@ -138,9 +138,9 @@ import Testing
       async let enqueuing: Void = setting.database.write { transaction in
         try await transaction.enqueue([QueueInput(2, group: "g")], in: queue)
         isEnqueued.open()
-        await mayCommit.wait()
+        try await mayCommit.wait()
       }
-      await isEnqueued.wait()
+      try await isEnqueued.wait()
       async let acknowledging: Void = queue.acknowledge(receipt)
       try await setting.waitForBlocked(1)
       mayCommit.open()

@@ -10,7 +10,7 @@ struct Setting: Sendable {
   let schema: String
   let database: PostgresDatabase
 
-  /// Runs a closure with a new database, which is closed afterwards.
+  /// Runs a closure with a new database, which is closed afterward.
   ///
   /// - Parameter ownServer: The server; `nil`, the default, for the one that the tests share.
   static func run(
@@ -75,7 +75,7 @@ struct Setting: Sendable {
 }
 
 extension PostgresServer {
-  /// Runs a closure with a server of its own, which is closed afterwards.
+  /// Runs a closure with a server of its own, which is closed afterward.
   ///
   /// The server does not wait for its disk, because no test cuts the power.
   ///
@@ -90,75 +90,5 @@ extension PostgresServer {
     }
     try await server.close()
   }
-}
-
-/// Waits until a condition is true, with a limit, so that a test that fails ends.
-///
-/// - Parameters:
-///   - limit: The longest time to wait. Defaults to a minute.
-///   - condition: A closure that returns whether the wait is over.
-/// - Throws: ``NeverHappened``; the error that `condition` throws.
-func waitUntil(
-  atMost limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
-  _ condition: () async throws -> Bool
-) async throws {
-  let end = ContinuousClock.now + limit
-  while try await !condition() {
-    guard ContinuousClock.now < end else { throw NeverHappened(sourceLocation: sourceLocation) }
-    try await Task.sleep(for: .milliseconds(1))
-  }
-}
-
-/// A test waited in vain.
-struct NeverHappened: Error {
-  let sourceLocation: SourceLocation
-}
-
-extension Task where Failure == any Error {
-  /// Returns the value, or cancels the task and throws ``NeverHappened`` if it has none within a minute.
-  ///
-  /// The time limit of a test cancels the test, and not a task that it waits for.
-  ///
-  /// - Parameter action: A closure that is called again and again until the task ends. Defaults to one that does nothing.
-  func valueInTime(
-    sourceLocation: SourceLocation = #_sourceLocation, repeating action: () -> Void = {}
-  ) async throws -> Success {
-    let isDone = Flag()
-    Task<Void, Never> {
-      _ = await result
-      isDone.raise()
-    }
-    defer { cancel() }
-    try await waitUntil(sourceLocation: sourceLocation) {
-      action()
-      return isDone.isRaised
-    }
-    return try await value
-  }
-}
-
-/// A gate that a test opens.
-struct Gate: Sendable {
-  private let stream: AsyncStream<Void>
-  private let continuation: AsyncStream<Void>.Continuation
-
-  init() {
-    (stream, continuation) = AsyncStream.makeStream()
-  }
-
-  func open() { continuation.finish() }
-
-  func wait() async {
-    for await _ in stream {}
-  }
-}
-
-/// A flag for closures that cannot wait for a ``Gate``.
-final class Flag: Sendable {
-  private let value = Locked(false)
-
-  var isRaised: Bool { value.withLock { $0 } }
-
-  func raise() { value.withLock { $0 = true } }
 }
 #endif

@@ -58,7 +58,7 @@ import Testing
     var allotment = Allotment<Item>(limit: 4)
     let (owner, item) = (ObjectIdentifier(Item()), Item())
     func connects(_ turn: Allotment<Item>.Turn?) -> Bool { if case .connect = turn { true } else { false } }
-    #expect(connects(allotment.take(for: owner, mayConnect: false)), "there is none, so it must try")
+    #expect(connects(allotment.take(for: owner, mayConnect: false)), "no connection exists, so it must try")
     #expect(connects(allotment.take(for: owner, mayConnect: true)))
     allotment.finishConnecting(item)
     #expect(allotment.take(for: owner, mayConnect: true) == nil, "another one is being made")

@@ -72,7 +72,7 @@ import Testing
             mayFail.open()
             try await transaction.execute("SELECT 1 / length(pg_sleep(0.2)::text)")
           }
-          await mayFail.wait()
+          try await mayFail.wait()
           try await Task.sleep(for: .milliseconds(50))
         }
       }
@@ -148,7 +148,7 @@ import Testing
             if !commits { throw CancellationError() }
           }
         } catch is CancellationError {}
-        // An unset setting of an application is empty afterwards.
+        // An unset setting of an application is empty afterward.
         let after = try await state().map { $0.filter { !$0.value.isEmpty } }
         #expect(after == before.map { $0.filter { !$0.value.isEmpty } }, "\(sql)")
         try await store.setValue(1, forKey: "k")

@@ -16,7 +16,7 @@ import Glibc
 
 /// A queue that has filled the disk can be drained and continues.
 @Suite(.timeLimit(.minutes(60))) struct QueueFullDiskTests {
-  /// Fills a simulated disk, so that nothing else fits, and returns the number of items.
+  /// Fills a simulated disk, so nothing else fits, and returns the number of items.
   private static func fill(_ queue: QueueStore<Int>, from first: Int = 0) async throws -> Int {
     var number = first
     do {

@@ -180,7 +180,7 @@ import Testing
   }
 }
 
-/// A stand-in for the initializer with the system's clocks, so that no lease ends because the machine is busy.
+/// A stand-in for the initializer with the system's clocks, so no lease ends because the machine is busy.
 extension QueueStore where Element == QueueGuideTests.Event {
   fileprivate convenience init(path: String, configuration: QueueConfiguration) async throws {
     let now = Date.now

@@ -17,7 +17,7 @@ struct QueueModel: Equatable {
     var hasCallersKey: Bool
     /// Its delay or lease as originally recorded, which opening restores.
     var made: Timer?
-    /// The time at which it became a dead letter.
+    /// The time when it became a dead letter.
     var died: Int64?
     /// The time of its death as recorded in the files.
     var diedAtFirst: Int64?
@@ -264,7 +264,7 @@ struct LedgerView: Equatable {
     return view
   }
 
-  /// Returns the difference from a model, whose values are given by `values`, or `nil` if there is none.
+  /// Returns the difference from a model, whose values are given by `values`, or `nil` if there isn't one.
   func difference(from model: QueueModel, values: [StoreKey: Int]) -> String? {
     let found = items.map { state in
       QueueModel.Item(

@@ -43,7 +43,7 @@ import Testing
     for _ in 0..<40 { try await queue.enqueue(filling, after: .seconds(60)) }
   }
 
-  /// Runs a closure when a reader opens a segment, but only so many times, so that no reader tries again forever.
+  /// Runs a closure when a reader opens a segment, but only so many times, so no reader tries again forever.
   ///
   /// - Returns: The number of times that it ran.
   private func interrupting(

@@ -19,7 +19,7 @@ import Testing
     for _ in 0..<200 { await Task.yield() }
   }
 
-  /// Holds a commit open until a gate opens, so that calls in the meantime join one group.
+  /// Holds a commit open until a gate opens, so calls in the meantime join one group.
   private static func keepBusy(
     _ queue: QueueStore<Int>
   ) async -> (commit: Task<Void, any Error>, gate: DispatchSemaphore) {
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  /// An executor that runs each job on a thread of its own, so that a job that blocks takes no thread of other tests.
+  /// An executor that runs each job on a thread of its own, so a job that blocks takes no thread of other tests.
   private final class OwnThreads: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
       let job = UnownedJob(job)

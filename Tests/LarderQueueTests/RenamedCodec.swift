@@ -1,6 +1,6 @@
 import Larder
 
-/// A codec for bytes with the name of another codec, so that its values may be invalid for that codec.
+/// A codec for bytes with the name of another codec, so its values may be invalid for that codec.
 struct RenamedCodec: Codec {
   var name: String { "cbor" }
   var format: CodecFormat { .binary }

@@ -1,3 +1,4 @@
+#if SQLite
 import CSQLite
 import Foundation
 import Larder
@@ -233,3 +234,4 @@ struct ApplicationTests {
     try await store.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -219,3 +220,4 @@ import Testing
     try await database.close()
   }
 }
+#endif

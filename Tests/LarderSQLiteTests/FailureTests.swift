@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderFiles
@@ -278,3 +279,4 @@ struct FullDiskTests {
     try await copy.close()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if SQLite
 import TestSupport
 
 /// Programs that access SQLite files and share at most the C library with Larder.
@@ -31,3 +32,4 @@ enum ForeignSQLite {
     return run.lines
   }
 }
+#endif

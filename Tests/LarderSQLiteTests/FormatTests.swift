@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -178,3 +179,4 @@ struct FormatTests {
     #expect(try ForeignSQLite.run(path, "SELECT codec FROM larder") == ["cbor"])
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderCBOR
@@ -124,7 +125,7 @@ import Testing
     other.close()
   }
 
-  /// A commit of another process is noticed once, so a call that fails afterwards must not swallow it.
+  /// A commit of another process is noticed once, so a call that fails afterward must not swallow it.
   @Test func aFailingCallReportsTheCommitsOfOthers() async throws {
     let store = try await SQLiteStore(path: path, codec: .cbor(Int.self))
     try await store.setValue(1, forKey: "a")
@@ -249,3 +250,4 @@ import Testing
     #expect(SQLiteResultCode.leavesCommitInDoubt(synchronization, errorNumber: EDQUOT))
   }
 }
+#endif

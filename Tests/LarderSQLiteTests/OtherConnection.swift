@@ -1,3 +1,4 @@
+#if SQLite
 import CSQLite
 import LarderSQLite
 
@@ -22,3 +23,4 @@ final class OtherConnection {
     pointer = nil
   }
 }
+#endif

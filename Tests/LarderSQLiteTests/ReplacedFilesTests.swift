@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderSQLite
@@ -113,3 +114,4 @@ import Testing
     }
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if SQLite
 import Foundation
 import Larder
 import LarderSQLite
@@ -76,3 +77,4 @@ import Testing
     try location.remove()
   }
 }
+#endif

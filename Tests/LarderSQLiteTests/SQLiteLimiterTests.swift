@@ -1,3 +1,4 @@
+#if SQLite
 import Larder
 import LarderSQLite
 import LarderTesting
@@ -41,3 +42,4 @@ import Testing
     try await reopened.base.close()
   }
 }
+#endif

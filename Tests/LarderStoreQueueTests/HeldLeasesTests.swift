@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderCBOR
 import LarderStoreQueue
@@ -152,3 +153,4 @@ import Testing
     #expect(try await leases.acknowledge() == [receipts[0]])
   }
 }
+#endif

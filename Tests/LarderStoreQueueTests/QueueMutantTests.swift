@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderStoreQueue
 import LarderTesting
@@ -134,3 +135,4 @@ import Testing
 extension QueueDelivery where Element == SampleValue? {
   fileprivate var number: Int64? { value?.integer }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Testing
 
 @testable import Larder
@@ -201,3 +202,4 @@ import Testing
     #expect(!layout.expired(timers, at: 4).contains(now) && layout.pending(timers, at: 4).contains(now))
   }
 }
+#endif

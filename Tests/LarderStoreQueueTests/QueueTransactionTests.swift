@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderCBOR
 import LarderStoreQueue
@@ -117,3 +118,4 @@ import Testing
     #expect(try await delivery.value == 2)
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -187,3 +188,4 @@ import Foundation
     }
   }
 }
+#endif

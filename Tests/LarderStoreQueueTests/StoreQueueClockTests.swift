@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderCBOR
 import LarderTesting
@@ -175,3 +176,4 @@ import Testing
     #expect(try await queue.enqueue(2).sequence > dead.sequence)
   }
 }
+#endif

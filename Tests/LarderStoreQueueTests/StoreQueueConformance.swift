@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderCBOR
 import LarderJSON
@@ -90,3 +91,4 @@ import Testing
     try await conformanceCase.run()
   }
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -21,7 +22,7 @@ import Testing
       environment: QueueEnvironment(clock: clock, now: wall ?? { clock.date }))
   }
 
-  /// Yields to other tasks so often that a consumer waits afterwards.
+  /// Yields to other tasks so often that a consumer waits afterward.
   private func yield() async {
     for _ in 0..<2000 { await Task.yield() }
   }
@@ -257,12 +258,6 @@ import Testing
   }
 }
 
-private final class Flag: Sendable {
-  private let value = Locked(false)
-  var isSet: Bool { value.withLock { $0 } }
-  func set() { value.withLock { $0 = true } }
-}
-
 /// An observable store whose operations a test can intercept.
 final class HookedStore: PassingStore, ObservableStore {
   typealias Value = [UInt8]
@@ -366,3 +361,4 @@ final class HookedStore: PassingStore, ObservableStore {
     return result
   }
 }
+#endif

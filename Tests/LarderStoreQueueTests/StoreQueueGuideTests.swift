@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderBatching
@@ -118,3 +119,4 @@ import Testing
     }
   }
 }
+#endif

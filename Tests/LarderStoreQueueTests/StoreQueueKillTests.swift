@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -14,7 +15,7 @@ import Testing
 @Suite struct StoreQueueKillTests {
   fileprivate typealias Bytes = LMDBStore<[UInt8]>
 
-  /// Opens a queue by a wall clock that has moved on by some hours, so that the leases of killed processes have ended.
+  /// Opens a queue by a wall clock that has moved on by some hours, so the leases of killed processes have ended.
   fileprivate static func open(_ bytes: Bytes, hours: Int) async throws -> StoreQueue<Bytes, Int> {
     try await StoreQueue(
       bytes, prefix: "jobs/", codec: .cbor(), configuration: StoreQueueConfiguration(maximumDeliveries: nil),
@@ -198,3 +199,4 @@ import Testing
     #expect(!enqueued.isEmpty)
   }
 }
+#endif

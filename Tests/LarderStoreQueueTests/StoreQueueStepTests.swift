@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderCBOR
 import LarderStoreQueue
@@ -234,3 +235,4 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(leased: 1, dead: 1000))
   }
 }
+#endif

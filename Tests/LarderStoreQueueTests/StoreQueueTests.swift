@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderBatching
@@ -336,3 +337,4 @@ private final class CountingStore: PassingStore {
     return try await base.update(deciding: keys, body)
   }
 }
+#endif

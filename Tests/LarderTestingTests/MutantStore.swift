@@ -13,7 +13,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     var waiting: [BatchChange<SampleValue?>] = []
     /// The removed entries with their former values.
     var removed: [StoreKey: SampleValue?] = [:]
-    /// Whether an update runs that excludes other updates, but no plain writes.
+    /// A Boolean value that indicates whether an update runs that excludes other updates, but no plain writes.
     var isUpdating = false
   }
 

@@ -170,7 +170,7 @@ final class WholeFileMutant: DataStore {
 enum ProcessFault: String, CaseIterable, Sendable {
   /// Only one store of a process can open the file, but any number of processes can.
   case locksOnlyItsProcess
-  /// The file is rewritten in place, so that it is temporarily incomplete.
+  /// The file is rewritten in place, so it is temporarily incomplete.
   case writesInPlace
   /// Acknowledged changes stay in memory until the store is synchronized or closed.
   case writesLate

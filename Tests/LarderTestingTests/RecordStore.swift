@@ -19,8 +19,9 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - disk: The stored data.
-  ///   - access: Whether the store may write.
-  ///   - isExclusive: Whether opening a second store of the same disk fails, as it must. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether the store may write.
+  ///   - isExclusive: A Boolean value that indicates whether opening a second store of the same disk fails, as it must.
+  ///     Defaults to `true`.
   ///   - onCompaction: A closure that every compaction calls. Defaults to one that does nothing.
   init(
     disk: RecordDisk, access: StoreAccess = .readWrite, isExclusive: Bool = true,

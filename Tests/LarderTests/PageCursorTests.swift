@@ -29,6 +29,8 @@ import Testing
     #expect(PageCursor(after: "ab").text == "1a.YWI")
     #expect(PageCursor(after: "abc").text == "1a.YWJj")
     #expect(try PageCursor("1d.YWI") == PageCursor(after: "ab", order: .descending))
+    #expect(PageCursor(after: "a", index: "tag").text == "2a.dGFn.YQ")
+    #expect(try PageCursor("2d.dGFn.YWI") == PageCursor(after: "ab", order: .descending, index: "tag"))
   }
 
   @Test(arguments: [

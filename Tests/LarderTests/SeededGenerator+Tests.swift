@@ -12,7 +12,7 @@ extension SeededGenerator {
     return seed
   }()
 
-  /// Creates a separate generator for a test, so that its numbers do not depend on other tests.
+  /// Creates a separate generator for a test, so its numbers do not depend on other tests.
   ///
   /// - Parameter test: The name of the test. Defaults to the calling function.
   init(_ test: String = #function) {
@@ -24,7 +24,7 @@ extension SeededGenerator {
     Int.random(in: range, using: &self)
   }
 
-  /// Returns bytes with only a few distinct values, so that prefixes repeat and extreme values are frequent.
+  /// Returns bytes with only a few distinct values, so prefixes repeat and extreme values are frequent.
   mutating func similarBytes(count: Int) -> [UInt8] {
     let alphabet: [UInt8] = [0x00, 0x00, 0x01, 0x61, 0x7F, 0x80, 0xFE, 0xFF]
     return (0..<count).map { _ in alphabet[integer(in: 0...alphabet.count - 1)] }

@@ -27,7 +27,7 @@ import Testing
     func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { locked.withLock { body(&$0) } }
   }
 
-  /// Yields to other tasks so often that work in progress has ended afterwards.
+  /// Yields to other tasks so often that work in progress has ended afterward.
   private func yield() async {
     for _ in 0..<500 { await Task.yield() }
   }

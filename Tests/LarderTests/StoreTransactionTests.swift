@@ -61,7 +61,7 @@ import Testing
       let second = try await tx.value(forKey: "a", in: accounts)
       return .discard([first, second])
     }
-    // A single read was true at one moment, whatever happened afterwards.
+    // A single read was true at one moment, whatever happened afterward.
     #expect(reads == [100, 100])
   }
 

@@ -18,7 +18,7 @@ import Testing
       environment: .manual(clock))
   }
 
-  /// Yields to other tasks so often that work in progress has ended afterwards.
+  /// Yields to other tasks so often that work in progress has ended afterward.
   private func yield() async {
     for _ in 0..<2000 { await Task.yield() }
   }

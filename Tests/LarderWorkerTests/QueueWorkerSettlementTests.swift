@@ -6,7 +6,7 @@ import LarderWorker
 import TestSupport
 import Testing
 
-/// Acknowledging and releasing are repeated, so that an item is not processed again because a store failed for a moment.
+/// Acknowledging and releasing are repeated, so an item is not processed again because a store failed for a moment.
 @Suite(.timeLimit(.minutes(2))) struct QueueWorkerSettlementTests {
   private struct Failure: Error {}
 

@@ -100,21 +100,29 @@ import Testing
   @Test func failedItemsAreRetriedAndBecomeDeadLetters() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
-    try await queue.enqueue((0..<20).map { QueueInput($0) })
+    try await queue.enqueue((0..<20).map { QueueInput($0, id: StoreKey("job-\($0)")) })
     let events = Locked<[String]>([])
+    let details = Locked<[String]>([])
     let worker = QueueWorker(
       [
         QueueHandler(queue) { delivery in
           if delivery.value % 10 == 3 { throw Failure() }
           if delivery.value % 10 == 4, delivery.attempt == 1 { throw Failure() }
         }
-      ], concurrency: 4, onEvent: { event in events.withLock { $0.append("\(event)") } })
+      ], concurrency: 4,
+      onEvent: { event in
+        events.withLock { $0.append("\(event)") }
+        details.withLock { $0.append(event.detailedDescription) }
+      })
     try await run(worker) { $0.processed == 18 && $0.dead == 2 }
     let dead = try await queue.deadLetters()
     #expect(try dead.map { try $0.value.get() }.sorted() == [3, 13])
     #expect(dead.map(\.attempts) == [3, 3])
     #expect(worker.statistics().failed == 8)
     #expect(events.withLock { $0.count { $0.contains("became a dead letter after 3 deliveries") } } == 2)
+    // Only the detailed text names the items.
+    #expect(events.withLock { !$0.contains { $0.contains("job-") } })
+    #expect(details.withLock { $0.allSatisfy { $0.contains(/\(key job-1?[34]\)$/) } })
     try await queue.close()
   }
 

@@ -10,7 +10,7 @@ import Testing
 /// Workers whose closures are slow, fail, ignore their cancellation, or crash the process: every healthy item is processed
 /// within a bound.
 ///
-/// Each run has the seed of its number, and one thread and one clock, so that its schedule repeats it.
+/// Each run has the seed of its number, and one thread and one clock, so its schedule repeats it.
 @Suite(
   .enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"),
   .timeLimit(.minutes(10)))

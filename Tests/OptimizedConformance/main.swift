@@ -15,7 +15,7 @@ import LarderQueue
 import LarderStoreQueue
 import LarderTesting
 
-/// A base that repeatedly yields to other tasks, so that operations interleave.
+/// A base that repeatedly yields to other tasks, so operations interleave.
 func yielding<Value: Sendable>(_ type: Value.Type) -> FaultyStore<MemoryStore<Value>> {
   var plan = FaultPlan()
   plan.schedule(.yields(upTo: 3), probability: 1)

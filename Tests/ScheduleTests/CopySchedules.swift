@@ -13,7 +13,7 @@ struct CopySchedules {
     var begun = 0
     /// The number of the oldest state that a read may return.
     var oldest = 0
-    /// The time at which the write of each state returned, beginning with that of state 0.
+    /// The time when the write of each state returned, beginning with that of state 0.
     var times: [Duration] = [.zero]
 
     static func value(of state: Int) -> Int? { state.isMultiple(of: 4) ? nil : state }
@@ -31,7 +31,7 @@ struct CopySchedules {
 
     /// Writes the next state of a key.
     ///
-    /// - Parameter isSeen: Whether every read that begins after the write sees it.
+    /// - Parameter isSeen: A Boolean value that indicates whether every read that begins after the write sees it.
     func write(
       _ index: Int, to store: some DataStore<Int>, isSeen: Bool, _ clock: ManualClock,
       _ generator: inout SeededGenerator

@@ -3,8 +3,8 @@ import LarderTesting
 
 /// The deliveries that the consumers of a queue have seen, with a check of the rules of leases.
 ///
-/// Time moves only when no task can run, and no operation of the queues under test waits for time after it has leased an item, so
-/// the time at which a delivery returns is that of its lease.
+/// Time moves only when no task can run, and no operation of the queues under test waits for time after it has leased
+/// an item, so the time when a delivery returns is that of its lease.
 struct DeliveryLog: Sendable {
   private struct Lease: Sendable {
     let receipt: DeliveryReceipt

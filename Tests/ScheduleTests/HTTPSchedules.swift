@@ -280,7 +280,7 @@ struct HTTPSchedules {
 private final class VersionedOrigin: Sendable {
   private struct State: Sendable {
     var version = 1
-    /// The time at which a version was replaced.
+    /// The time when a version was replaced.
     var replaced: [Int: Duration] = [:]
     var paths: [String?] = []
     /// The number of answers that are being prepared for requests that are not cancelled.

@@ -13,10 +13,10 @@ struct QueueSchedules {
   struct Subject: Sendable {
     let name: String
 
-    /// Whether a waiting consumer hears of each item, and needs no time to find it.
+    /// A Boolean value that indicates whether a waiting consumer hears of each item, and needs no time to find it.
     let wakesConsumers: Bool
 
-    /// Whether both objects are the same one.
+    /// A Boolean value that indicates whether both objects are the same one.
     ///
     /// Otherwise, each of them reports what it buries itself.
     let isOneObject: Bool

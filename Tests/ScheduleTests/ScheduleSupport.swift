@@ -28,9 +28,9 @@ private let trialFilter = ProcessInfo.processInfo.environment["LARDER_TRIAL"]
 ///
 /// - Parameters:
 ///   - name: The name of what is tested.
-///   - share: The share of ``scheduleCount``, for long runs; defaults to 1.
-///   - switchesAtLocks: Whether other work also runs around locks. Defaults to `true`.
-///   - regressions: The texts of schedules that failed once, which run first. Defaults to none.
+///   - share: The share of ``scheduleCount``, for long runs. Defaults to 1.
+///   - switchesAtLocks: A Boolean value that indicates whether other work also runs around locks. Defaults to `true`.
+///   - regressions: The texts of schedules that failed once, which run first. Defaults to an empty list.
 ///   - body: The closure.
 func runSchedules(
   _ name: String, share: Double = 1, switchesAtLocks: Bool = true, regressions: [String] = [],
@@ -52,7 +52,7 @@ func runSchedules(
 ///
 /// - Parameters:
 ///   - count: The number of tasks.
-///   - body: The closure, which receives the number of its task.
+///   - body: The closure. It receives the number of its task.
 func concurrently(_ count: Int, _ body: @escaping @Sendable (_ task: Int) async throws -> Void) async throws {
   try await withThrowingTaskGroup(of: Void.self) { group in
     for task in 0..<count {

@@ -38,7 +38,7 @@ struct StoreSubject: Sendable {
 
   let name: String
 
-  /// Whether an error of a base fails only operations that have not returned.
+  /// A Boolean value that indicates whether an error of a base fails only operations that have not returned.
   let keepsAcknowledgedWrites: Bool
 
   let open: @Sendable (Bases) async throws -> AnyDataStore<Int>

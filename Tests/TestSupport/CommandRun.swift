@@ -19,7 +19,7 @@ package struct CommandRun {
   ///
   /// - Parameters:
   ///   - command: The name, which is looked up as by a shell, or the path of the command, and its arguments.
-  ///   - input: The standard input. Defaults to none.
+  ///   - input: The standard input. Defaults to an empty list.
   package init(_ command: [String], input: String = "") throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-command-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -45,8 +45,8 @@ package struct CommandRun {
   /// - Parameters:
   ///   - command: The path of the program, and its arguments.
   ///   - files: The paths of the files for standard input, output and error.
-  ///   - inOwnGroup: Whether the program gets a process group of its own, so that it does not receive the signals that a
-  ///     terminal sends to this process. Defaults to `false`.
+  ///   - inOwnGroup: A Boolean value that indicates whether the program gets a process group of its own, so it does not
+  ///     receive the signals that a terminal sends to this process. Defaults to `false`.
   /// - Returns: The number of the process, for ``wait(for:)``.
   package static func start(_ command: [String], files: [String], inOwnGroup: Bool = false) throws -> pid_t {
     // The program inherits no other file of this process, nor its locks, because all are opened with O_CLOEXEC.

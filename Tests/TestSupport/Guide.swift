@@ -1,6 +1,6 @@
 import Foundation
 
-/// An article of a DocC catalogue, a page of `Docs/`, or the README, whose Swift code also appears in a test that
+/// An article of a DocC catalog, a page of `Docs/`, or the README, whose Swift code also appears in a test that
 /// compiles and runs it.
 public struct Guide {
   /// The code blocks in Swift, in order.

@@ -9,7 +9,7 @@ public import Testing
 public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
   private static let turns = Turns(count: max(8, 2 * ProcessInfo.processInfo.activeProcessorCount))
 
-  /// Whether the trait applies to all tests of a suite.
+  /// A Boolean value that indicates whether the trait applies to all tests of a suite.
   public var isRecursive: Bool { true }
 
   /// Runs a case once it is its turn.

@@ -24,7 +24,7 @@ public struct NonceCodec<Base: Codec>: AuthenticatedCodec {
       state = Atomic(isOn)
     }
 
-    /// Whether the codec has its key.
+    /// A Boolean value that indicates whether the codec has its key.
     public var isOn: Bool {
       get { state.load(ordering: .sequentiallyConsistent) }
       set { state.store(newValue, ordering: .sequentiallyConsistent) }
@@ -34,7 +34,7 @@ public struct NonceCodec<Base: Codec>: AuthenticatedCodec {
   /// The codec of the values.
   public let base: Base
 
-  /// Whether the codec has its key.
+  /// A Boolean value that indicates whether the codec has its key.
   public let key: Switch
 
   /// Creates a codec.

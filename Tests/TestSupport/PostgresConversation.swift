@@ -18,14 +18,14 @@ package struct PostgresConversation {
     var isCommitNext: Bool { !hasFailed && commits.contains(answers) }
   }
 
-  /// Whether the server has accepted the connection.
+  /// A Boolean value that indicates whether the server has accepted the connection.
   package private(set) var isReady = false
 
   private var statements: [String: StatementKind] = [:]
   private var portals: [String: StatementKind] = [:]
-  /// Whether a transaction block is open after the latest message of the client.
+  /// A Boolean value that indicates whether a transaction block is open after the latest message of the client.
   private var isInBlock = false
-  /// Whether the open transaction has a statement that can write.
+  /// A Boolean value that indicates whether the open transaction has a statement that can write.
   private var canWrite = false
   /// The batches without an answer, of which the client has not completed the last one.
   private var batches = [Batch()]

@@ -65,7 +65,7 @@ struct PostgresInstallation {
     }
   }
 
-  /// Whether this process is root's.
+  /// A Boolean value that indicates whether this process is root's.
   static var isRoot: Bool { geteuid() == 0 }
 }
 

@@ -21,7 +21,8 @@ package struct PostgresMessage: Equatable {
       .prefix(count).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether a client asks for encryption by SSL or GSSAPI, which a server declines with the byte `N`.
+  /// A Boolean value that indicates whether a client asks for encryption by SSL or GSSAPI, which a server declines with
+  /// the byte `N`.
   package var isEncryptionRequest: Bool {
     guard type == nil, bytes.count == 8 else { return false }
     let code = payload.reduce(0) { $0 << 8 | UInt32($1) }
@@ -37,7 +38,8 @@ package struct PostgresMessageReader {
 
   /// Creates a reader for the bytes of a new connection.
   ///
-  /// - Parameter isClient: Whether the bytes are those of the client, whose first messages have no type.
+  /// - Parameter isClient: A Boolean value that indicates whether the bytes are those of the client, whose first
+  ///   messages have no type.
   package init(isClient: Bool) {
     isStarting = isClient
   }

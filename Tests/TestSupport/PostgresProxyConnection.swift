@@ -10,11 +10,12 @@ final class ProxyConnection {
   private var toServer: ProxyFlow
   private var toClient: ProxyFlow
   private var conversation = PostgresConversation()
-  /// Whether the client has sent messages since the latest answer.
+  /// A Boolean value that indicates whether the client has sent messages since the latest answer.
   private var awaitsAnswer = false
-  /// Whether the client listens or notifies, which no caller waits for, so that its round trips are not counted.
+  /// A Boolean value that indicates whether the client listens or notifies, which no caller waits for, so its round
+  /// trips are not counted.
   private var notifies = false
-  /// Whether the server's connection stays open after that of the client.
+  /// A Boolean value that indicates whether the server's connection stays open after that of the client.
   private var keepsServer = false
   private var isClientClosed = false
   private(set) var isClosed = false
@@ -35,7 +36,7 @@ final class ProxyConnection {
     }
   }
 
-  /// The time at which the next delayed message is due.
+  /// The time when the next delayed message is due.
   var nextDue: ContinuousClock.Instant? {
     isClientClosed ? nil : [toServer.nextDue, toClient.nextDue].compactMap { $0 }.min()
   }
@@ -108,7 +109,7 @@ final class ProxyConnection {
 }
 
 extension PostgresMessage {
-  /// Whether the message is of a client that listens to notifications or sends some.
+  /// A Boolean value that indicates whether the message is of a client that listens to notifications or sends some.
   fileprivate var notifies: Bool {
     let sql =
       switch type {
@@ -136,11 +137,11 @@ private struct ProxyFlow {
 
   let source: Int32
   let target: Int32
-  /// Whether more can be received.
+  /// A Boolean value that indicates whether more can be received.
   private(set) var isReading = true
-  /// Whether the target takes no more bytes for now.
+  /// A Boolean value that indicates whether the target takes no more bytes for now.
   private(set) var isBlocked = false
-  /// Whether all messages before the end have been sent.
+  /// A Boolean value that indicates whether all messages before the end have been sent.
   private(set) var isAtEnd = false
 
   private var reader: PostgresMessageReader
@@ -153,7 +154,7 @@ private struct ProxyFlow {
     reader = PostgresMessageReader(isClient: isClient)
   }
 
-  /// The time at which the first message is due, if the target takes it.
+  /// The time when the first message is due, if the target takes it.
   var nextDue: ContinuousClock.Instant? { isBlocked ? nil : items.first?.due }
 
   mutating func receive() -> [PostgresMessage] {

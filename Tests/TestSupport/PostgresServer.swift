@@ -26,7 +26,7 @@ package final class PostgresServer: Sendable {
   /// The server of this process, which is started by the first test that uses it.
   package static var local: PostgresServer { get async throws { try await localTask.value } }
 
-  /// Whether ``shared`` is the server of `LARDER_POSTGRES`.
+  /// A Boolean value that indicates whether ``shared`` is the server of `LARDER_POSTGRES`.
   package static var isExternal: Bool { external != nil }
 
   private static let external: PostgresServer? = {
@@ -35,7 +35,7 @@ package final class PostgresServer: Sendable {
   }()
   private static let localTask = Task.detached { try await PostgresServer() }
 
-  /// Whether this machine has a PostgreSQL server.
+  /// A Boolean value that indicates whether this machine has a PostgreSQL server.
   package static var isInstalled: Bool { (try? PostgresInstallation()) != nil }
 
   /// The connection string for libpq.
@@ -49,7 +49,7 @@ package final class PostgresServer: Sendable {
   /// Creates and starts a server with an empty database.
   ///
   /// - Parameter settings: Server parameters by their names, such as `["fsync": "off"]`. Defaults to those of PostgreSQL,
-  ///   except for `max_connections`, which defaults to 200, and `listen_addresses`, which defaults to none.
+  ///   except for `max_connections`, which defaults to 200, and `listen_addresses`, which defaults to an empty list.
   package convenience init(settings: [String: String] = [:]) async throws {
     let cluster = try await PostgresServer.run {
       let cluster = try Cluster(port: settings["port"])
@@ -183,10 +183,10 @@ package final class PostgresServer: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the standby in `pg_stat_replication`.
-  ///   - isSynchronous: Whether the server acknowledges a commit only after the standby has made it durable, as
-  ///     `synchronous_standby_names` says. Defaults to `false`.
-  ///   - isColdCopy: Whether the standby begins with a copy of the files of the stopped server, which has the same
-  ///     identity, instead of a base backup. Defaults to `false`.
+  ///   - isSynchronous: A Boolean value that indicates whether the server acknowledges a commit only after the standby
+  ///     has made it durable, as `synchronous_standby_names` says. Defaults to `false`.
+  ///   - isColdCopy: A Boolean value that indicates whether the standby begins with a copy of the files of the stopped
+  ///     server, which has the same identity, instead of a base backup. Defaults to `false`.
   /// - Returns: The standby, after it has reached the state of the server.
   package func addStandby(
     named name: String = "standby", isSynchronous: Bool = false, isColdCopy: Bool = false
@@ -278,7 +278,7 @@ private struct Cluster: Sendable {
 
   var connectionString: String { PostgresServer.connectionString(folder: folder.path, port: port) }
 
-  /// Whether the server has its lock file, which it removes at its end.
+  /// A Boolean value that indicates whether the server has its lock file, which it removes at its end.
   var isRunning: Bool { FileManager.default.fileExists(atPath: "\(data)/postmaster.pid") }
 
   private var data: String { "\(folder.path)/data" }

@@ -58,17 +58,13 @@ package struct HungClosure: Sendable {
   package func end() { clock.advance(by: .seconds(1)) }
 }
 
-/// Waits until a condition holds, and fails the test's time limit if it never does.
-package func yieldUntil(_ condition: () async throws -> Bool) async rethrows {
-  while try await !condition() { await Task.yield() }
-}
-
 extension ManualClock {
   /// Advances the clock in steps until a condition holds, each time that enough tasks sleep.
   ///
   /// - Parameters:
   ///   - step: The duration of a step.
-  ///   - sleepers: The number of tasks that sleep while nothing else can happen, so that a busy machine skips no step of theirs.
+  ///   - sleepers: The number of tasks that sleep while nothing else can happen, so a busy machine skips no step of
+  ///     theirs.
   ///   - condition: The condition.
   package func advance(by step: Duration, whileSleeping sleepers: Int, until condition: () async throws -> Bool)
     async rethrows

@@ -1,3 +1,4 @@
+#if LMDB && Postgres && SQLite
 import Larder
 import LarderCBOR
 import LarderIndexes
@@ -128,3 +129,4 @@ extension Bank {
     #expect(try await self.accounts.verifyIndexes().findings.isEmpty)
   }
 }
+#endif

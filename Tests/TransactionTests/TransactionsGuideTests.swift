@@ -1,3 +1,4 @@
+#if LMDB && Postgres && SQLite
 import Larder
 import LarderCBOR
 import LarderIndexes
@@ -45,3 +46,4 @@ import Testing
     #expect(try guide.piecesMissing() == Array(guide.pieces.prefix(1)))
   }
 }
+#endif

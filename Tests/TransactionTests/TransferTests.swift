@@ -1,3 +1,4 @@
+#if LMDB && Postgres && SQLite
 import Foundation
 import Larder
 import LarderCache
@@ -157,3 +158,4 @@ import Testing
   }
   #endif
 }
+#endif

@@ -32,7 +32,7 @@ struct HitRatioTable {
     policies.firstIndex(of: .adaptive).map { row.ratios[$0] }
   }
 
-  /// Returns how far `.adaptive` is behind the best other policy, in points, or `nil` if there is none to compare.
+  /// Returns how far `.adaptive` is behind the best other policy, in points, or `nil` without another policy.
   func lag(of row: Row) -> Double? {
     guard let adaptive = adaptive(of: row) else { return nil }
     let others = zip(policies, row.ratios).filter { $0.0 != .adaptive }.map(\.1)

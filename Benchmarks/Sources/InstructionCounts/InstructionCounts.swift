@@ -116,7 +116,7 @@ enum InstructionCounts {
   private static func consume<Value>(_ value: Value) {}
 }
 
-/// Runs tasks on the first thread, so that the operations are counted without changes between threads.
+/// Runs tasks on the first thread, so the operations are counted without changes between threads.
 ///
 /// An asynchronous main function would end that thread, which valgrind does not survive.
 private final class FirstThreadExecutor: TaskExecutor {

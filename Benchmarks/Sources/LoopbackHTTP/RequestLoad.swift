@@ -3,7 +3,7 @@ internal import NIOPosix
 
 /// Requests to a server on loopback, over several connections at the same time.
 ///
-/// It does little more than reading and writing, so that most of the time is the server's. A client for programs takes
+/// It does little more than reading and writing, so most of the time is the server's. A client for programs takes
 /// longer for a request than the servers that are compared.
 public enum RequestLoad {
   /// Sends requests, each after the response to the one before on its connection, and receives all responses.

@@ -4,8 +4,8 @@ import Workloads
 
 /// Measures the promises of Larder and their yardsticks, and prints the ratios as a table in Markdown.
 ///
-/// The rounds of a subject and its yardsticks alternate in one process, so that other activity of the machine affects
-/// all of them. The ratio is that of the medians.
+/// The rounds of a subject and its yardsticks alternate in one process, so other activity of the machine affects all of
+/// them. The ratio is that of the medians.
 @main
 struct Ratios: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -51,7 +51,8 @@ public enum BatchedPuts {
   /// Returns the time within which 99 of 100 puts return.
   ///
   /// - Parameters:
-  ///   - isBatched: Whether 1,000 tasks put through `.batched()`, or a single task into the bare store.
+  ///   - isBatched: A Boolean value that indicates whether 1,000 tasks put through `.batched()`, or a single task into
+  ///     the bare store.
   ///   - folder: The folder of the store.
   /// - Returns: The time, in seconds.
   /// - Throws: The error of the store.

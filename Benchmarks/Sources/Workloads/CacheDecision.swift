@@ -14,7 +14,7 @@ struct CacheDecision: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - response: The head of the response, which is stored by this request.
+  ///   - response: The head of the response. It is stored by this request.
   ///   - seconds: The time of the decision, in seconds since 1970.
   init(on request: HTTPRequest, stored response: HTTPResponse, at seconds: Double) {
     now = Date(timeIntervalSince1970: seconds)

@@ -41,7 +41,7 @@ enum CachedStores {
     }
   }
 
-  /// The keys are read in turn, so that every key is evicted before it is read again.
+  /// The keys are read in turn, so every key is evicted before it is read again.
   private static var full: CachedStoreConfiguration<Int> {
     var options = CachedStoreConfiguration<Int>(entryLimit: keyCount / 10)
     options.policy = .lru

@@ -27,7 +27,7 @@ public enum FullStack {
   ///
   /// The first is the store alone.
   ///
-  /// The cache has room for one key in a hundred, so that each miss evicts another entry.
+  /// The cache has room for one key in a hundred, so each miss evicts another entry.
   public static let misses = [
     Layer(name: "the MemoryStore", workload: storedGets("get from a MemoryStore of entries with deadlines") { $0 }),
     Layer(name: "metrics next to the store", workload: storedGets("miss through metrics") { $0.metered() }),

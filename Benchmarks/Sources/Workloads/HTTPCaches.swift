@@ -71,7 +71,7 @@ public enum HTTPCaches {
     HTTPFields(pairs.compactMap { name, value in HTTPField.Name(name).map { HTTPField(name: $0, value: value) } })
   }
 
-  /// The time at which the response is fresh.
+  /// The time when the response is fresh.
   private static let now = Date(timeIntervalSince1970: 784_111_800)
 
   static func makeCache(

@@ -46,7 +46,7 @@ public enum Observation {
     }
   }
 
-  /// Returns the median time from a commit to the moment at which an awake observer has the value, in seconds.
+  /// Returns the median time from a commit to the moment when an awake observer has the value, in seconds.
   public static func medianSecondsUntilObserved(in folder: ScratchFolder) async throws -> Double {
     let store = try await LMDBStore<Int>(path: folder.newPath(), durability: .buffered)
     // The store calls this right after the commit, and the observation that is added later after it.

@@ -14,7 +14,7 @@ final class PlainFile: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The bytes.
-  ///   - isDurable: Whether to wait for the disk.
+  ///   - isDurable: A Boolean value that indicates whether to wait for the disk.
   func append(_ bytes: [UInt8], isDurable: Bool) throws {
     guard write(handle.fileDescriptor, bytes, bytes.count) == bytes.count else { throw CocoaError(.fileWriteUnknown) }
     guard isDurable else { return }

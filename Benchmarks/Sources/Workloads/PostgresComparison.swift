@@ -40,7 +40,7 @@ public struct PostgresComparison: Sendable {
   /// All comparisons.
   public static let all = PostgresStores.comparisons + PostgresQueues.comparisons
 
-  /// Whether this machine has a PostgreSQL server.
+  /// A Boolean value that indicates whether this machine has a PostgreSQL server.
   public static var isPossible: Bool { PostgresServer.isInstalled }
 
   /// Measures the subject and the yardstick in alternating rounds, after a warm-up round for each.
@@ -96,7 +96,7 @@ struct Pgbench: Sendable {
   /// Creates a file with a script.
   ///
   /// - Parameters:
-  ///   - script: The script, which is one transaction.
+  ///   - script: The script. It is one transaction.
   ///   - clients: The number of connections, each of which runs one transaction after another.
   ///   - variables: The values of variables in the script.
   ///   - server: The server.

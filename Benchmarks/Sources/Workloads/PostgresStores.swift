@@ -130,7 +130,7 @@ enum PostgresStores {
 
   /// Durable batches of keys from all over the store, in random order.
   ///
-  /// The server of the yardstick has the arrays already, so that it neither receives nor parses them, and stores them
+  /// The server of the yardstick has the arrays already, so it neither receives nor parses them, and stores them
   /// uncompressed.
   private static let batches = PostgresComparison(
     "batch of 10,000 puts into a PostgresStore of 100,000 entries",

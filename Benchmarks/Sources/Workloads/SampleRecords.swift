@@ -35,7 +35,8 @@ public enum SampleRecords {
   /// - Parameters:
   ///   - path: The path of the file.
   ///   - count: The number of records.
-  ///   - isShuffled: Whether the records are in random order, as a person or another program may leave them.
+  ///   - isShuffled: A Boolean value that indicates whether the records are in random order, as a person or another
+  ///     program may leave them.
   /// - Throws: The error of the file system.
   public static func writeDocument(at path: String, count: Int, isShuffled: Bool = false) throws {
     var text = "{\"larder\":2,\"entries\":{\n"

@@ -20,7 +20,7 @@ struct TestProxy: Sendable {
   ///   - originPort: The port of the origin.
   ///   - timeout: How long the proxy waits for the origin.
   ///   - store: The store of the cache.
-  ///   - configuration: The configuration of the cache; defaults to that of a shared one.
+  ///   - configuration: The configuration of the cache. Defaults to that of a shared one.
   ///   - now: The clock of the cache.
   ///   - body: A closure that sends requests.
   static func run(

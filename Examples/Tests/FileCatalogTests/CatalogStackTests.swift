@@ -6,7 +6,7 @@ import Testing
 
 @testable import FileCatalog
 
-@Suite("The decorated store of a catalogue")
+@Suite("The decorated store of a catalog")
 struct CatalogStackTests {
   private func record(size: Int64) -> FileRecord {
     let time = FileTime(seconds: 0, nanoseconds: 0)
@@ -44,7 +44,7 @@ struct CatalogStackTests {
     #expect(rows == ["calls", "value", "values", "apply", "close", "entries"])
   }
 
-  @Test("There are no visits to an empty catalogue")
+  @Test("There are no visits to an empty catalog")
   func visitsNothing() async throws {
     let stack = CatalogStack(registry: StoreRegistry(providers: [MemoryStoreProvider()]))
     let store = try await stack.open("memory:")

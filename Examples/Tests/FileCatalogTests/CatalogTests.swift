@@ -4,7 +4,7 @@ import Testing
 
 @testable import FileCatalog
 
-@Suite("The catalogue of a folder")
+@Suite("The catalog of a folder")
 struct CatalogTests {
   @Test("A walk is in the byte order of paths, including names that are not UTF-8, and follows no link")
   func walksInKeyOrder() throws {

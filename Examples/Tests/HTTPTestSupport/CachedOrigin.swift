@@ -13,7 +13,7 @@ package struct CachedOrigin: Sendable {
   /// Runs a closure with a new server and a new cache.
   ///
   /// - Parameters:
-  ///   - mode: The kind of the cache; defaults to a private one.
+  ///   - mode: The kind of the cache. Defaults to a private one.
   ///   - answer: A closure that answers a request.
   ///   - body: A closure that sends requests.
   package static func run(

@@ -27,7 +27,7 @@ package final class TestOrigin: Sendable {
   ///
   /// - Parameters:
   ///   - port: The port; 0, the default, for any.
-  ///   - readsBodies: Whether the bodies of requests are read. Defaults to true.
+  ///   - readsBodies: A Boolean value that indicates whether the bodies of requests are read. Defaults to true.
   ///   - answer: A closure that answers a request.
   package init(
     port: Int = 0, readsBodies: Bool = true, answer: @escaping @Sendable (Message, Wire) async throws -> Ending

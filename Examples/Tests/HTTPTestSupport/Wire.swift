@@ -11,7 +11,7 @@ package struct Message: Sendable {
   package var head: String
   package var body = ""
 
-  /// Whether the body was received to its end.
+  /// A Boolean value that indicates whether the body was received to its end.
   package var isComplete = true
 
   /// The interim responses before this response.
@@ -77,7 +77,7 @@ package struct Wire {
 
   /// Returns the next final response, with its body as far as it came.
   ///
-  /// - Parameter hasBody: Whether a body follows the head; not for a response to HEAD.
+  /// - Parameter hasBody: A Boolean value that indicates whether a body follows the head; not for a response to HEAD.
   package mutating func readResponse(hasBody: Bool = true) async throws -> Message? {
     var interim: [Message] = []
     while let head = try await readHead() {

@@ -8,7 +8,7 @@ import Testing
 struct ImageTests {
   @Test("The checksums match the standards")
   func checksums() {
-    // The check values of the catalogue of CRCs, and of RFC 1950's algorithm for "Wikipedia".
+    // The check values of the catalog of CRCs, and of RFC 1950's algorithm for "Wikipedia".
     #expect(Checksum.crc32(of: Array("123456789".utf8)) == 0xCBF4_3926)
     #expect(Checksum.adler32(of: Array("Wikipedia".utf8)) == 0x11E6_0398)
   }

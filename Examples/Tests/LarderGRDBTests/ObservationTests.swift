@@ -48,7 +48,7 @@ import Testing
     #expect(await events.finish() == [.changed([.range(.all)])])
   }
 
-  /// The observer reads before the commit, so that it must learn of it.
+  /// The observer reads before the commit, so it must learn of it.
   @Test(arguments: [false, true]) func anObserverThatIsAddedDuringATransactionLearnsOfIt(isOwn: Bool) async throws {
     let file = try TestDatabase()
     let pool = try file.pool()

@@ -20,10 +20,10 @@ struct Setting: Sendable {
   /// Runs a closure with a new cache.
   ///
   /// - Parameters:
-  ///   - client: The configuration of the client; defaults to an empty one.
-  ///   - mode: The kind of the cache; defaults to a private one.
-  ///   - redirects: The handling of redirects; defaults to that of the client.
-  ///   - decodesBodies: Whether the client decodes bodies; defaults to `true`.
+  ///   - client: The configuration of the client. Defaults to an empty one.
+  ///   - mode: The kind of the cache. Defaults to a private one.
+  ///   - redirects: The handling of redirects. Defaults to that of the client.
+  ///   - decodesBodies: A Boolean value that indicates whether the client decodes bodies. Defaults to `true`.
   ///   - answer: A closure that answers a request.
   ///   - body: A closure that sends requests.
   static func run(
@@ -58,9 +58,9 @@ struct Setting: Sendable {
   ///
   /// - Parameters:
   ///   - path: The path and the query.
-  ///   - method: The method; defaults to `GET`.
-  ///   - fields: The fields; defaults to none.
-  ///   - body: The body; defaults to none.
+  ///   - method: The method. Defaults to `GET`.
+  ///   - fields: The fields. Defaults to an empty list.
+  ///   - body: The body. Defaults to an empty list.
   func request(
     _ path: String, _ method: HTTPMethodName = .get, fields: [(String, String)] = [],
     body: HTTPClientRequest.Body? = nil

@@ -21,9 +21,9 @@ struct SessionSetting: Sendable {
   /// Runs a closure with a new cache.
   ///
   /// - Parameters:
-  ///   - configuration: The configuration of the session; defaults to an ephemeral one.
-  ///   - redirectLimit: The largest number of redirects; defaults to 20.
-  ///   - unreadLimit: The number of bytes that may wait for their reader; defaults to 16 MiB.
+  ///   - configuration: The configuration of the session. Defaults to an ephemeral one.
+  ///   - redirectLimit: The largest number of redirects. Defaults to 20.
+  ///   - unreadLimit: The number of bytes that may wait for their reader. Defaults to 16 MiB.
   ///   - answer: A closure that answers a request.
   ///   - body: A closure that sends requests.
   static func run(

@@ -44,8 +44,7 @@ struct KillTests {
   /// - Parameters:
   ///   - path: The path of the store.
   ///   - lineCount: The number of acknowledgements to wait for.
-  ///   - turns: The number of iterations of an idle loop to wait afterwards, so that the kill can hit any part of a
-  ///     commit.
+  ///   - turns: The number of iterations of an idle loop to wait afterward, so the kill can hit any part of a commit.
   /// - Returns: The lines of its output.
   private func receiveAndKill(_ path: String, afterLines lineCount: Int, andTurns turns: Int) throws -> [String] {
     let process = Process()

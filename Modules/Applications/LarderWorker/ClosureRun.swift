@@ -29,12 +29,12 @@ struct ClosureState: Sendable {
   /// The result, or `nil` while the worker waits for it.
   private(set) var outcome: Outcome?
 
-  /// Whether the closure has ended.
+  /// A Boolean value that indicates whether the closure has ended.
   private(set) var hasEnded = false
 
   /// Notes a cancellation.
   ///
-  /// - Returns: Whether it is the first one, and the worker still waits.
+  /// - Returns: A Boolean value that indicates whether it is the first one, and the worker still waits.
   mutating func cancel(_ reason: ClosureCancellation) -> Bool {
     guard cancellation == nil, outcome == nil else { return false }
     cancellation = reason
@@ -84,7 +84,7 @@ final class ClosureRun: Sendable {
   ///
   /// - Parameters:
   ///   - limit: The time after which the closure is cancelled, or `nil` for no limit.
-  ///   - body: The closure, which returns the errors of the items that failed.
+  ///   - body: The closure. It returns the errors of the items that failed.
   func run(
     atMost limit: Duration?, _ body: @escaping @Sendable () async throws -> [DeliveryReceipt: any Error]
   ) async -> ClosureState.Outcome {

@@ -47,7 +47,7 @@ public struct QueueHandler: Sendable {
   /// The delays after failures, or `nil` for those of the queue.
   let retryPolicy: RetryPolicy?
 
-  /// The limiter of all programs, of which each call of the closure has a permit, or `nil` for none.
+  /// The limiter of all programs, of which each call of the closure has a permit, or `nil`.
   let limiter: StoreLimiter?
 
   /// The maximum number of items in one call of the closure.
@@ -70,9 +70,9 @@ public struct QueueHandler: Sendable {
   /// - Parameters:
   ///   - queue: The queue.
   ///   - weight: The share of the worker's slots that this queue gets while other queues of the worker have items too,
-  ///     from 1 to 1,000; defaults to 1. A queue with weight 3 gets three slots for each one of a queue with weight 1.
-  ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds. The worker renews
-  ///     the lease while the closure runs, so it is only the time after which another consumer receives the items of a
+  ///     from 1 to 1,000. Defaults to 1. A queue with weight 3 gets three slots for each one of a queue with weight 1.
+  ///   - lease: The duration of each lease. It must be greater than zero. Defaults to 30 seconds. The worker renews the
+  ///     lease while the closure runs, so it is only the time after which another consumer receives the items of a
   ///     worker that crashed.
   ///   - timeLimit: The longest time for which the closure may run, greater than zero, or `nil` for no limit. Defaults
   ///     to `nil`. After this time, the task of the closure is cancelled, and the item counts as failed. The closure
@@ -102,12 +102,13 @@ public struct QueueHandler: Sendable {
   ///   - queue: The queue.
   ///   - batch: The maximum number of items in one call of the closure, at least 1. The closure gets those that are due,
   ///     and does not wait for more.
-  ///   - weight: The share of the worker's slots, from 1 to 1,000; defaults to 1. A batch takes one slot.
-  ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
+  ///   - weight: The share of the worker's slots, from 1 to 1,000. Defaults to 1. A batch takes one slot.
+  ///   - lease: The duration of each lease. It must be greater than zero. Defaults to 30 seconds.
   ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
-  ///   - limiter: A limiter of all programs that share its store; defaults to `nil`, for no limit. Each call of the closure has a
-  ///     permit of it, with a start for each item, so a batch must not be greater than the burst of a rate limit.
+  ///   - limiter: A limiter of all programs that share its store. Defaults to `nil`, for no limit. Each call of the
+  ///     closure has a permit of it, with a start for each item, so a batch must not be greater than the burst of a
+  ///     rate limit.
   ///   - process: A closure that processes at least one item, in the order of delivery. An item that may have crashed its
   ///     consumer comes alone.
   public init<Queue: DurableQueue>(
@@ -130,12 +131,13 @@ public struct QueueHandler: Sendable {
   ///   - queue: The queue.
   ///   - partialBatch: The maximum number of items in one call of the closure, at least 1. The closure gets those that are due,
   ///     and does not wait for more.
-  ///   - weight: The share of the worker's slots, from 1 to 1,000; defaults to 1. A batch takes one slot.
-  ///   - lease: The duration of each lease, which must be greater than zero; defaults to 30 seconds.
+  ///   - weight: The share of the worker's slots, from 1 to 1,000. Defaults to 1. A batch takes one slot.
+  ///   - lease: The duration of each lease. It must be greater than zero. Defaults to 30 seconds.
   ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
-  ///   - limiter: A limiter of all programs that share its store; defaults to `nil`, for no limit. Each call of the closure has a
-  ///     permit of it, with a start for each item, so a batch must not be greater than the burst of a rate limit.
+  ///   - limiter: A limiter of all programs that share its store. Defaults to `nil`, for no limit. Each call of the
+  ///     closure has a permit of it, with a start for each item, so a batch must not be greater than the burst of a
+  ///     rate limit.
   ///   - process: A closure that processes at least one item, in the order of delivery, and returns the errors of those
   ///     that failed, by their receipts. These are released, and the others are acknowledged. If it throws, all are
   ///     released.
@@ -196,6 +198,7 @@ enum AwaitedJobs: Sendable {
 /// Leased items with the closure that processes them together.
 struct QueueJob: Sendable {
   let receipts: [DeliveryReceipt]
+  private let keys: [StoreKey]
   let isSuspect: Bool
   /// A time that is not later than the beginning of the leases, by ``QueueHandler/time``.
   let start: Duration
@@ -208,9 +211,16 @@ struct QueueJob: Sendable {
     // An item that was released in the meantime may be older than one that was received before.
     let deliveries = deliveries.sorted { ($1.priority, $0.receipt.sequence) < ($0.priority, $1.receipt.sequence) }
     receipts = deliveries.map(\.receipt)
+    keys = deliveries.map(\.key)
     isSuspect = deliveries.contains(where: \.isSuspect)
     self.start = start
     self.process = { try await process(deliveries) }
+  }
+
+  /// Returns the keys of some of the job's items.
+  func keys(of receipts: some Sequence<DeliveryReceipt>) -> [StoreKey] {
+    let receipts = Set(receipts)
+    return zip(self.receipts, keys).filter { receipts.contains($0.0) }.map { $0.1 }
   }
 
   /// Divides deliveries into jobs, with each suspect item in a job of its own, after all others.

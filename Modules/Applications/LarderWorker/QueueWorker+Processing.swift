@@ -7,7 +7,7 @@ extension QueueWorker {
     /// The jobs that are being processed, by their numbers.
     var running: [Int: (run: ClosureRun, leases: HeldLeases)] = [:]
     var nextNumber = 0
-    /// Whether all closures are cancelled, also those that are about to start.
+    /// A Boolean value that indicates whether all closures are cancelled, also those that are about to start.
     var areStopped = false
     /// The items with a hung closure that processes nothing else.
     var hungItems: Set<HungItem> = []
@@ -69,7 +69,7 @@ extension QueueWorker {
     // A process that was suspended before this may have lost the items.
     let held = await leases.confirm()
     if held.count < job.receipts.count {
-      reportLoss(job.receipts.count - held.count, job, of: handler)
+      reportLoss(Set(job.receipts).subtracting(held), job, of: handler)
       if !held.isEmpty { await giveBack(held, to: handler) }
     } else if hasHungClosure(job, number) {
       await release(job, leases, to: handler, after: handler.closureIsHung)
@@ -112,7 +112,7 @@ extension QueueWorker {
     case (.threw, .stopped): await giveBack(job.receipts, leases, to: handler)
     case (.threw, .timeLimit), (.hung, .timeLimit):
       await release(job, leases, to: handler, after: handler.timeLimitExceeded)
-    case (_, .leaseLost): reportLoss(job.receipts.count, job, of: handler)
+    case (_, .leaseLost): reportLoss(Set(job.receipts), job, of: handler)
     case (.threw(let error), nil): await release(job, leases, to: handler, after: error)
     case (.hung, _): await release(job, leases, to: handler, after: handler.closureIsHung)
     }
@@ -125,7 +125,7 @@ extension QueueWorker {
     do {
       let stale = try await leases.acknowledge(receipts)
       counters.withLock { $0.processed += receipts.count - stale.count }
-      if !stale.isEmpty { reportLoss(stale.count, job, of: handler) }
+      if !stale.isEmpty { reportLoss(Set(stale), job, of: handler) }
     } catch {
       report(error, of: handler)
     }
@@ -144,7 +144,9 @@ extension QueueWorker {
         counters.failed += receipts.count
       }
     }
-    onEvent?(.failed(queue: handler.queue.information.name, attempt: job.attempt, error: failure))
+    onEvent?(
+      .failed(
+        queue: handler.queue.information.name, keys: job.keys(of: receipts), attempt: job.attempt, error: failure))
     var generator = SystemRandomNumberGenerator()
     let delay = handler.retryPolicy?.delay(afterAttempt: job.attempt, using: &generator)
     do {
@@ -159,7 +161,7 @@ extension QueueWorker {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the items.
-  ///   - leases: Their leases; defaults to `nil`, for items that were just received.
+  ///   - leases: Their leases. Defaults to `nil`, for items that were just received.
   ///   - handler: The handler of their queue.
   func giveBack(_ receipts: [DeliveryReceipt], _ leases: HeldLeases? = nil, to handler: QueueHandler) async {
     guard !receipts.isEmpty else { return }
@@ -207,9 +209,9 @@ extension QueueWorker {
     onEvent?(.queueFailed(queue: handler.queue.information.name, error: error))
   }
 
-  private func reportLoss(_ count: Int, _ job: QueueJob, of handler: QueueHandler) {
-    counters.withLock { $0.leasesLost += count }
-    onEvent?(.leaseLost(queue: handler.queue.information.name, attempt: job.attempt))
+  private func reportLoss(_ lost: Set<DeliveryReceipt>, _ job: QueueJob, of handler: QueueHandler) {
+    counters.withLock { $0.leasesLost += lost.count }
+    onEvent?(.leaseLost(queue: handler.queue.information.name, keys: job.keys(of: lost), attempt: job.attempt))
   }
 }
 

@@ -2,6 +2,13 @@
 public import ServiceLifecycle
 
 /// A worker runs in a `ServiceGroup`, whose graceful shutdown lets running closures end and takes no further items.
+///
+/// ```swift
+/// let group = ServiceGroup(
+///   configuration: .init(
+///     services: [QueueWorkerService(worker)], gracefulShutdownSignals: [.sigterm], logger: logger))
+/// try await group.run()
+/// ```
 public struct QueueWorkerService: Service {
   /// The worker.
   public let worker: QueueWorker

@@ -33,8 +33,8 @@ extension QueueWorker {
 
   /// Waits until the limits permit another start.
   ///
-  /// - Returns: Whether an item may be leased, and its permit if there is a limiter. If not, there is no item, or the worker is
-  ///   shutting down.
+  /// - Returns: A Boolean value that indicates whether an item may be leased, and its permit if there is a limiter. If
+  ///   not, there is no item, or the worker is shutting down.
   private func waitForPermission(_ number: Int) async -> (isGranted: Bool, permit: LimiterPermit?) {
     let handler = handlers[number]
     guard isLimited(handler) else { return (true, nil) }
@@ -50,9 +50,9 @@ extension QueueWorker {
     return (permit != nil, permit)
   }
 
-  /// Waits for the time at which the rate limit permits another start.
+  /// Waits for the time when the rate limit permits another start.
   ///
-  /// - Returns: Whether the time has come. If not, the worker is shutting down.
+  /// - Returns: A Boolean value that indicates whether the time has come. If not, the worker is shutting down.
   private func waitForRate(_ number: Int) async -> Bool {
     // With the slot, so that queues that have waited for slots don't start together.
     let delay = rate.withLock { $0?.reserve(at: elapsed.duration) } ?? .zero

@@ -26,18 +26,18 @@ public import Larder
 ///
 /// ## Closures that don't end
 ///
-/// A closure that was cancelled must end. If it does not within ``cancellationLimit``, it is hung: its item is released, its
-/// slot stays taken until the closure ends, and everything else continues. While a hung closure of a single item has not
-/// ended, further deliveries of this item fail without running another one, so that each such item costs one slot at most.
-/// ``health()`` and ``QueueWorkerEvent/slotHung(queue:health:)`` report it. If all slots are hung, nothing can be processed
-/// until a closure ends or a new process starts.
+/// A closure that was cancelled must end. If it does not within ``cancellationLimit``, it is hung: its item is
+/// released, its slot stays taken until the closure ends, and everything else continues. While a hung closure of a
+/// single item has not ended, further deliveries of this item fail without running another one, so each such item costs
+/// one slot at most. ``health()`` and ``QueueWorkerEvent/slotHung(queue:health:)`` report it. If all slots are hung,
+/// nothing can be processed until a closure ends or a new process starts.
 ///
 /// ## Items that crash the process
 ///
-/// An item whose consumers may have crashed is processed alone among the items of its queue: none of them runs or is leased
-/// by this worker at that time. If it crashes the process again, the delivery counts for no other item of the queue, so that
-/// it alone becomes a dead letter. Other queues continue. The item waits for closures that are running, and holds back the
-/// next ones, for at most one lease each.
+/// An item whose consumers may have crashed is processed alone among the items of its queue: none of them runs or is
+/// leased by this worker at that time. If it crashes the process again, the delivery counts for no other item of the
+/// queue, so it alone becomes a dead letter. Other queues continue. The item waits for closures that are running, and
+/// holds back the next ones, for at most one lease each.
 ///
 /// ## Shutdown
 ///
@@ -52,7 +52,7 @@ public final class QueueWorker: Sendable {
   /// The number of items that are processed at the same time.
   public let concurrency: Int
 
-  /// The limit on the number of items that this worker starts in a time, or `nil` for none.
+  /// The limit on the number of items that this worker starts in a time, or `nil`.
   public let rateLimit: RateLimit?
 
   /// The time for which ``run()`` waits for running closures after ``shutDown()``, or `nil` for no limit.
@@ -81,14 +81,15 @@ public final class QueueWorker: Sendable {
   ///
   /// - Parameters:
   ///   - handlers: The queues with the closures that process their items.
-  ///   - concurrency: The number of items of all queues that are processed at the same time, at least 1; defaults to 10.
+  ///   - concurrency: The number of items of all queues that are processed at the same time, at least 1. Defaults to
+  ///     10.
   ///   - rateLimit: The limit on the number of items that this worker starts in a time. The items of a batch start together,
-  ///     and the next start waits for the time of all of them. Defaults to `nil`, for none. For a limit of several processes,
+  ///     and the next start waits for the time of all of them. Defaults to `nil`. For a limit of several processes,
   ///     pass a `StoreLimiter` to the handlers.
   ///   - shutdownLimit: The time for which running closures may continue after ``shutDown()``, which must not be negative,
   ///     or `nil` for no limit. Defaults to 20 seconds. After this time, they are cancelled, and their items are given back.
-  ///   - exitsIfStalled: Whether ``run()`` throws if all slots have hung closures, so that the program can end and be
-  ///     restarted. Defaults to `false`.
+  ///   - exitsIfStalled: A Boolean value that indicates whether ``run()`` throws if all slots have hung closures, so
+  ///     the program can end and be restarted. Defaults to `false`.
   ///   - clock: The clock for time limits, the rate limit and pauses. Defaults to a `ContinuousClock`. Leases and delays
   ///     have the clock of their queue.
   ///   - onEvent: A closure that receives failures and dead letters, for a log. Defaults to `nil`. It must return
@@ -119,7 +120,7 @@ public final class QueueWorker: Sendable {
       isRunning: waits.withLock { $0.isRunning }, slots: concurrency, hungSlots: slots.state.hung)
   }
 
-  /// Takes no further items, so that ``run()`` returns when the running closures have ended.
+  /// Takes no further items, so ``run()`` returns when the running closures have ended.
   ///
   /// After ``shutdownLimit``, the closures are cancelled, and their items are given back. A closure that does not end within
   /// ``cancellationLimit`` of its cancellation is not waited for. Calling the method again is a no-op. A worker that was
@@ -133,7 +134,7 @@ public final class QueueWorker: Sendable {
     for cancel in cancellations { cancel() }
   }
 
-  /// Whether the worker takes no further items.
+  /// A Boolean value that indicates whether the worker takes no further items.
   var isShuttingDown: Bool { waits.withLock { $0.isShuttingDown } }
 
   /// Processes items until the worker is shut down or all queues are closed.

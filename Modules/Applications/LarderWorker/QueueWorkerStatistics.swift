@@ -27,9 +27,9 @@ public struct QueueWorkerStatistics: Sendable, Hashable {
   public internal(set) var queueErrors = 0
 }
 
-/// Whether a ``QueueWorker`` can process items.
+/// A Boolean value that indicates whether a ``QueueWorker`` can process items.
 public struct QueueWorkerHealth: Sendable, Hashable {
-  /// Whether ``QueueWorker/run()`` is running.
+  /// A Boolean value that indicates whether ``QueueWorker/run()`` is running.
   public internal(set) var isRunning: Bool
 
   /// The number of slots, which is ``QueueWorker/concurrency``.
@@ -40,7 +40,7 @@ public struct QueueWorkerHealth: Sendable, Hashable {
   /// Such a slot is free again when its closure ends.
   public internal(set) var hungSlots: Int
 
-  /// Whether all slots have hung closures, so that the worker processes nothing.
+  /// A Boolean value that indicates whether all slots have hung closures, so the worker processes nothing.
   ///
   /// A new process continues the work.
   public var isStalled: Bool { hungSlots >= slots }
@@ -48,19 +48,19 @@ public struct QueueWorkerHealth: Sendable, Hashable {
 
 /// Something that a ``QueueWorker`` reports while it works.
 public enum QueueWorkerEvent: Sendable {
-  /// An item failed: its closure threw, reported it as failed, or exceeded its time limit. The item was released. The queue
-  /// has the given name.
-  case failed(queue: String, attempt: Int, error: any Error)
+  /// Items failed: their closure threw, reported them as failed, or exceeded its time limit. The items were released. The queue
+  /// has the given name, and the items the given keys, several only for a closure of batches.
+  case failed(queue: String, keys: [StoreKey], attempt: Int, error: any Error)
 
-  /// The lease of an item ended before the item was processed and acknowledged, so another consumer may have it.
+  /// The leases of items ended before the items were processed and acknowledged, so another consumer may have them.
   ///
-  /// If its closure was running, it was cancelled.
-  case leaseLost(queue: String, attempt: Int)
+  /// If their closure was running, it was cancelled.
+  case leaseLost(queue: String, keys: [StoreKey], attempt: Int)
 
   /// A closure has ignored its cancellation, and keeps its slot until it ends.
   case slotHung(queue: String, health: QueueWorkerHealth)
 
-  /// All slots have hung closures, so that the worker processes nothing until one of them ends.
+  /// All slots have hung closures, so the worker processes nothing until one of them ends.
   case stalled(health: QueueWorkerHealth)
 
   /// An item became a dead letter.
@@ -76,8 +76,8 @@ extension QueueWorkerEvent: CustomStringConvertible {
   /// It contains neither a key nor a value, unless the error of a closure does.
   public var description: String {
     switch self {
-    case .failed(let queue, let attempt, let error): "\(queue): attempt \(attempt) failed: \(error)"
-    case .leaseLost(let queue, let attempt):
+    case .failed(let queue, _, let attempt, let error): "\(queue): attempt \(attempt) failed: \(error)"
+    case .leaseLost(let queue, _, let attempt):
       "\(queue): attempt \(attempt): the lease ended before the item was processed and acknowledged"
     case .slotHung(let queue, let health):
       "\(queue): a closure ignores its cancellation and keeps its slot; \(health.hungSlots) of \(health.slots) are hung"
@@ -86,5 +86,19 @@ extension QueueWorkerEvent: CustomStringConvertible {
     case .dead(let queue, let deadLetter): "\(queue): \(deadLetter)"
     case .queueFailed(let queue, let error): "\(queue): \(error)"
     }
+  }
+
+  /// A line for a log, with the keys of the items.
+  ///
+  /// Use it only where personal data is allowed. `larder queue dead` takes these keys.
+  public var detailedDescription: String {
+    let keys: [StoreKey] =
+      switch self {
+      case .failed(_, let keys, _, _), .leaseLost(_, let keys, _): keys
+      case .dead(_, let deadLetter): [deadLetter.key]
+      case .slotHung, .stalled, .queueFailed: []
+      }
+    let text = keys.map(\.description).joined(separator: ", ")
+    return keys.isEmpty ? description : "\(description) (key \(text))"
   }
 }

@@ -14,7 +14,7 @@ struct RateSchedule: Sendable {
   /// Reserves a start if one is permitted now.
   ///
   /// - Parameter now: The time since an arbitrary moment, which never decreases.
-  /// - Returns: Whether the caller may start.
+  /// - Returns: A Boolean value that indicates whether the caller may start.
   mutating func reserveAtOnce(at now: Duration) -> Bool {
     var next = state
     guard next.reserve(by: limit, at: ClockReading(at: now)) == .zero else { return false }
@@ -25,7 +25,7 @@ struct RateSchedule: Sendable {
   /// Reserves the next start.
   ///
   /// - Parameters:
-  ///   - count: The number of items that start together; defaults to 1.
+  ///   - count: The number of items that start together. Defaults to 1.
   ///   - now: The time since an arbitrary moment, which never decreases.
   /// - Returns: How long the caller must wait before it starts.
   mutating func reserve(_ count: Int = 1, at now: Duration) -> Duration {

@@ -35,7 +35,7 @@ struct SlotState: Sendable {
     credits = running
   }
 
-  /// Whether every slot has a hung closure, so that nothing can start.
+  /// A Boolean value that indicates whether every slot has a hung closure, so nothing can start.
   var isStalled: Bool { hung >= limit }
 
   /// Returns whether no closure of a queue runs that is not hung.
@@ -49,7 +49,7 @@ struct SlotState: Sendable {
 
   /// Adds a queue to those that wait for a slot.
   ///
-  /// - Parameter queue: The position of the queue, which is not waiting yet.
+  /// - Parameter queue: The position of the queue. It is not waiting yet.
   mutating func wait(_ queue: Int) {
     waiting.insert(queue)
   }
@@ -144,8 +144,9 @@ final class WorkerSlots: Sendable {
 
   /// Waits for a slot.
   ///
-  /// - Parameter queue: The position of the queue, which must not be waiting already.
-  /// - Returns: Whether the caller has a slot. It has none if the worker is shutting down.
+  /// - Parameter queue: The position of the queue. It must not be waiting already.
+  /// - Returns: A Boolean value that indicates whether the caller has a slot. It has none if the worker is shutting
+  ///   down.
   func take(for queue: Int) async -> Bool {
     await withCheckedContinuation { continuation in
       let isClosed = waiters.withLock { waiters in

@@ -15,6 +15,10 @@ public import Larder
 /// - The codec reads any other form that CBOR allows, with the fields in any order. It skips fields that the type does
 ///   not read and tags that it does not know. It rejects a map with a duplicate key, text that is not UTF-8, nesting
 ///   deeper than 512 levels, and bytes that are not exactly one well-formed item.
+///
+/// ```swift
+/// let codec: CBORCodec<Note> = .cbor(options: CBOROptions(userInfo: [.author: "Ada"], sortsKeys: true))
+/// ```
 public struct CBORCodec<Value: Sendable>: Codec {
   private let encodeValue: @Sendable (Value, inout [UInt8]) throws -> Void
   private let decodeValue: @Sendable (RawSpan) throws -> Value
@@ -132,10 +136,14 @@ private enum MapSorter {
 }
 
 /// Settings of a ``CBORCodec`` for its types and for the order of map keys.
+///
+/// ```swift
+/// let codec: CBORCodec<Note> = .cbor(options: CBOROptions(userInfo: [.author: "Ada"], sortsKeys: true))
+/// ```
 public struct CBOROptions: Sendable {
   /// The values that types find in `Encoder.userInfo` and `Decoder.userInfo`.
   ///
-  /// Defaults to none.
+  /// Defaults to an empty list.
   public var userInfo: [CodingUserInfoKey: any Sendable]
 
   /// A Boolean value that indicates whether the keys of all maps are sorted by their bytes.
@@ -148,8 +156,8 @@ public struct CBOROptions: Sendable {
   /// Creates options.
   ///
   /// - Parameters:
-  ///   - userInfo: The values that types find in `userInfo`. Defaults to none.
-  ///   - sortsKeys: Whether the keys of all maps are sorted. Defaults to `false`.
+  ///   - userInfo: The values that types find in `userInfo`. Defaults to an empty list.
+  ///   - sortsKeys: A Boolean value that indicates whether the keys of all maps are sorted. Defaults to `false`.
   public init(userInfo: [CodingUserInfoKey: any Sendable] = [:], sortsKeys: Bool = false) {
     self.userInfo = userInfo
     self.sortsKeys = sortsKeys
@@ -160,7 +168,7 @@ public struct CBOROptions: Sendable {
 final class CodingUserInfo: Sendable {
   private let content: [CodingUserInfoKey: any Sendable]
 
-  /// Creates the shared values, or returns `nil` if there are none.
+  /// Creates the shared values, or returns `nil` if there aren't any.
   init?(_ content: [CodingUserInfoKey: any Sendable]) {
     if content.isEmpty { return nil }
     self.content = content

@@ -1,7 +1,7 @@
 #if Compression
 public import Larder
 
-/// A codec that compresses each value that another codec encodes, so that a store with any codec takes less space.
+/// A codec that compresses each value that another codec encodes, so a store with any codec takes less space.
 ///
 /// ```swift
 /// let users = try await LMDBStore<User>(path: "users", codec: .cbor().compressed())
@@ -16,8 +16,8 @@ public import Larder
 ///   as raw deflate (RFC 1951).
 /// - 2: a value compressed with a preset dictionary (RFC 1950, section 2.2). The format is that of 1 with the
 ///   identifier of the dictionary, 2 bytes, little-endian, after the mark. The identifier is the lower half of the
-///   dictionary's CRC-32. The checksum covers the dictionary followed by the value, so that another dictionary with the
-///   same identifier never yields a wrong value.
+///   dictionary's CRC-32. The checksum covers the dictionary followed by the value, so another dictionary with the same
+///   identifier never yields a wrong value.
 ///
 /// A zlib stream (RFC 1950) would hold the same in 5 bytes more, or 6 without a dictionary, which matters for records
 /// of 150 bytes that shrink to 40, and it does not state the length of the value. Here the length is known before
@@ -51,7 +51,7 @@ public struct CompressedCodec<Base: Codec>: Codec {
   ///   - base: The codec that encodes values before they are compressed.
   ///   - level: The compression level, from 1 (fastest) to 9 (smallest). Defaults to 6. Other levels are clamped to
   ///     this range.
-  ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress. Defaults to none.
+  ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress. Defaults to an empty list.
   ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512
   ///     without a current dictionary, since smaller values hardly shrink, and 48 with one.
   public init(
@@ -76,7 +76,7 @@ public struct CompressedCodec<Base: Codec>: Codec {
   /// The newest name of the base, followed by ``nameSuffix``, if the base still writes an older format.
   public var newestName: String? { base.newestName.map { $0 + CompressedCodec.nameSuffix } }
 
-  /// Whether the base encrypts the values.
+  /// A Boolean value that indicates whether the base encrypts the values.
   public var encryptsValues: Bool { base.encryptsValues }
 
   /// Appends the bytes of a value, compressed if that makes them fewer.
@@ -119,9 +119,14 @@ public struct CompressedCodec<Base: Codec>: Codec {
 extension Codec {
   /// Returns this codec with compressed values; see ``CompressedCodec``.
   ///
+  /// ```swift
+  /// let articles = try await JSONFileStore<Article>(
+  ///   path: folder + "/articles.json", codec: .json(Article.self).compressed())
+  /// ```
+  ///
   /// - Parameters:
   ///   - level: The compression level, from 1 (fastest) to 9 (smallest). Defaults to 6.
-  ///   - dictionary: The dictionary that compresses and decompresses values. Defaults to none, with which only large
+  ///   - dictionary: The dictionary that compresses and decompresses values. Defaults to no dictionary, with which only large
   ///     values shrink. If values were compressed with other dictionaries before, pass all of them to
   ///     ``compressed(level:dictionaries:threshold:)``.
   ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512

@@ -11,7 +11,7 @@ struct CompressedValueHeader: Equatable {
   private static let deflatedWithDictionaryMark: UInt8 = 2
   private static let checksumSize = MemoryLayout<UInt32>.size
 
-  /// The dictionary that the value was compressed with, or `nil` for none.
+  /// The dictionary that the value was compressed with, or `nil`.
   var dictionaryID: CompressionDictionary.ID?
 
   /// The size of the value, in bytes.

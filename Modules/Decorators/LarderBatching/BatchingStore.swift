@@ -9,7 +9,7 @@ public import Larder
 /// try await store.setValue(order, forKey: "order:17")   // as durable as before, but a thousand callers share one sync
 /// ```
 ///
-/// A write still returns after it has been committed, with its own error if it failed. Reads go to the base, so that no
+/// A write still returns after it has been committed, with its own error if it failed. Reads go to the base, so no
 /// uncommitted write is visible. A single caller is served directly, in its own task, without delay. There is no timer.
 ///
 /// **Order.** Operations take effect in the order of their calls. An update runs after earlier writes and before later
@@ -17,8 +17,8 @@ public import Larder
 /// wait for earlier operations.
 ///
 /// **Failures.** A batch stays atomic within its group. If a group fails because of one change, as with a value that
-/// cannot be encoded, and nothing was changed, it is split in two and tried again, so that only the callers concerned
-/// fail. A full disk, or an error with an unknown code, may concern all callers. After three calls in a row have failed
+/// cannot be encoded, and nothing was changed, it is split in two and tried again, so only the callers concerned fail.
+/// A full disk, or an error with an unknown code, may concern all callers. After three calls in a row have failed
 /// alone, parts are tried as a whole and no longer split. Any other error, such as a failed sync, goes to all callers
 /// of the group, and nothing is tried again.
 ///
@@ -37,7 +37,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private struct Caller: Sendable {
     let call = PendingCall()
     var batch: ChangeBatch<Value> = []
-    /// The context of the caller's task, such as its trace, or `nil` if it has none.
+    /// The context of the caller's task, such as its trace, or `nil` if it doesn't have one.
     var context: (any CallerContext)?
   }
 
@@ -67,7 +67,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// The number of callers that wait for a later commit or a later turn.
   public var waitingCount: Int { queue.withLock { $0.waitingCount } }
 
-  /// Whether no work is in progress and no caller waits.
+  /// A Boolean value that indicates whether no work is in progress and no caller waits.
   var isIdle: Bool { queue.withLock { $0.isIdle } }
 
   // MARK: Writing
@@ -119,7 +119,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Waits until it is the caller's turn, or until the committer has written its batch.
   ///
-  /// - Returns: Whether it is the caller's turn, which the caller must then end.
+  /// - Returns: A Boolean value that indicates whether it is the caller's turn, which the caller must then end.
   /// - Throws: `CancellationError` if the task is cancelled while it waits; ``StoreError`` with `closed`; the error of
   ///   the commit.
   private func waitForTurn(
@@ -208,6 +208,11 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
 extension DataStore {
   /// Returns a decorator that commits writes to this store in groups; see ``BatchingStore``.
+  ///
+  /// ```swift
+  /// let orders = try await LMDBStore<Order>(path: folder + "/orders").batched()
+  /// try await orders.setValue(order, forKey: "order:17")
+  /// ```
   ///
   /// - Parameter bounds: The maximum size of a commit. Defaults to 10,000 changes.
   public func batched(bounds: BatchBounds<Value> = BatchBounds()) -> BatchingStore<Self> {

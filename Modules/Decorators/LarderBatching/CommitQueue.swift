@@ -34,11 +34,11 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     var passed: [Caller] = []
     /// The caller whose turn begins.
     var turn: Caller?
-    /// Whether a committer must be started.
+    /// A Boolean value that indicates whether a committer must be started.
     var startsCommitter = false
     /// The writes that the committer must commit together.
     ///
-    /// If there are none, the committer ends.
+    /// If there aren't any, the committer ends.
     var group: [Caller] = []
   }
 
@@ -52,7 +52,7 @@ struct CommitQueue<Caller: Sendable>: Sendable {
   // If it is false, no caller waits.
   private var isBusy = false
 
-  /// Whether new callers are refused.
+  /// A Boolean value that indicates whether new callers are refused.
   private(set) var isClosed = false
 
   /// Creates an empty queue.
@@ -65,7 +65,7 @@ struct CommitQueue<Caller: Sendable>: Sendable {
   /// The number of waiting callers.
   var waitingCount: Int { waiters.count }
 
-  /// Whether no work is in progress and no caller waits.
+  /// A Boolean value that indicates whether no work is in progress and no caller waits.
   var isIdle: Bool { !isBusy }
 
   // MARK: Callers
@@ -122,7 +122,7 @@ struct CommitQueue<Caller: Sendable>: Sendable {
 
   /// Serves the barriers at the head of the wait queue, and a turn that follows them.
   ///
-  /// - Returns: Whether a write is then at the head.
+  /// - Returns: A Boolean value that indicates whether a write is then at the head.
   private mutating func serveHead(_ next: inout Next) -> Bool {
     while next.turn == nil, let first = waiters.first {
       switch first.request {

@@ -22,8 +22,9 @@ struct GroupCommit {
   ///   - singleFailureLimit: A closure that returns the number of calls in a row that must fail alone before an unclear
   ///     error is assumed to concern every call, given whether a retry may mend the error. With `Int.max`, which costs
   ///     up to two commits per call, a good call never fails together with others because of such an error.
-  ///   - isolatesRetryableErrors: Whether an error that a retry may mend, and that concerns every call, is unclear
-  ///     instead, because it has lasted so long that a single call may cause it. Defaults to `false`.
+  ///   - isolatesRetryableErrors: A Boolean value that indicates whether an error that a retry may mend, and that
+  ///     concerns every call, is unclear instead, because it has lasted so long that a single call may cause it.
+  ///     Defaults to `false`.
   ///   - commit: A closure that commits some of the calls together and returns the error if that fails.
   init(
     count: Int, singleFailureLimit: @escaping (_ isRetryable: Bool) -> Int, isolatesRetryableErrors: Bool = false,
@@ -94,7 +95,8 @@ extension StoreError {
   ///
   /// It names none of their keys.
   ///
-  /// - Parameter outcome: Whether anything may have been changed. Defaults to the outcome of this error.
+  /// - Parameter outcome: A Boolean value that indicates whether anything may have been changed. Defaults to the
+  ///   outcome of this error.
   func shared(outcome: Outcome? = nil) -> StoreError {
     StoreError(
       code, during: operation, store: store, message: message, underlying: underlying, isRetryable: isRetryable,

@@ -20,7 +20,7 @@ struct WaitQueue<Element: Sendable>: Sendable {
   /// The number of waiters.
   private(set) var count = 0
 
-  /// Whether the queue has no waiters.
+  /// A Boolean value that indicates whether the queue has no waiters.
   var isEmpty: Bool { count == 0 }
 
   /// The next waiter.

@@ -29,10 +29,11 @@ struct BoundedCommit: Sendable {
 
   private var insertionCount: UInt64 = 0
 
-  /// Whether the commit may be made only if no key was inserted since the totals were read.
+  /// A Boolean value that indicates whether the commit may be made only if no key was inserted since the totals were
+  /// read.
   var refusesInsertions = false
 
-  /// The totals that a commit which increases them must not exceed afterwards.
+  /// The totals that a commit which increases them must not exceed afterward.
   var ceiling: (bytes: Int, entries: Int)?
 
   /// The entries that the limit removes or keeps out.
@@ -148,7 +149,7 @@ struct BoundedCommit: Sendable {
 
   /// Returns the complete commit, with the changes of the order of use and of the totals.
   ///
-  /// These are computed in the update, so that other processes that change the same records don't make it stale.
+  /// These are computed in the update, so other processes that change the same records don't make it stale.
   ///
   /// - Parameters:
   ///   - layout: The keys of the records.

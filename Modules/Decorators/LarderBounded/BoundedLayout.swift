@@ -68,7 +68,7 @@ struct EntryRecord: Sendable, Equatable {
   /// The place in the order of use, in which a smaller one is evicted first.
   var place: UInt64
 
-  /// The wall-clock time at which the place was recorded, in microseconds since 1970.
+  /// The wall-clock time when the place was recorded, in microseconds since 1970.
   var microseconds: Int64
 
   /// The number of bytes of the key and the value.
@@ -76,7 +76,7 @@ struct EntryRecord: Sendable, Equatable {
 
   static let length = 24
 
-  /// A size that no entry has, so that sums cannot overflow if a record is damaged.
+  /// A size that no entry has, so sums cannot overflow if a record is damaged.
   private static let maximumSize: UInt64 = 1 << 44
 
   init(place: UInt64, microseconds: Int64, size: Int) {
@@ -124,7 +124,7 @@ struct OrderRecord: Sendable, Equatable {
     self.keys = keys
   }
 
-  /// The bytes of the record, or `nil` if there is no key, so that there is no record.
+  /// The bytes of the record, or `nil` if there is no key, so there is no record.
   var bytes: [UInt8]? {
     guard !keys.isEmpty else { return nil }
     var bytes: [UInt8] = []
@@ -143,7 +143,7 @@ struct Totals: Sendable, Equatable {
   static let formatVersion: UInt8 = 1
   static let length = 34
 
-  /// The greatest valid sum and place in a record, so that no sum overflows.
+  /// The greatest valid sum and place in a record, so no sum overflows.
   static let maximumSum = 1 << 60
   static let maximumPlace: UInt64 = 1 << 62
 
@@ -158,10 +158,10 @@ struct Totals: Sendable, Equatable {
   /// It changes whenever an entry gets a place.
   var place: UInt64 = 0
 
-  /// A number that changes whenever an entry is inserted, so that the removal of a range notices it.
+  /// A number that changes whenever an entry is inserted, so the removal of a range notices it.
   var insertions: UInt64 = 0
 
-  /// Whether a repair has begun and not ended, so that the sums may be wrong.
+  /// A Boolean value that indicates whether a repair has begun and not ended, so the sums may be wrong.
   var isInRepair = false
 
   /// Creates the totals of an empty store.

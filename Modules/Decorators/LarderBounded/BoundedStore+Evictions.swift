@@ -1,22 +1,23 @@
 import Larder
 
 extension BoundedStore {
-  /// The maximum number of entries that a commit evicts, so that no commit takes long.
+  /// The maximum number of entries that a commit evicts, so no commit takes long.
   private static var evictionsPerCommit: Int { 512 }
 
-  /// Adds evictions to a commit, so that the store has no more than the limit afterwards.
+  /// Adds evictions to a commit, so the store has no more than the limit afterward.
   ///
   /// An entry that was used in this process since it got its place gets a new one instead, as long as there are others.
   ///
   /// A store that has more than the limit already, because it was written with a greater one, has no more than before
-  /// afterwards. It shrinks, but not by more evictions than fit into one commit.
+  /// afterward. It shrinks, but not by more evictions than fit into one commit.
   ///
   /// - Parameters:
   ///   - commit: The commit.
   ///   - keys: The keys of the entries that must not be evicted.
   ///   - performed: The commits that were performed before it. Evictions that don't fit into the commit are added.
   ///   - operation: The operation, for errors.
-  /// - Returns: Whether the commit can be performed, or `false` if what was read is stale.
+  /// - Returns: A Boolean value that indicates whether the commit can be performed, or `false` if what was read is
+  ///   stale.
   /// - Throws: `StoreError` with `corrupted` if the order of use lacks entries.
   func makeRoom(
     in commit: inout BoundedCommit, keeping keys: Set<StoreKey> = [], after performed: inout [BoundedCommit],
@@ -111,7 +112,7 @@ extension BoundedStore {
 
   /// Evicts entries in one commit, as many as fit into it, if there is more than the limit.
   ///
-  /// - Returns: Whether there may still be more than the limit.
+  /// - Returns: A Boolean value that indicates whether there may still be more than the limit.
   func trim(for operation: StoreOperation) async throws -> Bool {
     try await committing(operation) { performed in
       var commit = BoundedCommit(try await totals(for: operation) ?? Totals())

@@ -14,6 +14,12 @@ extension BoundedStore {
   /// Differences mean that a program has changed the base without a bounded store. The writers of this object wait. If
   /// another program writes in the meantime, the method starts again.
   ///
+  /// ```swift
+  /// let report = try await images.verifyAccounting()
+  /// for finding in report.findings { print(finding.place, finding.message) }
+  /// if !report.findings.isEmpty { try await images.repairAccounting() }
+  /// ```
+  ///
   /// - Returns: The number of entries, and a finding for each entry that is not or wrongly accounted for, for each
   ///   superfluous or damaged record, and for wrong totals. ``repairAccounting()`` repairs them.
   /// - Throws: `StoreError` with `conflict` if other programs kept writing; `corrupted` if the record of totals is damaged;
@@ -45,6 +51,12 @@ extension BoundedStore {
   /// The method works in small steps, each of them a commit. If the process ends in the meantime, the next program that
   /// opens the store repairs again. The writers of this object wait. If another program writes in the meantime, the method
   /// starts again.
+  ///
+  /// ```swift
+  /// let report = try await images.verifyAccounting()
+  /// for finding in report.findings { print(finding.place, finding.message) }
+  /// if !report.findings.isEmpty { try await images.repairAccounting() }
+  /// ```
   ///
   /// - Returns: The number of entries, and a finding for each difference, which is now corrected.
   /// - Throws: `StoreError` with `conflict` if other programs kept writing; `versionMismatch` if a newer version wrote the
@@ -124,7 +136,7 @@ extension BoundedStore {
   ///
   /// - Parameters:
   ///   - place: The greatest place in the order of use.
-  ///   - fixing: Whether to correct the differences.
+  ///   - fixing: A Boolean value that indicates whether to correct the differences.
   ///   - operation: The operation, for errors.
   /// - Returns: The result, or `nil` if another program has changed in the meantime what is to be fixed.
   private func walk(from place: UInt64, fixing: Bool, during operation: StoreOperation) async throws -> Walk? {
@@ -267,7 +279,7 @@ extension BoundedStore {
 
 /// Statistics and verification cover the entries and their accounting. Backup covers the whole base.
 extension BoundedStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the size of the base, with the number of entries, and the number of bytes that count towards the limit as the
+  /// Returns the size of the base, with the number of entries, and the number of bytes that count toward the limit as the
   /// detail `boundedBytes`; see `MaintainableStore`.
   public func storeStatistics() async throws -> StoreStatistics {
     let usage = try await usage()

@@ -37,7 +37,7 @@ extension BoundedStore {
   /// Reads, changes and writes back several values and the accounting as one step; see `DataStore`.
   ///
   /// The body runs before the commit, and runs again if another writer changes the same entries at the same time. The entries
-  /// of all keys of a committed update count towards the limit, because none of them may be evicted for it.
+  /// of all keys of a committed update count toward the limit, because none of them may be evicted for it.
   ///
   /// - Throws: The errors of ``apply(_:)``.
   public func update<Result: Sendable>(
@@ -60,7 +60,7 @@ extension BoundedStore {
     }
   }
 
-  /// Removes everything and writes the entries that a batch sets afterwards, without reading anything.
+  /// Removes everything and writes the entries that a batch sets afterward, without reading anything.
   private func replaceEverything(by news: [StoreKey: [UInt8]?]) async throws {
     var totals = Totals()
     // Removals of ranges that were planned before must not find the number that they have read.
@@ -158,7 +158,7 @@ extension BoundedStore {
   ///   - commit: The commit.
   ///   - performed: The commits that were performed before it, to make room.
   ///   - operation: The operation, for errors.
-  /// - Returns: Whether they could be planned, or `false` if what was read is stale.
+  /// - Returns: A Boolean value that indicates whether they could be planned, or `false` if what was read is stale.
   private func plan(
     _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, _ commit: inout BoundedCommit,
     after performed: inout [BoundedCommit], during operation: StoreOperation
@@ -210,7 +210,7 @@ extension BoundedStore {
 
   /// Performs the changes of a commit in one update of the base.
   ///
-  /// - Returns: Whether they were performed, or `false` if the commit is stale.
+  /// - Returns: A Boolean value that indicates whether they were performed, or `false` if the commit is stale.
   func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws -> Bool {
     guard !commit.isEmpty else { return true }
     let outcome = try await callingBase(operation) {

@@ -9,7 +9,7 @@ public import Larder
 /// ```
 ///
 /// The keys and values of all entries together never have more bytes than the limit. Each commit also changes the
-/// accounting, so that both agree after every error and crash, and if several processes write. A store that had a greater
+/// accounting, so both agree after every error and crash, and if several processes write. A store that had a greater
 /// limit before never grows until the smaller one is kept.
 ///
 /// ## Evictions
@@ -35,7 +35,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// The maximum number of bytes of all keys and values.
   public let byteLimit: Int
 
-  /// The maximum number of entries, or `nil` if there is none.
+  /// The maximum number of entries, or `nil` if there isn't one.
   public let entryLimit: Int?
 
   /// The settings.
@@ -70,7 +70,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// - Parameters:
   ///   - base: The store of bytes.
   ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
-  ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
+  ///   - entries: The maximum number of entries, at least 1, or `nil` for no limit. Defaults to `nil`.
   ///   - configuration: Further settings.
   /// - Throws: `StoreError` with `invalidArgument` if an argument is not as described; `unsupported` if the entries of the
   ///   base expire; `versionMismatch` if a newer version wrote the accounting; `corrupted`; the errors of the base.
@@ -255,12 +255,28 @@ extension DataStore where Value == [UInt8] {
   ///
   /// - Parameters:
   ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
-  ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
+  ///   - entries: The maximum number of entries, at least 1, or `nil` for no limit. Defaults to `nil`.
   ///   - configuration: Further settings.
   /// - Throws: The errors of ``BoundedStore/init(_:bytes:entries:configuration:)``.
   public func bounded(
     bytes: Int, entries: Int? = nil, configuration: BoundedStoreConfiguration = BoundedStoreConfiguration()
   ) async throws -> BoundedStore<Self> {
     try await BoundedStore(self, bytes: bytes, entries: entries, configuration: configuration)
+  }
+}
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable,
+    message: """
+      a limit needs a store of bytes: open this one with the codec .raw, and write \
+      .bounded(bytes: …).typed(User.self, codec: .json())
+      """
+  )
+  public func bounded(
+    bytes: Int, entries: Int? = nil, configuration: BoundedStoreConfiguration = BoundedStoreConfiguration()
+  ) async throws -> Self {
+    self
   }
 }

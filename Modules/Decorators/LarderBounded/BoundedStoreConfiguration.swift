@@ -39,7 +39,7 @@ public struct BoundedStoreConfiguration: Sendable {
   /// A closure that returns the current time.
   ///
   /// Defaults to the system time. It must not call the store. The time only decides how often uses are persisted. The
-  /// order of eviction does not depend on it, so that a clock that is set back does no harm.
+  /// order of eviction does not depend on it, so a clock that is set back does no harm.
   public var now: @Sendable () -> Date = { Date.now }
 
   /// Creates the default settings.

@@ -1,9 +1,22 @@
 public import Larder
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A value with its deadline, as the base of an ``ExpiringStore`` keeps it.
 ///
-/// The two are one stored value, so that one never changes without the other. Any codec can store it: ``ExpiringCodec``
-/// puts the deadline before the bytes of the value. It is also `Codable` if the value is.
+/// The two are one stored value, so one never changes without the other. Any codec can store it: ``ExpiringCodec`` puts
+/// the deadline before the bytes of the value. It is also `Codable` if the value is.
+///
+/// ```swift
+/// let clock = ManualClock()  // from LarderTesting
+/// let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }
+/// try await store.setValue("a", forKey: "k")
+/// clock.advance(by: .seconds(1))
+/// ```
 public struct Expiring<Value> {
   /// The value.
   public var value: Value
@@ -67,8 +80,7 @@ extension Expiring: Decodable where Value: Decodable {
   }
 }
 
-/// A codec that puts a deadline before the bytes of another codec, so that a store with any codec can keep expiring
-/// values.
+/// A codec that puts a deadline before the bytes of another codec, so a store with any codec can keep expiring values.
 ///
 /// ```swift
 /// let sessions = try await LMDBStore(path: "sessions", codec: .cbor(Session.self).expiring())
@@ -112,7 +124,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   /// The newest name of the base, followed by ``nameSuffix``, if the base still writes an older format.
   public var newestName: String? { base.newestName.map { $0 + ExpiringCodec.nameSuffix } }
 
-  /// Whether the base encrypts the values.
+  /// A Boolean value that indicates whether the base encrypts the values.
   public var encryptsValues: Bool { base.encryptsValues }
 
   /// Appends the deadline and the bytes of the value.
@@ -219,6 +231,11 @@ public struct ExpiringCodec<Base: Codec>: Codec {
 
 extension Codec {
   /// Returns a codec that puts a deadline before each value of this one; see ``ExpiringCodec``.
+  ///
+  /// ```swift
+  /// let right = base.cached().expiring(.after(.seconds(60)))
+  /// let wrong = base.expiring(.after(.seconds(60))).cached()
+  /// ```
   public func expiring() -> ExpiringCodec<Self> {
     ExpiringCodec(self)
   }
@@ -232,6 +249,23 @@ extension AuthenticatedCodec {
   )
   public func expiring() -> ExpiringCodec<Self> {
     ExpiringCodec(self)
+  }
+}
+
+extension DataStore {
+  /// Names the missing step, if the values of this store have no deadlines.
+  @available(
+    *, unavailable,
+    message: """
+      the values of this store have no deadlines: give it a codec with deadlines, such as .cbor(User.self).expiring(), or \
+      open a MemoryStore<Expiring<User>>
+      """
+  )
+  public func expiring(
+    _ timeToLive: TimeToLive = .never, purgesOnWrite: Bool = true,
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) -> Self {
+    self
   }
 }
 

@@ -2,7 +2,7 @@ import Larder
 
 /// Purging of expired entries.
 extension ExpiringStore {
-  /// The number of entries that are read, and removed, in one step, so that no other writer waits for long.
+  /// The number of entries that are read, and removed, in one step, so no other writer waits for long.
   static var sliceSize: Int { 128 }
 
   /// Removes expired entries and frees their space; see `ExpirableStore`.
@@ -30,6 +30,14 @@ extension ExpiringStore {
 
   /// Returns a purger that periodically purges this store; see ``ExpiryPurger``.
   ///
+  /// ```swift
+  ///   let purger = sessions.purger(every: .seconds(60))
+  ///   let purging = Task { try await purger.run() }
+  ///   // When you no longer need it:
+  ///   purging.cancel()
+  ///
+  /// ```
+  ///
   /// - Parameters:
   ///   - interval: The time from the end of one purge to the beginning of the next. It must be greater than zero.
   ///   - clock: The clock that measures the interval. Defaults to a `ContinuousClock`.
@@ -45,8 +53,8 @@ extension ExpiringStore {
   ///   - range: The range.
   ///   - size: The number of entries to examine.
   ///   - limit: The maximum number of entries to remove.
-  /// - Returns: The number of entries removed, and the part of the range that is still to be examined, or `nil` if there
-  ///   is none.
+  /// - Returns: The number of entries removed, and the part of the range that is still to be examined, or `nil` if
+  ///   there isn't one.
   private func purge(_ range: KeyRange, size: Int, limit: Int) async throws -> (removed: Int, remaining: KeyRange?) {
     try Task.checkCancellation()
     guard operations.begin() else { throw base.information.closedError(for: .purgeExpired) }
@@ -126,13 +134,13 @@ struct WritePurge: Sendable {
     let size: Int
   }
 
-  /// The number of entries that are written before a slice is due, so that most writes cost nothing more.
+  /// The number of entries that are written before a slice is due, so most writes cost nothing more.
   static let writesPerSlice = 16
 
   /// The number of entries that are examined for each one written.
   static let entriesPerWrite = 2
 
-  /// The maximum number of entries in a slice, so that no write waits for long.
+  /// The maximum number of entries in a slice, so no write waits for long.
   static let maximumSliceSize = 128
 
   /// The number of entries written since the last slice.
@@ -141,13 +149,13 @@ struct WritePurge: Sendable {
   /// The range in which the next slice begins.
   private var range = KeyRange.all
 
-  /// Whether a write is purging, in which case other writes do not.
+  /// A Boolean value that indicates whether a write is purging, in which case other writes do not.
   private var isRunning = false
 
   /// Records that entries are being written.
   ///
   /// - Parameter count: The number of entries.
-  /// - Returns: The slice to purge first, which must end with ``end(remaining:)``, or `nil` for none.
+  /// - Returns: The slice to purge first, which must end with ``end(remaining:)``, or `nil`.
   mutating func begin(writing count: Int) -> Slice? {
     let mostCounted = WritePurge.maximumSliceSize / WritePurge.entriesPerWrite
     writeCount = min(writeCount + min(count, mostCounted), mostCounted)

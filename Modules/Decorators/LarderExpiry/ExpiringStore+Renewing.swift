@@ -4,6 +4,12 @@ import Synchronization
 /// Renewal of sliding deadlines in the background.
 extension ExpiringStore {
   /// Returns the statistics of the background work, including pending renewals.
+  ///
+  /// ```swift
+  /// let statistics = sessions.statistics()
+  /// print(statistics.pendingRenewalCount, statistics.writtenRenewalCount, statistics.droppedRenewalCount)
+  /// if let error = statistics.lastError { print(statistics.failureCount, error) }
+  /// ```
   public func statistics() -> ExpiryStatistics {
     renewals.withLock { state in
       var statistics = state.statistics
@@ -30,7 +36,7 @@ extension ExpiringStore {
     return renewals.withLock { $0.renewals }
   }
 
-  /// Returns the pending renewals of some keys, in order, or an empty array if there are none at all.
+  /// Returns the pending renewals of some keys, in order, or an empty array if there aren't any at all.
   func pendingRenewals(of keys: [StoreKey]) -> [Renewal?] {
     guard hasRenewals.load(ordering: .acquiring) else { return [] }
     return renewals.withLock { state in keys.map { state.renewals[$0] } }

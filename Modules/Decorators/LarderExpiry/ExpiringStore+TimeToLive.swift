@@ -7,6 +7,10 @@ extension ExpiringStore {
   /// If there is no live entry, the new one gets the default time to live of the store. A sliding deadline is renewed
   /// as by a read.
   ///
+  /// ```swift
+  /// try await sessions.setValueKeepingDeadline(session, forKey: "7")
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
@@ -77,6 +81,14 @@ extension ExpiringStore {
 
   /// Reads and writes several values as one atomic step, and keeps the deadlines of live entries, if the body decides so.
   ///
+  /// ```swift
+  /// // Counts requests in windows of one minute that begin with the first request.
+  /// let count = try await limits.updateKeepingDeadlines([client]) { counts in
+  ///   counts[0] = (counts[0] ?? 0) + 1
+  ///   return counts[0] ?? 0
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - keys: The keys to read and write. No key may occur twice.
   ///   - body: A closure as that of `update` of a `DataStore`.
@@ -97,7 +109,7 @@ extension ExpiringStore {
   /// - Parameters:
   ///   - keys: The keys to read and write.
   ///   - timeToLive: The time to live of new entries, or of all entries that are written.
-  ///   - keepsDeadlines: Whether an entry that replaces a live one keeps its deadline.
+  ///   - keepsDeadlines: A Boolean value that indicates whether an entry that replaces a live one keeps its deadline.
   ///   - body: A closure as that of `update` of a `DataStore`.
   func update<Result: Sendable>(
     _ keys: [StoreKey], _ timeToLive: TimeToLive, keepsDeadlines: Bool,
@@ -164,7 +176,7 @@ extension ExpiringStore: ExpirableStore {
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - timeToLive: The new time to live, or `nil` for the default of the store. A date in the past removes the entry.
-  /// - Returns: Whether there was a live entry.
+  /// - Returns: A Boolean value that indicates whether there was a live entry.
   /// - Throws: The errors of `update` of a `DataStore`; `invalidArgument` if the time to live is invalid.
   @discardableResult
   public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {

@@ -52,7 +52,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// The time to live of an entry whose write does not specify one.
   public let timeToLive: TimeToLive
 
-  /// Whether writes remove some of the expired entries.
+  /// A Boolean value that indicates whether writes remove some of the expired entries.
   public let purgesOnWrite: Bool
 
   /// Returns the current wall-clock time.
@@ -67,7 +67,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// The renewals of sliding deadlines that are not yet in the base, and the statistics of the background work.
   let renewals = Locked(PendingRenewals())
 
-  /// Whether there may be pending renewals, so that reads that need none take no lock.
+  /// A Boolean value that indicates whether there may be pending renewals, so reads that need none take no lock.
   let hasRenewals = Atomic(false)
 
   /// The task that writes the last batch of renewals.
@@ -79,8 +79,8 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   ///   - base: The store that keeps the values with their deadlines.
   ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.never`. If it is
   ///     invalid, such as a negative duration, writes that need it throw `invalidArgument`.
-  ///   - purgesOnWrite: Whether writes remove some of the expired entries. One write in sixteen examines the next 32
-  ///     entries, so that space is freed faster than it is taken. Defaults to `true`.
+  ///   - purgesOnWrite: A Boolean value that indicates whether writes remove some of the expired entries. One write in
+  ///     sixteen examines the next 32 entries, so space is freed faster than it is taken. Defaults to `true`.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   public init(
     _ base: Base, timeToLive: TimeToLive = .never, purgesOnWrite: Bool = true,
@@ -107,7 +107,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   // MARK: Reading
 
-  // The clock is read before the base. If it were read afterwards, a read could find an entry, another call could move
+  // The clock is read before the base. If it were read afterward, a read could find an entry, another call could move
   // its deadline, and the entry would be reported absent although it was live throughout.
 
   /// Returns the value of a key; see `DataStore`.
@@ -359,7 +359,7 @@ public struct ExpiringBatch<Value> {
 
   /// Creates a batch.
   ///
-  /// - Parameter changes: The first changes, with the default time to live of the store. Defaults to none.
+  /// - Parameter changes: The first changes, with the default time to live of the store. Defaults to an empty list.
   public init(_ changes: ChangeBatch<Value> = []) {
     self.changes = changes
   }

@@ -1,14 +1,14 @@
 public import Foundation
 import Larder
 
-/// The instant at which an entry expires, and whether reads move it.
+/// The instant when an entry expires, and whether reads move it.
 ///
 /// An entry is live while the time is before its deadline. Deadlines have microsecond precision.
 public struct ExpiryDeadline: Sendable, Hashable {
   /// The divisor of the window that gives the time after which a read moves the deadline again.
   private static let partsOfWindow: Int64 = 10
 
-  /// The first instant at which the entry is absent.
+  /// The first instant when the entry is absent.
   @usableFromInline
   let time: WallTime
 
@@ -20,12 +20,12 @@ public struct ExpiryDeadline: Sendable, Hashable {
 extension ExpiryDeadline {
   /// Creates a deadline that reads do not move.
   ///
-  /// - Parameter date: The first instant at which the entry is absent, rounded to the nearest microsecond.
+  /// - Parameter date: The first instant when the entry is absent, rounded to the nearest microsecond.
   public init(_ date: Date) {
     self.init(time: WallTime(date), windowMicroseconds: nil)
   }
 
-  /// The first instant at which the entry is absent.
+  /// The first instant when the entry is absent.
   public var date: Date { time.date }
 
   /// The time by which a read moves the deadline beyond the read, or `nil` if reads do not move it.
@@ -39,10 +39,10 @@ extension ExpiryDeadline {
 
   /// Returns the deadline after a read, or `nil` if the read does not move it.
   ///
-  /// A deadline moves only after a tenth of the window has passed since it was last moved, so that there are at most
-  /// ten writes per window, whatever the number of reads. A deadline that lies further ahead than its window, by more
-  /// than that tenth or a minute, was set before the clock was set back. It is moved as well, so that the entry does not
-  /// live that much longer.
+  /// A deadline moves only after a tenth of the window has passed since it was last moved, so there are at most ten
+  /// writes per window, whatever the number of reads. A deadline that lies further ahead than its window, by more than
+  /// that tenth or a minute, was set before the clock was set back. It is moved as well, so the entry does not live
+  /// that much longer.
   @usableFromInline
   func moved(byReadAt now: WallTime) -> ExpiryDeadline? {
     guard let windowMicroseconds else { return nil }

@@ -42,7 +42,7 @@ struct PendingRenewals: Sendable {
   /// Further reads leave the deadline as it is, and the next read tries again.
   static let limit = 10_000
 
-  /// The maximum number of renewals in a batch, so that no other writer waits for long.
+  /// The maximum number of renewals in a batch, so no other writer waits for long.
   static let batchSize = 512
 
   /// The time after a failed update during which no read starts another one, in microseconds.
@@ -64,7 +64,7 @@ struct PendingRenewals: Sendable {
   /// It may still contain keys whose renewal is gone.
   private var queue: [StoreKey] = []
 
-  /// Whether a batch that includes every new renewal will be taken.
+  /// A Boolean value that indicates whether a batch that includes every new renewal will be taken.
   private var isScheduled = false
 
   /// The time of the last failed update, or `nil` after a success.
@@ -77,7 +77,7 @@ struct PendingRenewals: Sendable {
   ///   - found: The deadline of the entry in the base.
   ///   - now: The current time.
   ///   - caller: The context of the reader.
-  /// - Returns: Whether the caller must ensure that the next batch is taken.
+  /// - Returns: A Boolean value that indicates whether the caller must ensure that the next batch is taken.
   mutating func note(_ key: StoreKey, _ found: ExpiryDeadline, at now: WallTime, for caller: (any CallerContext)?)
     -> Bool
   {
@@ -129,10 +129,10 @@ struct PendingRenewals: Sendable {
   /// - Parameters:
   ///   - batch: The batch.
   ///   - count: The number of deadlines written. The other entries had been written again or removed.
-  ///   - error: The error, if the update failed. If one entry is at fault, its renewal is discarded, so that it does
-  ///     not fail the others. Otherwise the batch waits behind all others, which may succeed.
+  ///   - error: The error, if the update failed. If one entry is at fault, its renewal is discarded, so it does not
+  ///     fail the others. Otherwise the batch waits behind all others, which may succeed.
   ///   - now: The current time.
-  /// - Returns: Whether the caller must ensure that the next batch is taken.
+  /// - Returns: A Boolean value that indicates whether the caller must ensure that the next batch is taken.
   mutating func finish(_ batch: [Renewal], writing count: Int, error: (any Error)?, at now: WallTime) -> Bool {
     let fault = error.flatMap { PendingRenewals.keyAtFault(in: batch, after: $0) }
     var failed: [StoreKey] = []

@@ -24,7 +24,7 @@ struct AnnouncedRemoval: Codable, Equatable, Sendable {
     upTo = range.upperBound.flatMap(bytes)
   }
 
-  /// Whether the announcement covers a key.
+  /// A Boolean value that indicates whether the announcement covers a key.
   func contains(_ key: StoreKey) -> Bool {
     KeyRange(from: StoreKey(bytes: from), upTo: upTo.map { StoreKey(bytes: $0) }).contains(key)
   }
@@ -34,7 +34,7 @@ struct AnnouncedRemoval: Codable, Equatable, Sendable {
 ///
 /// No key that is inserted while a range is being removed may remain in the range. A writer therefore announces the
 /// removal before it reads the keys of the range, and commits it on condition that the announcement is still there. A
-/// commit that inserts a key withdraws all announcements that cover the key, so that their writers start again.
+/// commit that inserts a key withdraws all announcements that cover the key, so their writers start again.
 ///
 /// An announcement that remains after an error or a crash has no effect.
 struct AnnouncedRemovals: Equatable, Sendable {
@@ -45,8 +45,8 @@ struct AnnouncedRemovals: Equatable, Sendable {
 
   /// Reads the record.
   ///
-  /// - Parameter record: The record, or `nil` if there is none. A record that cannot be read contains no announcement, so
-  ///   that the writers start again.
+  /// - Parameter record: The record, or `nil` if there isn't one. A record that cannot be read contains no
+  ///   announcement, so the writers start again.
   init(_ record: [UInt8]?) {
     guard let record, let removals = try? JSONDecoder().decode([AnnouncedRemoval].self, from: Data(record)) else {
       return
@@ -62,7 +62,7 @@ struct AnnouncedRemovals: Equatable, Sendable {
 
   /// Withdraws an announcement.
   ///
-  /// - Returns: Whether it was there.
+  /// - Returns: A Boolean value that indicates whether it was there.
   mutating func withdraw(_ removal: AnnouncedRemoval) -> Bool {
     guard let index = removals.firstIndex(of: removal) else { return false }
     removals.remove(at: index)

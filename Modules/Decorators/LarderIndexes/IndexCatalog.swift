@@ -15,7 +15,7 @@ struct IndexCatalog: Codable, Equatable, Sendable {
     var name: String
     var version: Int
     var isUnique: Bool
-    /// Whether every value is indexed.
+    /// A Boolean value that indicates whether every value is indexed.
     var isComplete: Bool
 
     func isDefined<Value>(by definition: StoreIndex<Value>) -> Bool {
@@ -70,7 +70,7 @@ struct IndexCatalog: Codable, Equatable, Sendable {
     undecodableCount = 0
   }
 
-  /// Drops all entries of all indexes, so that they have to be rebuilt.
+  /// Drops all entries of all indexes, so they have to be rebuilt.
   mutating func restart() {
     dropped += indexes.map(\.id)
     for number in indexes.indices {
@@ -89,7 +89,7 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   /// Reads a catalog.
   ///
   /// - Parameters:
-  ///   - bytes: The record, or `nil` if there is none.
+  ///   - bytes: The record, or `nil` if there isn't one.
   ///   - store: The name of the store in errors.
   ///   - operation: The operation in errors.
   /// - Throws: `StoreError` with `corrupted`; `versionMismatch` if a newer version wrote the record.
@@ -159,6 +159,6 @@ struct KnownCatalog<Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether the catalog contains exactly the indexes that this program defines.
+  /// A Boolean value that indicates whether the catalog contains exactly the indexes that this program defines.
   var isCurrent: Bool { active.count == catalog.indexes.count }
 }

@@ -74,7 +74,8 @@ struct IndexLayout: Sendable {
   ///   - id: The number of the index.
   ///   - components: The index key.
   ///   - key: The key of the indexed entry.
-  ///   - isUnique: Whether the index is unique, so that the index entry contains the key of the entry as its value.
+  ///   - isUnique: A Boolean value that indicates whether the index is unique, so the index entry contains the key of
+  ///     the entry as its value.
   func entryKey(
     _ id: Int, _ components: [any KeyComponentConvertible], _ key: StoreKey, isUnique: Bool
   ) -> StoreKey {
@@ -114,7 +115,7 @@ struct IndexLayout: Sendable {
   ///
   /// - Parameters:
   ///   - entry: The index entry.
-  ///   - isUnique: Whether the index is unique.
+  ///   - isUnique: A Boolean value that indicates whether the index is unique.
   /// - Throws: An error if the index entry is damaged.
   func key(of entry: StoreEntry<[UInt8]>, isUnique: Bool) throws -> StoreKey {
     guard !isUnique else { return try checked(entry.value) }

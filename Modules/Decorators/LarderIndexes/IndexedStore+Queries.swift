@@ -56,8 +56,8 @@ extension IndexedStore {
   ///   - order: The direction of the pages. Defaults to ascending.
   ///   - cursor: The `next` cursor of the preceding page, or `nil` for the first page. Defaults to `nil`.
   /// - Returns: The page. The key of its `next` cursor is an index key.
-  /// - Throws: `StoreError` with `invalidArgument` if the size is less than 1 or the cursor has the opposite order; the
-  ///   errors of ``entries(where:in:limit:order:)``.
+  /// - Throws: `StoreError` with `invalidArgument` if the size is less than 1, or if the cursor is from another index or
+  ///   range or has the opposite order; the errors of ``entries(where:in:limit:order:)``.
   public func page(
     where index: StoreIndex<Value>, in range: KeyRange = .all, size: Int = 20, order: ScanOrder = .ascending,
     after cursor: PageCursor? = nil
@@ -67,12 +67,8 @@ extension IndexedStore {
         .invalidArgument, during: .page, store: information.name,
         message: "the page size must be at least 1, not \(size)")
     }
-    guard cursor == nil || cursor?.order == order else {
-      throw StoreError(
-        .invalidArgument, during: .page, store: information.name,
-        message: "the cursor is from pages in the opposite order")
-    }
     try check(range, for: .page)
+    if let cursor { try check(cursor, of: index, in: range, order: order) }
     return try await running(.page) {
       let rest = cursor.map { range.part(beyond: $0.key, in: order) } ?? range
       let matches = try await matches(of: index, in: rest, limit: size, order: order, during: .page)
@@ -84,7 +80,8 @@ extension IndexedStore {
         try await base.keys(
           in: layout.entryRange(index.id, range.part(beyond: last, in: order)), limit: 1, order: order)
       }
-      return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order))
+      let next = PageCursor(after: last, order: order, index: index.name)
+      return StorePage(entries: entries, next: following.isEmpty ? nil : next)
     }
   }
 
@@ -104,6 +101,24 @@ extension IndexedStore {
   }
 
   // MARK: Reading an index
+
+  /// Throws `invalidArgument` if a cursor is from another query, which would answer with a wrong or an empty page.
+  private func check(_ cursor: PageCursor, of index: StoreIndex<Value>, in range: KeyRange, order: ScanOrder) throws {
+    let reason: String? =
+      if cursor.order != order {
+        "the cursor is from pages in the opposite order"
+      } else if cursor.index != index.name {
+        "the cursor is from pages by \(cursor.index.map { "the index \($0)" } ?? "key"), not by the index \(index.name)"
+      } else if !range.contains(cursor.key) {
+        "the cursor is from pages of another range"
+      } else {
+        nil
+      }
+    guard let reason else { return }
+    throw StoreError(
+      .invalidArgument, during: .page, store: information.name,
+      message: "\(reason); pass it to the query that returned it")
+  }
 
   /// Throws `invalidArgument` if a bound of a range of index keys cannot have been created from components.
   private func check(_ range: KeyRange, for operation: StoreOperation) throws {

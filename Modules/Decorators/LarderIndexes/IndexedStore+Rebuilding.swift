@@ -31,9 +31,9 @@ extension IndexedStore {
   /// A value that cannot be decoded is a finding. Its key is remembered, and the next call tries again. Until it can be
   /// decoded, or is replaced or removed, the indexes stay incomplete, and no new key can be added to a unique one.
   ///
-  /// - Parameter fromScratch: Whether to drop the entries of all indexes first, for example because ``verifyIndexes()``
-  ///   has found differences. Queries throw `indexIncomplete` until the indexes are complete again, even if the process
-  ///   ends before. Defaults to `false`.
+  /// - Parameter fromScratch: A Boolean value that indicates whether to drop the entries of all indexes first, for
+  ///   example because ``verifyIndexes()`` has found differences. Queries throw `indexIncomplete` until the indexes are
+  ///   complete again, even if the process ends before. Defaults to `false`.
   /// - Returns: The number of entries that were indexed, and a finding for each entry whose value cannot be decoded.
   /// - Throws: `StoreError` with the key of an entry, in which cases the indexes stay incomplete: `notUnique` or
   ///   `valueTooLarge` if it cannot be indexed; `keyUnavailable` if its value cannot be decrypted now; `versionMismatch` if
@@ -81,7 +81,7 @@ extension IndexedStore {
 
   /// Removes the lists that have only entries of former indexes.
   ///
-  /// A damaged list is removed if all indexes have to be rebuilt, so that it is written again.
+  /// A damaged list is removed if all indexes have to be rebuilt, so it is written again.
   private func removeFormerLists() async throws {
     let prefixes = known.catalog.indexes.map { IndexLayout.itemPrefix($0.id) }
     let isNoneComplete = known.catalog.indexes.allSatisfy { !$0.isComplete }
@@ -187,7 +187,7 @@ extension IndexedStore {
 
   /// Marks the indexes as complete, unless a value is missing that could not be decoded.
   ///
-  /// - Returns: `false` if another program has changed something, so that values may have to be read again.
+  /// - Returns: `false` if another program has changed something, so values may have to be read again.
   private func completeIndexes() async throws -> Bool {
     let incomplete = try await incomplete()
     guard !incomplete.indexes.isEmpty else { return true }

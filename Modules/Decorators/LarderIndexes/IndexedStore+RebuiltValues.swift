@@ -8,7 +8,7 @@ extension IndexedStore {
     let bytes: [UInt8]?
     /// The record of the list of its index entries.
     let list: [UInt8]?
-    /// Whether it could not be decoded before, so that its key is remembered.
+    /// A Boolean value that indicates whether it could not be decoded before, so its key is remembered.
     let isRemembered: Bool
     /// The error if the value cannot be decoded.
     var problem: StoreError?
@@ -25,7 +25,7 @@ extension IndexedStore {
   /// - Parameters:
   ///   - values: The keys and bytes.
   ///   - known: The catalog.
-  ///   - isRemembered: Whether the values could not be decoded before.
+  ///   - isRemembered: A Boolean value that indicates whether the values could not be decoded before.
   /// - Throws: `StoreError` if a value cannot be decrypted or indexed, or if a newer program wrote it.
   func rebuilt(
     _ values: [(key: StoreKey, bytes: [UInt8]?)], _ known: KnownCatalog<Value>, isRemembered: Bool

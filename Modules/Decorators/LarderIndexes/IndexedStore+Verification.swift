@@ -7,6 +7,12 @@ extension IndexedStore {
   /// belong to the value of its key. The list of the index entries of a key must agree with both. It works in small slices while others read and write. Each slice is one snapshot, so
   /// concurrent writes cause no findings.
   ///
+  /// ```swift
+  /// let report = try await notes.verifyIndexes()
+  /// for finding in report.findings { print(finding.place, finding.message) }
+  /// if !report.findings.isEmpty { try await notes.rebuildIndexes(fromScratch: true) }
+  /// ```
+  ///
   /// - Returns: The number of values, and a finding for each value that cannot be decoded, each missing, superfluous or
   ///   damaged index entry, and each incomplete index. ``rebuildIndexes(fromScratch:)`` repairs the indexes.
   /// - Throws: `StoreError` with `closed`; `ioFailed`; `corrupted` if the base or the catalog cannot be read.

@@ -47,7 +47,7 @@ extension IndexedStore {
 
   /// Applies several changes and those of the indexes, all or none of them; see `DataStore`.
   ///
-  /// The keys of unique indexes are checked after the whole batch, so that two entries can exchange theirs.
+  /// The keys of unique indexes are checked after the whole batch, so two entries can exchange theirs.
   ///
   /// - Throws: The errors of `apply(_:)`; `notUnique`; `valueTooLarge` if an index key does not fit into a key of the base;
   ///   `versionMismatch` if another program has defined other indexes; `conflict`, with nothing changed, if other
@@ -220,7 +220,7 @@ extension IndexedStore {
     return entries
   }
 
-  /// Whether the base accepts the key of an index entry.
+  /// A Boolean value that indicates whether the base accepts the key of an index entry.
   func fits(_ entryKey: StoreKey) -> Bool { entryKey.count <= base.information.maximumKeyLength }
 
   /// Throws `valueTooLarge` if the key of an index entry is too long.
@@ -275,8 +275,9 @@ extension IndexedStore {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - access: Whether other writers of this object may run at the same time in the first attempt.
-  ///   - format: The format of the values that are encoded already. Defaults to `nil`, for none.
+  ///   - access: A Boolean value that indicates whether other writers of this object may run at the same time in the
+  ///     first attempt.
+  ///   - format: The format of the values that are encoded already. Defaults to `nil`.
   ///   - plan: A closure that reads what it needs and plans the changes, or returns `nil` to change nothing.
   private func commit<Result: Sendable>(
     _ operation: StoreOperation, _ access: WriteGate.Access, encodedIn format: CodecRecord.Format? = nil,
@@ -399,7 +400,7 @@ extension BatchChange {
     if case .removeAll(let range) = self { range } else { nil }
   }
 
-  /// Whether the change removes every entry.
+  /// A Boolean value that indicates whether the change removes every entry.
   fileprivate var removesEverything: Bool { removedRange == .all }
 }
 

@@ -280,6 +280,12 @@ extension IndexedStore: InvalidatableStore where Base: InvalidatableStore {
 extension DataStore where Value == [UInt8] {
   /// Opens an indexed store of values of one type in this store of bytes; see ``IndexedStore``.
   ///
+  /// ```swift
+  /// let adopted = try await bytes.indexed(
+  ///   by: [byTag], codec: .json(Note.self), valuePrefix: "note/", indexPrefix: "note-index/")
+  /// try await adopted.rebuildIndexes()
+  /// ```
+  ///
   /// - Parameters:
   ///   - indexes: The definitions of the indexes, whose names must be distinct.
   ///   - codec: The codec of the values.
@@ -291,5 +297,22 @@ extension DataStore where Value == [UInt8] {
     indexPrefix: StoreKey = "i/"
   ) async throws -> IndexedStore<Self, Indexed> {
     try await IndexedStore(self, by: indexes, codec: codec, valuePrefix: valuePrefix, indexPrefix: indexPrefix)
+  }
+}
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable,
+    message: """
+      indexes need a store of bytes: open this one with the codec .raw, and give the codec of the values to \
+      .indexed(by: […], codec: .json())
+      """
+  )
+  public func indexed<Indexed: Sendable>(
+    by indexes: [StoreIndex<Indexed>], codec: some Codec<Indexed>, valuePrefix: StoreKey = "v/",
+    indexPrefix: StoreKey = "i/"
+  ) async throws -> Self {
+    self
   }
 }

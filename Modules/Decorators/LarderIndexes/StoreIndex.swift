@@ -11,7 +11,7 @@ public import Larder
 /// index keys sort by their first component, then by their second, and so on. In the example, the notes with a tag are
 /// therefore adjacent and sorted by date.
 ///
-/// The closure must depend only on its arguments. If you change what it returns, increment ``version``, so that
+/// The closure must depend only on its arguments. If you change what it returns, increment ``version``, so
 /// ``IndexedStore/rebuildIndexes(fromScratch:)`` replaces the old index entries. Otherwise, they remain, and
 /// ``IndexedStore/verifyIndexes()`` reports them.
 public struct StoreIndex<Value: Sendable>: Sendable {
@@ -21,7 +21,7 @@ public struct StoreIndex<Value: Sendable>: Sendable {
   /// The version of the definition.
   public let version: Int
 
-  /// Whether no two entries may have the same index key.
+  /// A Boolean value that indicates whether no two entries may have the same index key.
   public let isUnique: Bool
 
   /// Returns the index keys of an entry.
@@ -32,8 +32,8 @@ public struct StoreIndex<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - name: The name. It appears in errors and reports, so it must not contain a secret.
   ///   - version: The version of the definition. Increment it when `keys` changes. Defaults to 1.
-  ///   - isUnique: Whether no two entries may have the same index key. A write that would violate this throws
-  ///     `notUnique`. Defaults to `false`.
+  ///   - isUnique: A Boolean value that indicates whether no two entries may have the same index key. A write that
+  ///     would violate this throws `notUnique`. Defaults to `false`.
   ///   - keys: A closure that returns the index keys of an entry. Each one is a list of components, the most significant
   ///     one first. An index key that occurs twice counts once. The closure must not call the store.
   public init(

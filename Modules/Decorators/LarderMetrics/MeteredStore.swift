@@ -67,13 +67,15 @@ extension MeteredStore {
   /// Returns the values of several keys in one snapshot; see `DataStore`.
   @inlinable
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try await meter.measure(.values, bytes: { bytes(of: $0) }) { try await base.values(forKeys: keys) }
+    try await meter.measure(.values, bytes: { bytes(of: $0) }, entries: { $0.count }) {
+      try await base.values(forKeys: keys)
+    }
   }
 
   /// Returns the first entries of a range; see `DataStore`.
   @inlinable
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await meter.measure(.entries, bytes: { bytes(of: $0.lazy.map(\.value)) }) {
+    try await meter.measure(.entries, bytes: { bytes(of: $0.lazy.map(\.value)) }, entries: { $0.count }) {
       try await base.entries(in: range, limit: limit, order: order)
     }
   }
@@ -81,13 +83,15 @@ extension MeteredStore {
   /// Returns the first keys of a range; see `DataStore`.
   @inlinable
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await meter.measure(.keys) { try await base.keys(in: range, limit: limit, order: order) }
+    try await meter.measure(.keys, entries: { $0.count }) {
+      try await base.keys(in: range, limit: limit, order: order)
+    }
   }
 
   /// Returns the number of entries in a range; see `DataStore`.
   @inlinable
   public func count(in range: KeyRange) async throws -> Int {
-    try await meter.measure(.count) { try await base.count(in: range) }
+    try await meter.measure(.count, entries: { $0 }) { try await base.count(in: range) }
   }
 
   // MARK: Writing
@@ -95,7 +99,9 @@ extension MeteredStore {
   /// Applies several changes atomically; see `DataStore`.
   @inlinable
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try await meter.measure(.apply, bytes: { bytes(of: changes) }) { try await base.apply(changes) }
+    try await meter.measure(.apply, bytes: { bytes(of: changes) }, entries: { changes.count }) {
+      try await base.apply(changes)
+    }
   }
 
   /// Reads and writes several values as one atomic step; see `DataStore`.
@@ -239,11 +245,15 @@ extension MeteredStore: MaintainableStore where Base: MaintainableStore {}
 extension DataStore {
   /// Returns a decorator that measures every operation of this store; see ``MeteredStore``.
   ///
+  /// ```swift
+  /// let photos = MemoryStore<[UInt8]>().metered(as: "photos", size: { $0.count })
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the store in reports, metrics, logs and spans. Defaults to the store's own name.
   ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, which counts no bytes.
   ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
-  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  ///   - logger: The logger for slow operations, or `nil` to log nothing. Defaults to a logger with the label `larder`.
   public func metered(
     as name: String? = nil, size: (@Sendable (Value) -> Int)? = nil, slowThreshold: Duration = .milliseconds(100),
     logger: Logger? = Logger(label: "larder")

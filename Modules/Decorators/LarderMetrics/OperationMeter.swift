@@ -19,7 +19,7 @@ final class OperationMeter: Sendable {
     /// The name in metrics, logs and spans.
     let name: String
 
-    /// Whether the outcome counts as an error.
+    /// A Boolean value that indicates whether the outcome counts as an error.
     let isFailure: Bool
   }
 
@@ -40,8 +40,8 @@ final class OperationMeter: Sendable {
   /// - Parameters:
   ///   - name: The name of the operation or block.
   ///   - store: The name of the store.
-  ///   - countsBytes: Whether bytes are counted.
-  ///   - factory: The metrics backend, or `nil` for none.
+  ///   - countsBytes: A Boolean value that indicates whether bytes are counted.
+  ///   - factory: The metrics backend, or `nil`.
   init(_ name: String, store: String, countsBytes: Bool, factory: (any MetricsFactory)?) {
     self.name = name
     self.countsBytes = countsBytes

@@ -20,7 +20,9 @@ public import Tracing
 /// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome`
 ///   (`success`, `discarded`, `cancelled`, or the code of the error); a meter `larder_operations_in_flight`; and a
 ///   counter `larder_operation_bytes` if bytes are counted.
-/// - swift-log: a warning for each operation that takes at least ``slowThreshold``.
+/// - swift-log: a warning for an operation that takes at least ``slowThreshold``, at most ten a minute. The next one then has
+///   the number of `omitted` warnings. Bulk work is not logged: an operation on more than 100 entries, a purge of all expired
+///   entries, and maintenance.
 /// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`, as a
 ///   child of the caller's span. The span of work for several callers, such as a group commit, links to the spans of
 ///   all of them.
@@ -36,6 +38,7 @@ public final class StoreMeter: Sendable {
   private let tracer: (any Tracer)?
   private let factory: (any MetricsFactory)?
   private let slowNanoseconds: Int64
+  private let slowLog = Locked(SlowLog())
   @usableFromInline let operations: [OperationMeter]
   private let blocks = Locked<[String: OperationMeter]>([:])
 
@@ -43,9 +46,10 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store in reports, metrics, logs and spans.
-  ///   - countsBytes: Whether the bytes that operations read or write are counted. Defaults to `false`.
+  ///   - countsBytes: A Boolean value that indicates whether the bytes that operations read or write are counted.
+  ///     Defaults to `false`.
   ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
-  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  ///   - logger: The logger for slow operations, or `nil` to log nothing. Defaults to a logger with the label `larder`.
   ///   - metrics: The backend of swift-metrics. Defaults to the bootstrapped one. A no-op backend costs nothing.
   ///   - tracer: The tracer. Defaults to the bootstrapped one. A no-op tracer costs nothing.
   ///   - clock: The clock that measures durations. Defaults to a `ContinuousClock`.
@@ -71,6 +75,11 @@ public final class StoreMeter: Sendable {
   // MARK: Blocks
 
   /// Measures a synchronous block.
+  ///
+  /// ```swift
+  /// let names = try store.meter.measure("decode") { try JSONDecoder().decode([String].self, from: data) }
+  /// let answer = try await store.meter.measure("fetch") { try await fetch() }
+  /// ```
   ///
   /// - Parameters:
   ///   - block: The name of the block in the report, in metrics and in logs. Use few different names, and never a key.
@@ -119,8 +128,9 @@ public final class StoreMeter: Sendable {
   // MARK: Operations
 
   // The methods that `MeteredStore` calls are inlined into the client module, where the types are known. Without that,
-  // looking up the type of an optional value at runtime costs more than reading the clock twice. Where they are not known,
-  // as behind `AnyDataStore`, each asynchronous function that takes a closure costs some 60 ns, so `measure` is none.
+  // looking up the type of an optional value at runtime costs more than reading the clock twice. If the types are unknown,
+  // as behind `AnyDataStore`, each call of an asynchronous function with a closure costs some 60 ns. `measure` is inlined to
+  // save this call.
 
   /// A running operation or block.
   @usableFromInline
@@ -135,20 +145,27 @@ public final class StoreMeter: Sendable {
   ///   - operation: The operation.
   ///   - bytes: A closure that returns the number of bytes read or written, given the result. Its own time is not
   ///     measured.
+  ///   - entries: A closure that returns the number of entries that the operation concerned, given the result.
   ///   - isDiscarded: A closure that returns whether the operation was discarded, given the result.
   ///   - body: The closure that performs the operation.
   @inlinable @inline(__always)
   func measure<Result>(
-    _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, isDiscarded: (Result) -> Bool = { _ in false },
-    _ body: () async throws -> Result
+    _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, entries: (Result) -> Int = { _ in 1 },
+    isDiscarded: (Result) -> Bool = { _ in false }, _ body: () async throws -> Result
   ) async throws -> Result {
-    try await measure(operations[operation.rawValue], bytes: bytes, isDiscarded: isDiscarded, body)
+    try await measure(
+      operations[operation.rawValue], bytes: bytes, entries: entries, isDiscarded: isDiscarded, body)
   }
 
   /// Measures an asynchronous operation of a capability.
   func measure<Result>(capability operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await measure(operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue), body)
+    let entries = StoreMeter.bulkOperations.contains(operation) ? Int.max : 1
+    return try await measure(
+      operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue), entries: { _ in entries },
+      body)
   }
+
+  private static let bulkOperations: Set<StoreOperation> = [.purgeExpired, .statistics, .verify, .compact, .backup]
 
   /// Measures a synchronous operation of a store.
   func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
@@ -172,15 +189,17 @@ public final class StoreMeter: Sendable {
 
   @inlinable @inline(__always)
   func measure<Result, Failure: Error>(
-    _ meter: OperationMeter, bytes: (Result) -> Int = { _ in 0 }, isDiscarded: (Result) -> Bool = { _ in false },
-    _ body: () async throws(Failure) -> Result
+    _ meter: OperationMeter, bytes: (Result) -> Int = { _ in 0 }, entries: (Result) -> Int = { _ in 1 },
+    isDiscarded: (Result) -> Bool = { _ in false }, _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let run = begin(meter)
     do {
       let result: Result
       if let span = run.span { result = try await span.within(body) } else { result = try await body() }
       let nanoseconds = elapsed(since: run)
-      end(meter, run, after: nanoseconds, bytes: bytes(result), isDiscarded: isDiscarded(result))
+      end(
+        meter, run, after: nanoseconds, bytes: bytes(result), entries: entries(result), isDiscarded: isDiscarded(result)
+      )
       return result
     } catch {
       end(meter, run, after: elapsed(since: run), error: error)
@@ -207,19 +226,20 @@ public final class StoreMeter: Sendable {
   @usableFromInline
   func end(
     _ meter: OperationMeter, _ run: Run, after nanoseconds: Int64, error: (any Error)? = nil, bytes: Int = 0,
-    isDiscarded: Bool = false
+    entries: Int = 1, isDiscarded: Bool = false
   ) {
     let outcome = error.map(StoreMeter.outcome) ?? (isDiscarded ? .discarded : .success)
     meter.end(nanoseconds: nanoseconds, outcome: outcome, bytes: bytes)
     run.span?.end(outcome)
-    if nanoseconds >= slowNanoseconds, let logger {
-      logger.warning(
-        "slow operation",
-        metadata: [
-          "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(outcome.name)",
-          "milliseconds": "\(nanoseconds / 1_000_000)",
-        ])
-    }
+    guard nanoseconds >= slowNanoseconds, entries <= SlowLog.largestOperation, let logger,
+      let omitted = slowLog.withLock({ $0.omittedBeforeWarning(at: run.start + nanoseconds) })
+    else { return }
+    var metadata: Logger.Metadata = [
+      "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(outcome.name)",
+      "milliseconds": "\(nanoseconds / 1_000_000)",
+    ]
+    if omitted > 0 { metadata["omitted"] = "\(omitted)" }
+    logger.warning("slow operation", metadata: metadata)
   }
 
   /// Returns the outcome for an error.
@@ -242,6 +262,35 @@ public final class StoreMeter: Sendable {
   }
 }
 
+/// The warnings of slow operations in the current minute, of which there are few, so a slow disk does not fill the log.
+struct SlowLog {
+  /// The number of entries up to which an operation is logged.
+  ///
+  /// More is bulk work, which takes its time.
+  static let largestOperation = 100
+
+  static let warningsOfMinute = 10
+
+  private var minute = Int64.min
+  private var written = 0
+  private var omitted = 0
+
+  /// Returns the number of warnings that were omitted before this one, or `nil` if it is omitted, too.
+  ///
+  /// - Parameter nanoseconds: The time of the warning on the clock of the meter.
+  mutating func omittedBeforeWarning(at nanoseconds: Int64) -> Int? {
+    let now = nanoseconds / 60_000_000_000
+    if now != minute { (minute, written) = (now, 0) }
+    guard written < SlowLog.warningsOfMinute else {
+      omitted += 1
+      return nil
+    }
+    written += 1
+    defer { omitted = 0 }
+    return omitted
+  }
+}
+
 /// The operations that a ``MeteredStore`` measures, by the names of the contract, in the order of a report.
 @usableFromInline
 enum MeteredOperation: Int, CaseIterable {
@@ -249,7 +298,7 @@ enum MeteredOperation: Int, CaseIterable {
   case touch, remainingTime, purgeExpired, invalidate, invalidateAll, flush
   case statistics, verify, compact, backup
 
-  /// Whether the operation reads or writes values whose bytes can be counted.
+  /// A Boolean value that indicates whether the operation reads or writes values whose bytes can be counted.
   var hasBytes: Bool {
     switch self {
     case .value, .values, .entries, .apply, .update: true

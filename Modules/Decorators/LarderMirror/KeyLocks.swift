@@ -1,6 +1,6 @@
 import Larder
 
-/// The locks of the keys that running writes change, so that writes of the same key run one after another.
+/// The locks of the keys that running writes change, so writes of the same key run one after another.
 ///
 /// Writes of different keys run at the same time. The locks are given in the order of arrival, so no write waits forever.
 final class KeyLocks: Sendable {

@@ -53,8 +53,8 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// - Parameters:
   ///   - primary: The store to read from.
   ///   - secondary: The store that follows. It may have entries already.
-  ///   - allowsPlainCopies: Whether the secondary may store the values of an encrypted primary in plain form. Defaults to
-  ///     `false`.
+  ///   - allowsPlainCopies: A Boolean value that indicates whether the secondary may store the values of an encrypted
+  ///     primary in plain form. Defaults to `false`.
   ///   - onSecondaryFailure: A closure that receives the error of each write that the secondary has not made. Defaults to
   ///     a closure that does nothing; ``isSynchronized`` tells of the failure in any case.
   /// - Throws: `StoreError` with `unsupported` if the entries of one of the stores expire: mirror the stores below the
@@ -90,12 +90,14 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     try other.checkKeepsEntries(for: "a mirror")
   }
 
-  /// Whether both stores are known to have the same entries, apart from writes that are running.
+  /// A Boolean value that indicates whether both stores are known to have the same entries, apart from writes that are
+  /// running.
   ///
-  /// It becomes `true` by a complete ``repair(in:after:batchSize:progress:)``, and `false` by a failure of the secondary.
+  /// A complete ``repair(in:after:batchSize:progress:)`` sets it to `true`. A failed write to the secondary sets it to `false`.
   public var isSynchronized: Bool { state.withLock { $0.isSynchronized } }
 
-  /// Whether ``promoteSecondary()`` has exchanged the stores, so that the first secondary is read.
+  /// A Boolean value that indicates whether ``promoteSecondary()`` has exchanged the stores, so the first secondary is
+  /// read.
   public var isSwitched: Bool { state.withLock { $0.isSwitched } }
 
   // MARK: Reading

@@ -4,22 +4,24 @@ public import Observation
 /// The value of a key, for a SwiftUI view or any other client of the `Observation` module.
 ///
 /// ```swift
-/// struct SettingsView: View {
-///   @State var settings: ObservedValue<Settings>       // ObservedValue(store, key: "settings")
+/// let settings = ObservedValue(store, forKey: "settings", default: Settings())
 ///
-///   var body: some View {
-///     Text(settings.value?.name ?? "No name")
-///   }
-/// }
+/// show(settings.value.fontSize)
+/// try await settings.update { $0.fontSize = 16 }
 /// ```
+///
+/// With a default, the state is the value, and a missing key stands for the default. Without one, the state is optional, and a
+/// missing key is `nil`.
 ///
 /// The object follows the store from its creation until it is released or the store is closed. It does not keep the
 /// store open.
-@Observable @MainActor public final class ObservedValue<Value: Sendable> {
-  /// The latest value, or `nil` if the key is missing or was not read yet.
-  public private(set) var value: Value?
+@Observable @MainActor public final class ObservedValue<State: Sendable> {
+  /// The latest state of the key.
+  ///
+  /// Until the first read has ended, it is the default, or `nil` without a default.
+  public private(set) var value: State
 
-  /// Whether a value was read, so that a missing value means a missing key.
+  /// A Boolean value that indicates whether the key was read, so ``value`` is the state of the store.
   public private(set) var isLoaded = false
 
   /// The error of the latest read, or `nil` if it succeeded.
@@ -28,39 +30,111 @@ public import Observation
   public private(set) var error: (any Error)?
 
   @ObservationIgnored private let following = Following()
+  @ObservationIgnored private let write: @Sendable (@escaping @Sendable (inout State) -> Void) async throws -> Void
 
-  /// Follows the value of a key.
+  /// Follows the value of a key, which is `nil` if the key is missing.
   ///
   /// - Parameters:
   ///   - store: The store.
   ///   - key: The key.
-  public convenience init(_ store: some ObservableStore<Value>, key: StoreKey) {
-    self.init(store.updates(forKey: key))
+  ///   - clock: The clock that measures the time until a failed read is repeated. Defaults to a `ContinuousClock`.
+  public convenience init<Value: Sendable>(
+    _ store: some ObservableStore<Value>, forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()
+  ) where State == Value? {
+    self.init(store, key, store.updates(forKey: key, clock: clock), initial: nil, read: { $0 }, write: { $0 })
   }
 
-  /// Follows the value of a key, and ignores states that are equal to the one before.
+  /// Follows the value of a key, which is `nil` if the key is missing, and ignores states that are equal to the one before.
   ///
   /// - Parameters:
   ///   - store: The store.
   ///   - key: The key.
-  public convenience init(_ store: some ObservableStore<Value>, key: StoreKey) where Value: Equatable {
-    self.init(store.updates(forKey: key))
+  ///   - clock: The clock that measures the time until a failed read is repeated. Defaults to a `ContinuousClock`.
+  public convenience init<Value: Sendable & Equatable>(
+    _ store: some ObservableStore<Value>, forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()
+  ) where State == Value? {
+    self.init(store, key, store.updates(forKey: key, clock: clock), initial: nil, read: { $0 }, write: { $0 })
   }
 
-  /// Follows a value.
+  /// Follows the value of a key, with a default for a missing key.
   ///
-  /// - Parameter values: The values, from `ObservableStore.updates(forKey:)`.
-  public init(_ values: StoreStates<Value?>) {
-    following.follow(values) { [weak self] state in
+  /// - Parameters:
+  ///   - store: The store.
+  ///   - key: The key.
+  ///   - defaultValue: The value of a missing key. It is not written.
+  ///   - clock: The clock that measures the time until a failed read is repeated. Defaults to a `ContinuousClock`.
+  public convenience init(
+    _ store: some ObservableStore<State>, forKey key: StoreKey, default defaultValue: State,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) {
+    self.init(
+      store, key, store.updates(forKey: key, clock: clock), initial: defaultValue, read: { $0 ?? defaultValue },
+      write: { $0 })
+  }
+
+  /// Follows the value of a key, with a default for a missing key, and ignores states that are equal to the one before.
+  ///
+  /// - Parameters:
+  ///   - store: The store.
+  ///   - key: The key.
+  ///   - defaultValue: The value of a missing key. It is not written.
+  ///   - clock: The clock that measures the time until a failed read is repeated. Defaults to a `ContinuousClock`.
+  public convenience init(
+    _ store: some ObservableStore<State>, forKey key: StoreKey, default defaultValue: State,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) where State: Equatable {
+    self.init(
+      store, key, store.updates(forKey: key, clock: clock), initial: defaultValue, read: { $0 ?? defaultValue },
+      write: { $0 })
+  }
+
+  private init<Stored: Sendable, Store: ObservableStore<Stored>>(
+    _ store: Store, _ key: StoreKey, _ states: StoreStates<Stored?>, initial: State,
+    read: @escaping @Sendable (Stored?) -> State, write: @escaping @Sendable (State) -> Stored?
+  ) {
+    value = initial
+    let (reference, name) = (store.weakReference(), store.information.name)
+    self.write = { change in
+      guard let store = reference() else {
+        throw StoreError(.closed, during: .update, store: name, key: key, message: "the store was released")
+      }
+      try await store.update(key) { stored in
+        var state = read(stored)
+        change(&state)
+        stored = write(state)
+      }
+    }
+    following.follow(states) { [weak self] state in
       guard let self else { return }
       switch state {
-      case .success(let value):
-        self.value = value
+      case .success(let stored):
+        value = read(stored)
         isLoaded = true
         error = nil
       case .failure(let failure): error = failure
       }
     }
+  }
+
+  /// Writes a state to the store; `nil` removes the entry.
+  ///
+  /// ``value`` changes when the store reports the write, soon after the method has returned.
+  ///
+  /// - Parameter state: The new state.
+  /// - Throws: `StoreError` and `CancellationError`, as `DataStore.update(_:_:)`; `closed` if the store was released.
+  public func set(_ state: State) async throws {
+    try await write { $0 = state }
+  }
+
+  /// Changes the state in the store in one atomic step.
+  ///
+  /// ``value`` changes when the store reports the write, soon after the method has returned.
+  ///
+  /// - Parameter body: A closure that changes the state as it is in the store. It may be newer than ``value``. It can
+  ///   be called more than once.
+  /// - Throws: `StoreError` and `CancellationError`, as `DataStore.update(_:_:)`; `closed` if the store was released.
+  public func update(_ body: @escaping @Sendable (inout State) -> Void) async throws {
+    try await write(body)
   }
 }
 
@@ -82,7 +156,7 @@ public import Observation
   /// The latest entries, or none if they were not read yet.
   public private(set) var entries: [StoreEntry<Value>] = []
 
-  /// Whether the entries were read, so that no entries mean an empty range.
+  /// A Boolean value that indicates whether the entries were read, so no entries mean an empty range.
   public private(set) var isLoaded = false
 
   /// The error of the latest read, or `nil` if it succeeded.

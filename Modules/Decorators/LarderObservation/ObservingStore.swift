@@ -137,6 +137,12 @@ public final class ObservingStore<Base: DataStore>: DataStore {
 
 extension ObservingStore: ObservableStore {
   /// Observes a range, of the base if it is observable itself; see `ObservableStore`.
+  ///
+  /// ```swift
+  /// let observation = notes.observe(.prefix("inbox/")) { event in
+  ///   if case .changed = event { unread.store(true, ordering: .relaxed) }
+  /// }
+  /// ```
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
     observation?.observe(range, observer) ?? observers.add(range, observer)
   }
@@ -188,6 +194,13 @@ extension ObservingStore: CustomStringConvertible {
 
 extension DataStore {
   /// Returns a decorator that reports the writes that are made through it; see ``ObservingStore``.
+  ///
+  /// ```swift
+  /// let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
+  ///   .observable()
+  ///   .expiring(.sliding(.seconds(1800)))
+  /// let session = sessions.updates(forKey: "7f3a")
+  /// ```
   public func observable() -> ObservingStore<Self> {
     ObservingStore(self)
   }

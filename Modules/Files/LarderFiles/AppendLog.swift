@@ -35,10 +35,10 @@ public struct AppendLog: Sendable {
     durableSize = size
   }
 
-  /// Appends a record, so that it survives a crash of the process.
+  /// Appends a record, so it survives a crash of the process.
   ///
   /// - Parameter record: The bytes of the record.
-  /// - Throws: ``FileError``. If ``failure`` is `nil` afterwards, nothing was changed and the log is still usable.
+  /// - Throws: ``FileError``. If ``failure`` is `nil` afterward, nothing was changed and the log is still usable.
   public mutating func append(_ record: [UInt8]) throws(FileError) {
     if let failure { throw failure }
     do throws(FileError) {
@@ -62,9 +62,9 @@ public struct AppendLog: Sendable {
     }
   }
 
-  /// Flushes all records to disk, so that they survive power loss.
+  /// Flushes all records to disk, so they survive power loss.
   ///
-  /// - Throws: ``FileError``. The log is unusable afterwards.
+  /// - Throws: ``FileError``. The log is unusable afterward.
   public mutating func synchronize() throws(FileError) {
     if let failure { throw failure }
     guard durableSize < size else { return }

@@ -1,8 +1,8 @@
 import Dispatch
 import Larder
 
-/// An executor that runs the jobs of an actor on its own serial queue, so that work that waits for the disk never
-/// occupies a thread of the cooperative pool.
+/// An executor that runs the jobs of an actor on its own serial queue, so work that waits for the disk never occupies a
+/// thread of the cooperative pool.
 public final class DispatchQueueExecutor: SerialExecutor {
   private let label: String
   private let queue: DispatchQueue

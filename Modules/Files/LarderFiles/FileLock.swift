@@ -3,6 +3,16 @@
 /// The lock uses a lock file beside the guarded file, because a file that is replaced would take its lock with it. The
 /// kernel releases the lock when the process ends for any reason. The lock file stays and is empty. Removing it would
 /// allow two owners.
+///
+/// ```swift
+/// func save(_ text: String, at path: String, in fileSystem: some StoreFileSystem) throws {
+///   guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else { throw InUse() }
+///   // Writes a temporary file, synchronizes it and renames it. A crash leaves the old file or the new one.
+///   let result = Result { try fileSystem.replaceFile(at: path) { try $0.write(Array(text.utf8)) } }
+///   try lock.release()
+///   try result.get()
+/// }
+/// ```
 public struct FileLock: Sendable {
   /// The locks that other owners may hold at the same time.
   public enum Kind: Sendable, Hashable {

@@ -150,7 +150,7 @@ public struct FileReplacement: Sendable {
 
   /// Flushes the content written so far to disk, so that ``commit(closing:)`` has to wait only for the rest.
   ///
-  /// - Throws: ``FileError``. The file must not be committed afterwards.
+  /// - Throws: ``FileError``. The file must not be committed afterward.
   public mutating func synchronize() throws(FileError) {
     try writer.flush()
     try file.synchronizeThroughInterruptions()

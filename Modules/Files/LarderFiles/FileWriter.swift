@@ -51,7 +51,7 @@ public final class SharedContent<Content: Sendable>: Sendable {
 
   /// Changes the content.
   ///
-  /// - Returns: The result of `body`. Return large replaced parts, so that they are released outside the lock.
+  /// - Returns: The result of `body`. Return large replaced parts, so they are released outside the lock.
   @discardableResult
   public func change<Result: Sendable>(_ body: (inout Content) -> Result) -> Result {
     content.withLock { content in body(&content) }
@@ -75,7 +75,7 @@ public actor FileWriter<File: Sendable> {
   /// A Boolean value that indicates whether the files are closed.
   public private(set) var isClosed = false
 
-  /// The executor, which has a thread of its own, so that blocking calls do not occupy the cooperative pool.
+  /// The executor, which has a thread of its own, so blocking calls do not occupy the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Opens the files of a store.

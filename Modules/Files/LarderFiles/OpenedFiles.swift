@@ -25,7 +25,7 @@ public struct OpenedFiles: Sendable {
     public var path: String
     /// The role of the file.
     public var role: Role
-    /// Whether nothing is at the path.
+    /// A Boolean value that indicates whether nothing is at the path.
     public var isMissing: Bool
   }
 

@@ -45,7 +45,7 @@ public final class ReplacedFileWatch: Sendable {
   ///
   /// A file that was moved or removed, with nothing in its place, is not replaced.
   ///
-  /// - Returns: Whether the file was replaced, at most ``interval`` ago if it was not.
+  /// - Returns: A Boolean value that indicates whether the file was replaced, at most ``interval`` ago if it was not.
   /// - Throws: ``FileError`` if the path cannot be examined.
   public func isReplaced() throws(FileError) -> Bool {
     if found.load(ordering: .relaxed) { return true }

@@ -5,7 +5,7 @@ public protocol SharedFile: AnyObject, Sendable {
   /// The identity of the file, which stays the same if the file is renamed.
   var identity: FileAttributes.Identity { get }
 
-  /// Whether the file can be written.
+  /// A Boolean value that indicates whether the file can be written.
   var access: StoreAccess { get }
 
   /// The durability of a write when it returns.
@@ -14,7 +14,7 @@ public protocol SharedFile: AnyObject, Sendable {
 
 /// The files of one kind of store that the process has open, by their identities, with the number of their users.
 ///
-/// Use it if several stores share a file, or if a lock of the operating system belongs to the process, so that a second
+/// Use it if several stores share a file, or if a lock of the operating system belongs to the process, so a second
 /// object with the file open would lose it.
 ///
 /// Files are opened by one thread at a time, which calls ``take(_:access:durability:store:)`` and, if the file is not
@@ -63,7 +63,7 @@ public final class SharedFiles<File: SharedFile>: Sendable {
 
   /// Returns whether a file that satisfies a condition is open.
   ///
-  /// - Parameter condition: The condition, which is called under a lock.
+  /// - Parameter condition: The condition. It is called under a lock.
   public func contains(where condition: (File) -> Bool) -> Bool {
     entries.withLock { $0.values.contains { condition($0.file) } }
   }
@@ -73,7 +73,7 @@ public final class SharedFiles<File: SharedFile>: Sendable {
   /// - Parameters:
   ///   - file: The file.
   ///   - close: What is done after the last user, before the file can be opened again.
-  /// - Returns: Whether this was the last user.
+  /// - Returns: A Boolean value that indicates whether this was the last user.
   @discardableResult public func release(_ file: File, closing close: (File) -> Void = { _ in }) -> Bool {
     entries.withLock { entries in
       guard let entry = entries[file.identity], entry.file === file else { return false }

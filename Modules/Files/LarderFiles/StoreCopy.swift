@@ -90,12 +90,13 @@ public struct StoreCopy: Sendable {
 
   /// Writes the copy, and gives it its name once it is durable.
   ///
-  /// A new file is created empty before the closure runs, so that only the user can read it. The dictionaries of the
-  /// source follow. Companions that the closure writes beside ``temporaryPath`` are renamed too. If an error is thrown
-  /// before the copy has its name, everything is removed.
+  /// A new file is created empty before the closure runs, so only the user can read it. The dictionaries of the source
+  /// follow. Companions that the closure writes beside ``temporaryPath`` are renamed too. If an error is thrown before
+  /// the copy has its name, everything is removed.
   ///
   /// - Parameters:
-  ///   - isFolder: Whether the copy is a folder, whose files the closure must synchronize. Defaults to `false`.
+  ///   - isFolder: A Boolean value that indicates whether the copy is a folder, whose files the closure must
+  ///     synchronize. Defaults to `false`.
   ///   - write: A closure that writes the file or the content of the folder at the path that it receives.
   /// - Throws: The error that `write` throws, except that a ``FileError`` becomes a `StoreError`; `StoreError`, with
   ///   `invalidArgument` if something exists at the path by now, and with an unknown outcome if the copy has its name, which
@@ -218,9 +219,9 @@ public struct StoreCopy: Sendable {
     }
   }
 
-  /// Marks a temporary folder on a file system without locks, so that no process that finds no lock in it removes it.
+  /// Marks a temporary folder on a file system without locks, so no process that finds no lock in it removes it.
   ///
-  /// - Returns: Whether there was a lock file to turn into the mark.
+  /// - Returns: A Boolean value that indicates whether there was a lock file to turn into the mark.
   private static func disclaimLock(of folder: String, in fileSystem: some StoreFileSystem) throws(FileError) -> Bool {
     do throws(FileError) {
       try fileSystem.rename(FilePaths.join(folder, lockName), to: FilePaths.join(folder, unlockedName))
@@ -266,7 +267,7 @@ public struct StoreCopy: Sendable {
     try lock.release()
   }
 
-  /// Whether a name is that of a temporary file or folder.
+  /// A Boolean value that indicates whether a name is that of a temporary file or folder.
   private static func isTemporary(_ name: String) -> Bool {
     let digits = 2 * MemoryLayout<UInt64>.size
     let (bytes, mark) = (Array(name.utf8), Array(temporaryMark.utf8))

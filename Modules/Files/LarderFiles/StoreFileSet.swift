@@ -69,8 +69,8 @@ public struct StoreFileSet: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - path: The path of the data file or folder.
-  ///   - companions: The companions of the format. Defaults to none, for a folder that holds all files.
-  ///   - contents: The names of the files in the folder, the one with the data first. Defaults to none, for a store that is
+  ///   - companions: The companions of the format. Defaults to an empty list, for a folder that holds all files.
+  ///   - contents: The names of the files in the folder, the one with the data first. Defaults to an empty list, for a store that is
   ///     a file, and for a folder in which the names change.
   public init(at path: String, companions: [Companion] = [], contents: [String] = []) {
     let (folder, name) = FilePaths.split(path)
@@ -95,8 +95,8 @@ public struct StoreFileSet: Sendable, Hashable {
 
   /// Returns whether a path is the one of a file of the store.
   ///
-  /// - Parameter path: The path, which is compared byte by byte.
-  /// - Returns: Whether it is that of the data, of a companion or of the dictionaries.
+  /// - Parameter path: The path. It is compared byte by byte.
+  /// - Returns: A Boolean value that indicates whether it is that of the data, of a companion or of the dictionaries.
   public func contains(_ path: String) -> Bool {
     ([self.path, dictionariesPath] + companions.map { self.path + $0.suffix }).contains {
       $0.utf8.elementsEqual(path.utf8)
@@ -106,7 +106,7 @@ public struct StoreFileSet: Sendable, Hashable {
   /// Returns the first companion that a new store would take up, and its path.
   ///
   /// - Parameter fileSystem: The file system.
-  /// - Returns: The companion, or `nil` if there is none. Lock files do not count.
+  /// - Returns: The companion, or `nil` if there isn't one. Lock files do not count.
   /// - Throws: ``FileError``.
   public func firstContent(
     in fileSystem: some StoreFileSystem
@@ -157,7 +157,7 @@ public struct StoreFileSet: Sendable, Hashable {
 
   // MARK: Dictionaries
 
-  /// Returns the content of the dictionaries, or `nil` if there are none.
+  /// Returns the content of the dictionaries, or `nil` if there aren't any.
   ///
   /// - Throws: `StoreError` with `unsupported` if the file is larger than any file of dictionaries; ``FileError``.
   func dictionaries(

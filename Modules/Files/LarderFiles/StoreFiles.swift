@@ -18,7 +18,7 @@ extension StoreFiles {
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
   ///   - underlying: The error that caused this one. Defaults to `nil`.
-  ///   - isRetryable: Whether a later retry can succeed. Defaults to `false`.
+  ///   - isRetryable: A Boolean value that indicates whether a later retry can succeed. Defaults to `false`.
   public func error(
     _ code: StoreError.Code, during operation: StoreOperation, key: StoreKey? = nil, _ message: String,
     underlying: (any Error)? = nil, isRetryable: Bool = false
@@ -34,7 +34,8 @@ extension StoreFiles {
   ///   - operation: The operation.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
-  ///   - outcome: Whether the operation may have changed anything. Defaults to `nothingChanged`.
+  ///   - outcome: A Boolean value that indicates whether the operation may have changed anything. Defaults to
+  ///     `nothingChanged`.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: `StoreError` for a ``FileError``, with its ``FileError/code(during:)``; any other error that `body`
@@ -55,8 +56,8 @@ extension StoreFiles {
   /// - Parameters:
   ///   - attributes: The attributes of the file.
   ///   - path: The path of the file.
-  ///   - isWritten: Whether the file is going to be written, which requires it to have a single hard link. Defaults to
-  ///     `true`.
+  ///   - isWritten: A Boolean value that indicates whether the file is going to be written, which requires it to have a
+  ///     single hard link. Defaults to `true`.
   /// - Throws: `StoreError`: `unrecognizedFormat`; `unsupported` if the file has several hard links.
   public func checkKind(_ attributes: FileAttributes, of path: String, isWritten: Bool = true) throws {
     guard attributes.kind == .file else {
@@ -77,8 +78,8 @@ extension StoreFiles {
   ///
   /// - Parameters:
   ///   - lockPath: The path of the lock file.
-  ///   - path: The path of the guarded file or folder, which may be missing.
-  ///   - access: Whether the store can be written.
+  ///   - path: The path of the guarded file or folder. It may be missing.
+  ///   - access: A Boolean value that indicates whether the store can be written.
   /// - Returns: The lock, or `nil` if a reader acquires none.
   /// - Throws: `StoreError`: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
   public func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
@@ -147,13 +148,13 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   /// The durability of a write when it returns.
   public var durability: Durability.File
 
-  /// Whether the store can be written.
+  /// A Boolean value that indicates whether the store can be written.
   public var access: StoreAccess
 
-  /// Whether to create the file if it is missing.
+  /// A Boolean value that indicates whether to create the file if it is missing.
   public var createsIfMissing: Bool
 
-  /// Whether to create the folder of the file if it is missing.
+  /// A Boolean value that indicates whether to create the folder of the file if it is missing.
   public var createsFolder: Bool
 
   /// The file system that has the file.
@@ -165,9 +166,11 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   - name: The name of the store in error messages. Defaults to the last component of the path.
   ///   - path: The path of the file.
   ///   - durability: The durability of a write when it returns.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create the file if it is missing. A reader never creates it.
-  ///   - createsFolder: Whether to create the folder of the file if it is missing. Defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the file if it is missing. A reader never
+  ///     creates it.
+  ///   - createsFolder: A Boolean value that indicates whether to create the folder of the file if it is missing.
+  ///     Defaults to `false`.
   ///   - fileSystem: The file system.
   public init(
     name: String? = nil, path: String, durability: Durability.File, access: StoreAccess = .readWrite,
@@ -259,7 +262,7 @@ extension StoreFileConfiguration {
   /// The new file has permissions 0600.
   ///
   /// - Parameters:
-  ///   - opened: The list of open files, which is compared with the files at their paths first.
+  ///   - opened: The list of open files. It is compared with the files at their paths first.
   ///   - operation: The operation, for errors.
   ///   - write: A closure that writes the content.
   /// - Returns: The new file. Keep it open as long as it is listed.

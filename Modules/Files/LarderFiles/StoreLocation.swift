@@ -13,7 +13,7 @@ public struct StoreLocation: Sendable {
   /// Splits the location of a URL.
   ///
   /// If the path contains `#`, the name must be appended, as in `lmdb:build#7#default`. A location that could be such a
-  /// path is refused, so that no other file is opened by mistake.
+  /// path is refused, so no other file is opened by mistake.
   ///
   /// - Parameters:
   ///   - url: The URL.

@@ -1,7 +1,7 @@
 #if HTTPCache
 /// A range of bytes that a request asks for (RFC 9110, section 14.1.2).
 enum ByteRange: Sendable, Equatable {
-  /// The bytes from a first position through a last one, or to the end if there is none.
+  /// The bytes from a first position through a last one, or to the end if there isn't one.
   case from(Int64, through: Int64?)
 
   /// The last bytes.
@@ -39,7 +39,7 @@ enum ByteRange: Sendable, Equatable {
     }
   }
 
-  /// Returns the bytes of a representation of a length that the range covers, or `nil` if there is none.
+  /// Returns the bytes of a representation of a length that the range covers, or `nil` if there isn't one.
   func bytes(of length: Int64) -> Range<Int64>? {
     switch self {
     case .from(let first, let last):

@@ -24,37 +24,37 @@ public struct CacheControl: Sendable, Equatable {
   /// The seconds of `stale-if-error`.
   public var staleIfError: Int64?
 
-  /// Whether `no-cache` stands alone.
+  /// A Boolean value that indicates whether `no-cache` stands alone.
   public var noCache = false
 
   /// The names, in lower case, of the fields that `no-cache` has as its argument.
   public var noCacheFields: [String] = []
 
-  /// Whether `private` stands alone.
+  /// A Boolean value that indicates whether `private` stands alone.
   public var isPrivate = false
 
   /// The names, in lower case, of the fields that `private` has as its argument.
   public var privateFields: [String] = []
 
-  /// Whether `no-store` is there.
+  /// A Boolean value that indicates whether `no-store` is there.
   public var noStore = false
 
-  /// Whether `must-revalidate` is there.
+  /// A Boolean value that indicates whether `must-revalidate` is there.
   public var mustRevalidate = false
 
-  /// Whether `proxy-revalidate` is there.
+  /// A Boolean value that indicates whether `proxy-revalidate` is there.
   public var proxyRevalidate = false
 
-  /// Whether `must-understand` is there.
+  /// A Boolean value that indicates whether `must-understand` is there.
   public var mustUnderstand = false
 
-  /// Whether `public` is there.
+  /// A Boolean value that indicates whether `public` is there.
   public var isPublic = false
 
-  /// Whether `immutable` is there.
+  /// A Boolean value that indicates whether `immutable` is there.
   public var isImmutable = false
 
-  /// Whether `only-if-cached` is there.
+  /// A Boolean value that indicates whether `only-if-cached` is there.
   public var onlyIfCached = false
 
   /// Creates a value without directives.

@@ -11,7 +11,7 @@ public struct CacheScope: Sendable, Equatable {
   /// The partition of the responses that are for all users.
   public let common: [UInt8]
 
-  /// Whether the request has a user, so that both partitions differ.
+  /// A Boolean value that indicates whether the request has a user, so both partitions differ.
   public var hasIdentity: Bool { own != common }
 
   /// The first byte of a partition that has an identity.
@@ -20,9 +20,10 @@ public struct CacheScope: Sendable, Equatable {
   /// Creates a scope.
   ///
   /// - Parameters:
-  ///   - partition: The partition, such as the account of a site; defaults to an empty one. Responses are never shared between
-  ///     partitions.
-  ///   - identity: The identity of the user; defaults to an empty one. Only public responses are shared between identities.
+  ///   - partition: The partition, such as the account of a site. Defaults to an empty one. Responses are never shared
+  ///     between partitions.
+  ///   - identity: The identity of the user. Defaults to an empty one. Only public responses are shared between
+  ///     identities.
   public init(partition: [UInt8] = [], identity: [UInt8] = []) {
     common = Self.encoded(partition, identity: [])
     own = identity.isEmpty ? common : Self.encoded(partition, identity: identity)
@@ -36,10 +37,10 @@ public struct CacheScope: Sendable, Equatable {
 }
 
 extension HTTPCacheRules {
-  /// Returns whether a stored response has `public`, so that all identities of its partition may reuse it.
+  /// Returns whether a stored response has `public`, so all identities of its partition may reuse it.
   ///
   /// - Parameter response: The stored response.
-  /// - Returns: Whether the directive that decides in this cache says so.
+  /// - Returns: A Boolean value that indicates whether the directive that decides in this cache says so.
   public func isPublic(_ response: StoredResponse) -> Bool {
     directives(of: response.fields, response.facts).control.isPublic
   }

@@ -24,7 +24,7 @@ public struct CacheStatus: Sendable, Hashable {
     case partial
   }
 
-  /// Whether a stored response answered the request without being forwarded.
+  /// A Boolean value that indicates whether a stored response answered the request without being forwarded.
   public var isHit: Bool = false
 
   /// The reason why the request was forwarded, or `nil` if it was not.
@@ -36,10 +36,10 @@ public struct CacheStatus: Sendable, Hashable {
   /// The remaining freshness of the response in seconds, negative if it is stale; `nil` if it isn't known.
   public var timeToLive: Int?
 
-  /// Whether the response is being stored.
+  /// A Boolean value that indicates whether the response is being stored.
   public var isStored: Bool = false
 
-  /// Whether the request waited for the response to another one.
+  /// A Boolean value that indicates whether the request waited for the response to another one.
   public var isCollapsed: Bool = false
 
   /// The reason for which the response isn't stored, or another detail for people; a token of the cache's own.
@@ -48,18 +48,23 @@ public struct CacheStatus: Sendable, Hashable {
   /// Creates a status.
   ///
   /// - Parameters:
-  ///   - isHit: Whether a stored response answered the request without being forwarded; defaults to `false`.
-  ///   - forward: The reason why the request was forwarded; defaults to `nil`, for a request that was not.
+  ///   - isHit: A Boolean value that indicates whether a stored response answered the request without being forwarded.
+  ///     Defaults to `false`.
+  ///   - forward: The reason why the request was forwarded. Defaults to `nil`, for a request that was not.
   public init(isHit: Bool = false, forward: ForwardReason? = nil) {
     self.isHit = isHit
     self.forward = forward
   }
 
-  /// Whether the answer is a stored response that was stale and wasn't validated.
+  /// A Boolean value that indicates whether the answer is a stored response that was stale and wasn't validated.
   public var isStale: Bool = false
 
-  /// Whether the origin confirmed the stored response that is the answer.
+  /// A Boolean value that indicates whether the origin confirmed the stored response that is the answer.
   public var isValidated: Bool = false
+
+  /// A Boolean value that indicates whether the body of the answer is that of a stored response: a hit, a response that the
+  /// origin confirmed, or a stale one because the origin failed.
+  public var isBodyFromStore: Bool { isHit || isValidated || isStale }
 }
 
 extension CacheStatus {

@@ -3,7 +3,7 @@ internal import HTTPTypes
 
 /// An entity tag (RFC 9110, section 8.8.3).
 struct EntityTag: Sendable, Hashable {
-  /// Whether the tag is weak.
+  /// A Boolean value that indicates whether the tag is weak.
   var isWeak: Bool
 
   /// The bytes between the quotes.
@@ -35,7 +35,7 @@ struct EntityTag: Sendable, Hashable {
 
 /// The value of `If-None-Match`.
 struct EntityTagList: Sendable, Equatable {
-  /// Whether `*` is there.
+  /// A Boolean value that indicates whether `*` is there.
   var hasAny = false
 
   /// The tags.
@@ -94,16 +94,17 @@ struct Validator: Sendable, Equatable {
   /// The time of `Last-Modified`, if it is valid.
   var lastModified: HTTPDate?
 
-  /// Whether `Last-Modified` is at least a minute before `Date`, so that no second change can share it.
+  /// A Boolean value that indicates whether `Last-Modified` is at least a minute before `Date`, so no second change can
+  /// share it.
   var hasStrongDate = false
 
-  /// Whether there is no validator.
+  /// A Boolean value that indicates whether there is no validator.
   var isEmpty: Bool { entityTag == nil && lastModified == nil }
 
-  /// Whether the validator identifies the bytes of a representation.
+  /// A Boolean value that indicates whether the validator identifies the bytes of a representation.
   var isStrong: Bool { entityTag.map { !$0.isWeak } ?? hasStrongDate }
 
-  /// Returns whether both are strong and the same, so that the parts of their responses can be combined.
+  /// Returns whether both are strong and the same, so the parts of their responses can be combined.
   func stronglyEquals(_ other: Validator) -> Bool {
     if let tag = entityTag, let otherTag = other.entityTag { return tag.stronglyEquals(otherTag) }
     guard entityTag == nil, other.entityTag == nil else { return false }

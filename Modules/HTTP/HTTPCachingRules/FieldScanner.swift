@@ -3,7 +3,7 @@ internal import HTTPTypes
 
 /// A cursor over the bytes of a field value, with the productions that the parsers share (RFC 9110, section 5.6).
 ///
-/// Each method moves forward only, so that every parser is linear in its input.
+/// Each method moves forward only, so every parser is linear in its input.
 struct FieldScanner {
   /// The bytes of the value.
   let bytes: [UInt8]
@@ -35,14 +35,14 @@ struct FieldScanner {
     return true
   }
 
-  /// Reads a token, or returns `nil` if the next byte starts none.
+  /// Reads a token, or returns `nil` if the next byte cannot start a token.
   mutating func token() -> ArraySlice<UInt8>? {
     let start = position
     while let byte = current, byte.isTokenCharacter { position += 1 }
     return start == position ? nil : bytes[start..<position]
   }
 
-  /// Reads digits, or returns `nil` if the next byte is none.
+  /// Reads digits, or returns `nil` if the next byte is not a digit.
   ///
   /// A value above 2^53 becomes 2^53.
   mutating func number() -> Int64? {
@@ -76,7 +76,7 @@ struct FieldScanner {
 
   /// Skips the rest of a member of a list, up to the next comma outside quotes.
   ///
-  /// - Returns: Whether only whitespace was skipped.
+  /// - Returns: A Boolean value that indicates whether only whitespace was skipped.
   mutating func skipMember() -> Bool {
     var isEmpty = true
     while let byte = current, byte != UInt8(ascii: ",") {
@@ -93,13 +93,13 @@ struct FieldScanner {
 }
 
 extension UInt8 {
-  /// Whether the byte is a digit.
+  /// A Boolean value that indicates whether the byte is a digit.
   var isDigit: Bool { self >= 0x30 && self <= 0x39 }
 
   /// The letter in lower case, or the byte itself if it is no letter.
   var lowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
 
-  /// Whether the byte can be in a token (RFC 9110, section 5.6.2).
+  /// A Boolean value that indicates whether the byte can be in a token (RFC 9110, section 5.6.2).
   var isTokenCharacter: Bool {
     switch self {
     case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x30...0x39, 0x41...0x5A, 0x5E...0x7A, 0x7C, 0x7E: true

@@ -24,13 +24,14 @@ public struct Freshness: Sendable {
   /// The directives of the response for this cache.
   var directives: HTTPCacheRules.Directives
 
-  /// Whether the response is fresh.
+  /// A Boolean value that indicates whether the response is fresh.
   public var isFresh: Bool { lifetime > age }
 
   /// The seconds since the response became stale; 0 if it is fresh.
   public var staleness: Double { max(0, age - lifetime) }
 
-  /// Whether the response has `no-cache`, so that it is validated before each use, also if it is fresh.
+  /// A Boolean value that indicates whether the response has `no-cache`, so it is validated before each use, also if it
+  /// is fresh.
   public var requiresValidation: Bool { directives.control.noCache }
 
   init(_ response: StoredResponse, at now: Date, _ rules: HTTPCacheRules) {
@@ -48,7 +49,7 @@ extension StoredResponse {
   /// minute allows for the clocks of the hosts that share a store.
   ///
   /// - Parameter now: The present time.
-  /// - Returns: Whether the response is from the future.
+  /// - Returns: A Boolean value that indicates whether the response is from the future.
   public func isFromFuture(at now: Date) -> Bool {
     responseTime.timeIntervalSince(now) > 60
   }
@@ -56,6 +57,11 @@ extension StoredResponse {
 
 extension HTTPCacheRules {
   /// Returns the age and the freshness of a stored response.
+  ///
+  /// ```swift
+  /// let freshness = rules.freshness(of: response, at: now)
+  /// print(freshness.isFresh, freshness.lifetime - freshness.age)
+  /// ```
   ///
   /// - Parameters:
   ///   - response: The stored response.
@@ -167,8 +173,8 @@ extension HTTPCacheRules {
   ///
   /// - Parameters:
   ///   - exchange: The request that was forwarded.
-  ///   - failure: The way in which the origin fails; defaults to `disconnected`. After an `errorResponse`, a stale response
-  ///     answers only with `stale-if-error`, and the decision is never to refuse.
+  ///   - failure: The way in which the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale
+  ///     response answers only with `stale-if-error`, and the decision is never to refuse.
   ///   - now: The present time.
   /// - Returns: The decision.
   public func decide(

@@ -22,7 +22,7 @@ public enum HTTPCachePolicy: String, Sendable, Hashable, CaseIterable {
   /// `LoadPolicy.cacheElseLoad` of LarderCache is different: it never reuses an expired value.
   case preferCache
 
-  /// A stored response is reused whatever its age, and the origin is never asked. The answer is 504 if there is none.
+  /// A stored response is reused whatever its age, and the origin is never asked. The answer is 504 if there isn't one.
   case cacheOnly
 
   /// The request is forwarded as it is. Its response replaces the stored one.

@@ -65,7 +65,7 @@ public struct HTTPCacheRules: Sendable, Hashable {
 
   /// The targeted fields of RFC 9213, such as `CDN-Cache-Control`; the first one that a response has decides.
   ///
-  /// Defaults to none.
+  /// Defaults to an empty list.
   public var targetedFields: [HTTPField.Name] = []
 
   /// The responses with `Set-Cookie` that are stored.

@@ -3,7 +3,7 @@ public import HTTPTypes
 
 /// The request to which a response redirects (RFC 9110, section 15.4).
 ///
-/// A cache stores a redirect under the URL of its request, so that a client which follows redirects must do so above the
+/// A cache stores a redirect under the URL of its request, so a client which follows redirects must do so above the
 /// cache:
 ///
 /// ```swift
@@ -24,12 +24,12 @@ public struct HTTPRedirect: Sendable, Hashable {
   /// The URL of the request.
   public let url: RequestURL
 
-  /// The part of `Location` after `#`, or `nil` if it has none.
+  /// The part of `Location` after `#`, or `nil` if it doesn't have one.
   ///
   /// It is not sent. A client that shows the URL appends it.
   public let fragment: String?
 
-  /// Whether the body of the first request is sent again.
+  /// A Boolean value that indicates whether the body of the first request is sent again.
   public let keepsBody: Bool
 
   /// The fields that are for one origin: credentials, `Host` and `Origin`.

@@ -27,8 +27,8 @@ extension HTTPCacheRules {
   /// - Parameters:
   ///   - request: The request of the client.
   ///   - url: The URL of the request, as ``RequestURL`` writes it.
-  ///   - scope: The scope of the request; defaults to that of all requests.
-  ///   - policy: The policy of the request; defaults to `standard`.
+  ///   - scope: The scope of the request. Defaults to that of all requests.
+  ///   - policy: The policy of the request. Defaults to `standard`.
   ///   - stored: The stored responses for this URL in this scope, in any order. Positions in decisions refer to this list.
   ///   - now: The present time.
   /// - Returns: The decision.
@@ -204,7 +204,7 @@ extension HTTPCacheRules {
   /// - Parameters:
   ///   - request: The request.
   ///   - policy: The policy of the request.
-  /// - Returns: Whether the request may wait.
+  /// - Returns: A Boolean value that indicates whether the request may wait.
   public func mayCollapse(_ request: HTTPRequest, policy: HTTPCachePolicy) -> Bool {
     guard request.method == .get, policy == .standard || policy == .preferCache else { return false }
     let facts = RequestFacts(request.headerFields, now: 0)
@@ -234,7 +234,8 @@ extension HTTPCacheRules {
 }
 
 extension ResponseDecision.Storing {
-  /// Whether the body that is being received is the whole representation, so that requests that waited may share it.
+  /// A Boolean value that indicates whether the body that is being received is the whole representation, so requests
+  /// that waited may share it.
   public var isWhole: Bool {
     guard let receiving else { return true }
     return receiving == response.length.map { 0..<$0 }

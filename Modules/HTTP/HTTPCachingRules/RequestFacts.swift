@@ -24,32 +24,33 @@ struct RequestFacts: Sendable {
   /// The time of `If-Modified-Since`, if it is there and valid.
   private(set) var ifModifiedSince: HTTPDate?
 
-  /// Whether `If-Match` or `If-Unmodified-Since` is there, which only the origin evaluates.
+  /// A Boolean value that indicates whether `If-Match` or `If-Unmodified-Since` is there, which only the origin
+  /// evaluates.
   private(set) var hasOriginCondition = false
 
-  /// Whether `If-Modified-Since` is there, valid or not.
+  /// A Boolean value that indicates whether `If-Modified-Since` is there, valid or not.
   private(set) var hasDateCondition = false
 
   /// The value of `If-Range`, if it is there.
   private(set) var ifRange: RangeCondition?
 
-  /// Whether `Range` is there, valid or not.
+  /// A Boolean value that indicates whether `Range` is there, valid or not.
   private(set) var hasRange = false
 
   /// The ranges, if `Range` is there and valid.
   private(set) var ranges: [ByteRange]?
 
-  /// Whether `Authorization` is there.
+  /// A Boolean value that indicates whether `Authorization` is there.
   private(set) var hasAuthorization = false
 
-  /// Whether the request says that it has a body.
+  /// A Boolean value that indicates whether the request says that it has a body.
   private(set) var hasBody = false
 
-  /// Whether a client's own condition is there that a stored response can answer.
+  /// A Boolean value that indicates whether a client's own condition is there that a stored response can answer.
   var hasCondition: Bool { ifNoneMatch != nil || hasDateCondition }
 
-  /// Whether the client demands validation, by `no-cache` in `Cache-Control`, or in `Pragma` if there is no
-  /// `Cache-Control`.
+  /// A Boolean value that indicates whether the client demands validation, by `no-cache` in `Cache-Control`, or in
+  /// `Pragma` if there is no `Cache-Control`.
   var demandsValidation: Bool { cacheControl.noCache || (hasPragma && !hasCacheControl) }
 
   private var hasPragma = false

@@ -5,7 +5,7 @@ public import HTTPTypes
 ///
 /// The scheme and the host are in lower case; the scheme's default port and the fragment are gone. Nothing else is
 /// normalized, because an origin may treat two spellings of a path or a query differently. All characters are ASCII, so
-/// that two URLs are equal only if their bytes are.
+/// two URLs are equal only if their bytes are.
 ///
 /// Forward the same URL that you use as the key. Otherwise a client can store the response to another URL under this one.
 public struct RequestURL: Sendable, Hashable {
@@ -17,7 +17,7 @@ public struct RequestURL: Sendable, Hashable {
     /// The authority has a user name or a password.
     case userInformation
 
-    /// The URL has a character that no URL has, or its host or port is none.
+    /// The URL has a character that no URL has, or an invalid host or port.
     case invalid
   }
 

@@ -267,7 +267,7 @@ struct Arrival {
     return status
   }
 
-  /// Whether `Content-Location` is the URL of the request.
+  /// A Boolean value that indicates whether `Content-Location` is the URL of the request.
   var isAboutItsURL: Bool {
     guard let location = response.headerFields[fields: .contentLocation].first, let url = try? RequestURL(exchange.url)
     else { return false }

@@ -35,10 +35,10 @@ struct ResponseFacts: Sendable {
   /// The value of `Content-Length`, if it is one number and no transfer coding overrides it.
   private(set) var contentLength: Int64?
 
-  /// Whether `Content-Length` is there, but isn't one number.
+  /// A Boolean value that indicates whether `Content-Length` is there, but isn't one number.
   private(set) var hasInvalidLength = false
 
-  /// Whether `Set-Cookie` is there.
+  /// A Boolean value that indicates whether `Set-Cookie` is there.
   private(set) var hasCookie = false
 
   /// Parses the fields of a response.

@@ -53,7 +53,7 @@ public struct Reuse: Sendable {
     }
   }
 
-  /// Whether the answer has a body.
+  /// A Boolean value that indicates whether the answer has a body.
   public var hasBody: Bool {
     switch answer {
     case .whole, .partial: true

@@ -55,16 +55,16 @@ public struct StoredResponse: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - url: The whole URL that was forwarded.
-  ///   - partition: The partition; defaults to an empty one.
+  ///   - partition: The partition. Defaults to an empty one.
   ///   - status: The final status code.
   ///   - fields: The fields of the head.
   ///   - selecting: The values of the fields that `Vary` names.
   ///   - requestTime: The time when the request was forwarded.
   ///   - responseTime: The time when the response was received.
   ///   - length: The length in bytes of the whole representation, or `nil` if it isn't known.
-  ///   - ranges: The bytes that are stored, in ascending order without overlaps; defaults to none, for a response that is
-  ///     complete.
-  ///   - userData: The data of the cache's own; defaults to none.
+  ///   - ranges: The bytes that are stored, in ascending order without overlaps. Defaults to an empty list, for a response that
+  ///     is complete.
+  ///   - userData: The data of the cache's own. Defaults to an empty list.
   public init(
     url: String, partition: [UInt8] = [], status: Int, fields: HTTPFields, selecting: SelectingFields,
     requestTime: Date, responseTime: Date, length: Int64?, ranges: [Range<Int64>] = [], userData: [UInt8] = []
@@ -92,7 +92,7 @@ public struct StoredResponse: Sendable, Equatable {
       && left.length == right.length && left.ranges == right.ranges && left.userData == right.userData
   }
 
-  /// Whether every byte of the representation is stored, or still being received.
+  /// A Boolean value that indicates whether every byte of the representation is stored, or still being received.
   public var isComplete: Bool {
     guard !ranges.isEmpty else { return true }
     guard let length else { return false }
@@ -118,7 +118,7 @@ public struct StoredResponse: Sendable, Equatable {
 extension HTTPFields {
   /// Returns whether both have the same fields in the same order, byte by byte.
   ///
-  /// The operator of `HTTPFields` compares values as text, so that two spellings of one letter are equal.
+  /// The operator of `HTTPFields` compares values as text, so two spellings of one letter are equal.
   func hasSameBytes(as other: HTTPFields) -> Bool {
     count == other.count
       && zip(self, other).allSatisfy { one, other in

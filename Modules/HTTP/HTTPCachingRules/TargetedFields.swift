@@ -73,7 +73,8 @@ extension HTTPCacheRules {
     /// The directives.
     var control: CacheControl
 
-    /// Whether they come from a targeted field, so that `Cache-Control` and `Expires` don't count.
+    /// A Boolean value that indicates whether they come from a targeted field, so `Cache-Control` and `Expires` don't
+    /// count.
     var isTargeted: Bool
   }
 

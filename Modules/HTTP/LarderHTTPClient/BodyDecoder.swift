@@ -4,8 +4,8 @@ internal import NIOCore
 
 /// A decoder of a body in gzip (RFC 1952) or deflate (RFC 1950), one piece after another.
 ///
-/// It returns at most ``largestPiece`` bytes from a call, so that a small body that decodes to a large one needs no more memory
-/// than its reader takes.
+/// It returns at most ``largestPiece`` bytes from a call, so a small body that decodes to a large one needs no more
+/// memory than its reader takes.
 final class BodyDecoder {
   /// The largest number of bytes that one call returns.
   static let largestPiece = 65_536
@@ -13,11 +13,12 @@ final class BodyDecoder {
   private let stream: UnsafeMutablePointer<z_stream>
   private var input = ByteBuffer()
 
-  /// Whether the last byte that was decoded ended the body, or one member of it.
+  /// A Boolean value that indicates whether the last byte that was decoded ended the body, or one member of it.
   private var isAtEnd = false
   private var isEmpty = true
 
-  /// Whether zeros have followed the last member, which some programs add to fill a block.
+  /// A Boolean value that indicates whether zeros have followed the last member, which some programs add to fill a
+  /// block.
   private var isPadded = false
 
   /// Creates a decoder.
@@ -71,7 +72,7 @@ final class BodyDecoder {
     guard isAtEnd || isEmpty else { throw HTTPBodyDecodingError.incomplete }
   }
 
-  /// Whether the decoder has returned everything that it could decode.
+  /// A Boolean value that indicates whether the decoder has returned everything that it could decode.
   private var isDrained = true
 
   private func inflate() throws -> ByteBuffer {

@@ -27,9 +27,9 @@ internal import NIOHTTP1
 ///
 /// ## Redirects and encoded bodies
 ///
-/// The client inside follows no redirects and decodes no bodies, so that the cache sees each response as the origin sent it.
-/// The `CachedHTTPClient` does both above the cache: each response to a redirect is answered by the cache too, and what is
-/// stored is what was sent.
+/// The client inside follows no redirects and decodes no bodies, so the cache sees each response as the origin sent it.
+/// The `CachedHTTPClient` does both above the cache: each response to a redirect is answered by the cache too, and what
+/// is stored is what was sent.
 ///
 /// ## Users
 ///
@@ -57,13 +57,13 @@ public struct CachedHTTPClient: Sendable {
     /// Credentials are not sent to another origin.
     ///
     /// - Parameters:
-    ///   - max: The largest number of redirects of a request; defaults to 5. After more, the request fails with
+    ///   - max: The largest number of redirects of a request. Defaults to 5. After more, the request fails with
     ///     `redirectLimitReached`.
-    ///   - allowCycles: Whether a URL may come twice; defaults to `false`. Otherwise, the request fails with
-    ///     `redirectCycleDetected`.
-    ///   - resendsBodies: Whether a redirect that needs the body of the request again is followed, such as one with the status
-    ///     307; defaults to `false`, so that the redirect is the response. With `true`, all bodies must be ones that can be
-    ///     iterated twice, such as `.bytes`.
+    ///   - allowCycles: A Boolean value that indicates whether a URL may come twice. Defaults to `false`. Otherwise,
+    ///     the request fails with `redirectCycleDetected`.
+    ///   - resendsBodies: A Boolean value that indicates whether a redirect that needs the body of the request again is
+    ///     followed, such as one with the status 307. Defaults to `false`, so the redirect is the response. With
+    ///     `true`, all bodies must be ones that can be iterated twice, such as `.bytes`.
     public static func follow(max: Int = 5, allowCycles: Bool = false, resendsBodies: Bool = false) -> Redirects {
       Redirects(limit: max, allowsCycles: allowCycles, resendsBodies: resendsBodies)
     }
@@ -81,16 +81,18 @@ public struct CachedHTTPClient: Sendable {
   ///
   /// - Parameters:
   ///   - cache: The cache. It can be used by others too.
-  ///   - configuration: The configuration of the `HTTPClient` that sends the requests; defaults to that of
-  ///     `HTTPClient.shared`. Its handling of redirects and its decompression are not used; the next arguments replace them.
-  ///   - eventLoopGroup: The event loops of the `HTTPClient`; defaults to those of `HTTPClient.shared`.
-  ///   - redirects: The handling of redirects; defaults to at most 5 without cycles.
-  ///   - decodesBodies: Whether bodies in `gzip` and `deflate` are decoded while you read them, and asked for with
-  ///     `Accept-Encoding` if a request does not have this field and no range; defaults to `true`. A body in more than five
-  ///     codings, or in another one, is passed on as it is. With `false`, each body is the one that the origin sent.
-  ///   - credentialsKey: The secret key of the hash that separates users, at least 32 random bytes; defaults to `nil`, for a
-  ///     new one. With a new one, the responses to requests with `Authorization` are not reused by other programs or
-  ///     after a restart. Keep the key outside the store, because anyone who has both can test guesses of passwords.
+  ///   - configuration: The configuration of the `HTTPClient` that sends the requests. Defaults to that of
+  ///     `HTTPClient.shared`. Its handling of redirects and its decompression are not used; the next arguments replace
+  ///     them.
+  ///   - eventLoopGroup: The event loops of the `HTTPClient`. Defaults to those of `HTTPClient.shared`.
+  ///   - redirects: The handling of redirects. Defaults to at most 5 without cycles.
+  ///   - decodesBodies: A Boolean value that indicates whether bodies in `gzip` and `deflate` are decoded while you
+  ///     read them, and asked for with `Accept-Encoding` if a request does not have this field and no range. Defaults
+  ///     to `true`. A body in more than five codings, or in another one, is passed on as it is. With `false`, each body
+  ///     is the one that the origin sent.
+  ///   - credentialsKey: The secret key of the hash that separates users, at least 32 random bytes. Defaults to `nil`,
+  ///     for a new one. With a new one, the responses to requests with `Authorization` are not reused by other programs
+  ///     or after a restart. Keep the key outside the store, because anyone who has both can test guesses of passwords.
   public init(
     cache: HTTPCache, configuration: HTTPClient.Configuration = .singletonConfiguration,
     eventLoopGroup: any EventLoopGroup = HTTPClient.defaultEventLoopGroup, redirects: Redirects = .follow(),
@@ -120,12 +122,16 @@ public struct CachedHTTPClient: Sendable {
   ///
   /// The version of the response is 1.1 whatever the origin's, because a stored response has none.
   ///
+  /// ```swift
+  /// let response = try await http.execute(request, deadline: .now() + .seconds(10), partition: Array(account.utf8))
+  /// ```
+  ///
   /// - Parameters:
   ///   - request: The request.
   ///   - deadline: The time by which the head of the response must have arrived.
-  ///   - logger: The logger of the client; defaults to `nil`, for none.
-  ///   - policy: The policy of the cache; defaults to `standard`.
-  ///   - partition: The partition of the cache; defaults to `nil`, for the one of the cache's configuration.
+  ///   - logger: The logger of the client. Defaults to `nil`.
+  ///   - policy: The policy of the cache. Defaults to `standard`.
+  ///   - partition: The partition of the cache. Defaults to `nil`, for the one of the cache's configuration.
   /// - Returns: The response. Its body may still be arriving, and can be iterated once.
   /// - Throws: The errors of `HTTPClient.execute` if no stored response may be used in place of the origin's, such as
   ///   `HTTPClientError.deadlineExceeded`; `CancellationError`.
@@ -143,9 +149,9 @@ public struct CachedHTTPClient: Sendable {
   /// - Parameters:
   ///   - request: The request.
   ///   - timeout: The time that may pass until the head of the response has arrived.
-  ///   - logger: The logger of the client; defaults to `nil`, for none.
-  ///   - policy: The policy of the cache; defaults to `standard`.
-  ///   - partition: The partition of the cache; defaults to `nil`, for the one of the cache's configuration.
+  ///   - logger: The logger of the client. Defaults to `nil`.
+  ///   - policy: The policy of the cache. Defaults to `standard`.
+  ///   - partition: The partition of the cache. Defaults to `nil`, for the one of the cache's configuration.
   /// - Returns: The response; see ``execute(_:deadline:logger:policy:partition:)``.
   /// - Throws: The errors of ``execute(_:deadline:logger:policy:partition:)``.
   public func execute(

@@ -5,7 +5,7 @@ internal import NIOHTTP1
 
 /// The body of a response, decoded while it is read.
 struct DecodedBody: AsyncSequence, Sendable {
-  /// The largest number of codings that are decoded, so that a small body cannot take much memory and time.
+  /// The largest number of codings that are decoded, so a small body cannot take much memory and time.
   static let highestCodingCount = 5
 
   let body: HTTPCacheBody

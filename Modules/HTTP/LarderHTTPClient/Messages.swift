@@ -42,7 +42,7 @@ extension HTTPFields {
 
   /// Creates the fields of a response.
   ///
-  /// The client repairs values that are not UTF-8. Two different validators can then become the same one, so that such a
+  /// The client repairs values that are not UTF-8. Two different validators can then become the same one, so such a
   /// value is not a validator.
   fileprivate init(of response: HTTPClientResponse) {
     self.init()

@@ -18,7 +18,7 @@ struct Redirection {
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - redirect: The redirect that the response is, or `nil` if it is none.
+  ///   - redirect: The redirect that the response is, or `nil` if it is not a redirect.
   func next(after request: HTTPClientRequest, _ redirect: HTTPRedirect?) -> HTTPClientRequest? {
     guard redirects.limit != nil, let redirect else { return nil }
     var next = request

@@ -23,7 +23,7 @@ struct BodyIntake {
   /// The number of bytes that have arrived and were not read.
   private(set) var unreadCount = 0
 
-  /// Whether nothing more arrives.
+  /// A Boolean value that indicates whether nothing more arrives.
   var isEnded: Bool { ending != nil }
 
   /// Appends bytes that have arrived.
@@ -38,7 +38,7 @@ struct BodyIntake {
   /// Ends the body, unless it has ended before.
   ///
   /// - Parameter failure: The error if the body was cut short. The reader gets it in place of the bytes that it has not read.
-  /// - Returns: The unread bytes, which must be released outside of a lock.
+  /// - Returns: The unread bytes. They must be released outside of a lock.
   mutating func end(_ failure: (any Error)?) -> [Data] {
     guard ending == nil else { return [] }
     guard let failure else {

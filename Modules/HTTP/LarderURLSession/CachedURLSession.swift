@@ -27,9 +27,9 @@ public import FoundationNetworking
 ///
 /// ## Encoded bodies
 ///
-/// A `URLSession` decodes bodies and leaves the head as it came, so that the head does not describe the body. A request
-/// without `Accept-Encoding` therefore gets `identity`. A response that has a `Content-Encoding` nevertheless is passed on as
-/// the session delivers it, and is not stored.
+/// A `URLSession` decodes bodies and leaves the head as it came, so the head does not describe the body. A request
+/// without `Accept-Encoding` therefore gets `identity`. A response that has a `Content-Encoding` nevertheless is passed
+/// on as the session delivers it, and is not stored.
 ///
 /// ## Users
 ///
@@ -52,14 +52,14 @@ public final class CachedURLSession: Sendable {
   /// Creates a session.
   ///
   /// - Parameters:
-  ///   - configuration: The configuration of the `URLSession`; defaults to the default one. Its cache and its cache policy are
-  ///     not used.
+  ///   - configuration: The configuration of the `URLSession`. Defaults to the default one. Its cache and its cache
+  ///     policy are not used.
   ///   - cache: The cache. It can be used by others too.
-  ///   - redirectLimit: The largest number of redirects that a request follows; defaults to 20, and 0 means that redirects are
-  ///     returned like other responses.
-  ///   - unreadLimit: The number of bytes of a body that may wait in memory for their reader; defaults to 16 MiB. On Apple's
-  ///     systems, the server then has to wait. On other systems, `URLSession` cannot pause, and the body fails with
-  ///     ``CachedURLSessionError/Code/unreadBodyTooLarge``.
+  ///   - redirectLimit: The largest number of redirects that a request follows. Defaults to 20, and 0 means that
+  ///     redirects are returned like other responses.
+  ///   - unreadLimit: The number of bytes of a body that may wait in memory for their reader. Defaults to 16 MiB. On
+  ///     Apple's systems, the server then has to wait. On other systems, `URLSession` cannot pause, and the body fails
+  ///     with ``CachedURLSessionError/Code/unreadBodyTooLarge``.
   public init(
     configuration: URLSessionConfiguration = .default, cache: HTTPCache, redirectLimit: Int = 20,
     unreadLimit: Int = 16 << 20
@@ -97,9 +97,9 @@ public final class CachedURLSession: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request. Its cache policy is not used.
-  ///   - policy: The policy of the cache; defaults to `standard`.
-  ///   - partition: The partition of the cache; defaults to `nil`, for the one of the cache's configuration.
-  ///   - limit: The largest number of bytes of the body; defaults to 100,000,000.
+  ///   - policy: The policy of the cache. Defaults to `standard`.
+  ///   - partition: The partition of the cache. Defaults to `nil`, for the one of the cache's configuration.
+  ///   - limit: The largest number of bytes of the body. Defaults to 100,000,000.
   /// - Returns: The body and the head.
   /// - Throws: The errors of ``chunks(for:policy:partition:)``; `HTTPCacheError` with `bodyTooLarge`.
   public func data(
@@ -121,11 +121,16 @@ public final class CachedURLSession: Sendable {
 
   /// Returns the response to a request, whose body is read in chunks while it arrives.
   ///
+  /// ```swift
+  /// let (body, response) = try await session.chunks(for: request)
+  /// for try await bytes in body { consume(bytes) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - request: The request. Its cache policy is not used. A body in `httpBodyStream` can be sent once, so a redirect that
   ///     needs it again is the response.
-  ///   - policy: The policy of the cache; defaults to `standard`.
-  ///   - partition: The partition of the cache; defaults to `nil`, for the one of the cache's configuration.
+  ///   - policy: The policy of the cache. Defaults to `standard`.
+  ///   - partition: The partition of the cache. Defaults to `nil`, for the one of the cache's configuration.
   /// - Returns: The body, which can be iterated once, and the head.
   /// - Throws: `URLError` with `unsupportedURL` if the URL is not one of HTTP, with `httpTooManyRedirects`, or that of the
   ///   session if no stored response may be used in place of the server's; ``CachedURLSessionError``; `HTTPCacheError` with
@@ -174,7 +179,7 @@ public final class CachedURLSession: Sendable {
 
 /// The identities of the users of a session, by their credentials.
 ///
-/// Each is random, so that the store contains nothing about the credentials.
+/// Each is random, so the store contains nothing about the credentials.
 private final class Identities: Sendable {
   /// The number of identities that are remembered.
   ///

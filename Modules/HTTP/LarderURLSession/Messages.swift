@@ -66,7 +66,7 @@ extension URLRequest {
 
   /// The time for which the request may wait for that of another caller, or `nil` for that of the cache.
   ///
-  /// The timeout is that of the caller, who may mean that there is none.
+  /// The timeout is that of the caller, which can be unlimited.
   var waitLimit: Duration? {
     timeoutInterval >= 0 && timeoutInterval <= 86_400 ? .seconds(timeoutInterval) : nil
   }
@@ -82,7 +82,7 @@ extension HTTPForwardedResponse {
       if name == .eTag || name == .lastModified, !value.utf8.allSatisfy({ $0 < 0x80 }) { continue }
       fields.append(HTTPField(name: name, value: value))
     }
-    // The session leaves the head as it came. Whether it has decoded the body cannot be told.
+    // The session leaves the head as it came. It does not tell if it has decoded the body.
     let isEncoded = !(fields[.contentEncoding] ?? "identity").isIdentity
     if isEncoded { fields[.contentLength] = nil }
     self.init(head: HTTPResponse(status: .init(code: response.statusCode), headerFields: fields), body: body)

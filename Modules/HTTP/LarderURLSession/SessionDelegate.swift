@@ -31,7 +31,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
 
   /// Ends the creation of tasks.
   ///
-  /// - Returns: Whether it had not ended before.
+  /// - Returns: A Boolean value that indicates whether it had not ended before.
   func invalidate() -> Bool {
     state.withLock { state in
       defer { state.isInvalidated = true }

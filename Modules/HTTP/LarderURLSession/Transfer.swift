@@ -15,7 +15,7 @@ final class Transfer: Sendable {
     var intake = BodyIntake()
     var isSuspended = false
 
-    /// The number of changes, so that a reader does not wait for one that has happened.
+    /// The number of changes, so a reader does not wait for one that has happened.
     var changes = 0
     var waiter: CheckedContinuation<Void, Never>?
   }
@@ -63,7 +63,7 @@ final class Transfer: Sendable {
   ///
   /// - Parameters:
   ///   - failure: The error if it was cut short.
-  ///   - response: The response of the task, whose head the delegate may not have received; defaults to `nil`.
+  ///   - response: The response of the task, whose head the delegate may not have received. Defaults to `nil`.
   func finish(_ failure: (any Error)?, response: HTTPURLResponse? = nil) {
     let dropped = change { state in
       state.response = state.response ?? response

@@ -60,7 +60,7 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases, which must be greater than zero.
+  ///   - lease: The duration of the leases. They must be greater than zero.
   /// - Returns: The items in the order of delivery, or none if no item is due.
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `corrupted`, `undecodable` or another code of the codec
   ///   if no item can be decoded; `full` or `ioFailed` if the leases could not be written. `CancellationError` if the
@@ -71,7 +71,7 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// This is the basis of ``withNext(lease:renewsLease:_:)`` and ``deliveries(lease:)``, which most programs use.
   ///
-  /// - Parameter lease: The duration of the lease, which must be greater than zero.
+  /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or the error of an item that cannot be read or decoded. Such an item is not leased any more.
   /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if the program cannot decode items. `CancellationError`
   ///   if the task is cancelled while it waits.
@@ -94,7 +94,8 @@ public protocol DurableQueue<Value>: DataStore {
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
   ///   - delay: The delay until the items can be received again, or `nil` for that of the queue's retry policy.
-  ///   - countsAsAttempt: Whether the deliveries count. If they don't, the numbers of attempts are as they were before.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the deliveries count. If they don't, the numbers of
+  ///     attempts are as they were before.
   /// - Returns: The receipts that are stale. The items of all other receipts are released.
   /// - Throws: ``StoreError`` with `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
   func release(
@@ -107,7 +108,7 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries, which stay valid.
-  ///   - lease: The new duration of the leases from now, which must be greater than zero.
+  ///   - lease: The new duration of the leases from now. It must be greater than zero.
   /// - Returns: The receipts that are stale. The leases of all other receipts are extended.
   /// - Throws: ``StoreError`` with `invalidArgument`, `closed`, `full` or `ioFailed`.
   func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt]
@@ -187,6 +188,14 @@ extension StoreDecorator where Base: DurableQueue {
   public var clock: any Clock<Duration> { base.clock }
 
   /// Acknowledges deliveries of the base; see ``DurableQueue/acknowledge(_:)-([DeliveryReceipt])``.
+  ///
+  /// ```swift
+  /// try await bytes.transaction { tx in
+  ///   try await tx.acknowledge(delivery.receipt, in: orders)
+  ///   try await tx.update("revenue", in: totals) { $0 = ($0 ?? 0) + delivery.value }
+  ///   return .commit(())
+  /// }
+  /// ```
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
     try await forward(.acknowledge, of: nil) { try await base.acknowledge(receipts) }
   }
@@ -211,6 +220,14 @@ extension StoreDecorator where Base: DurableQueue {
   }
 
   /// Moves dead letters of the base to the end of the queue; see ``DurableQueue/requeue(_:)``.
+  ///
+  /// ```swift
+  /// for letter in try await jobs.deadLetters(limit: 100) {
+  ///   print(letter.key, letter.reason, letter.attempts)
+  /// }
+  /// try await jobs.requeue(["photo:17"])
+  /// try await jobs.purgeDeadLetters()  // the others
+  /// ```
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try await forward(.requeue, of: nil) { try await base.requeue(keys) }
@@ -223,6 +240,14 @@ extension StoreDecorator where Base: DurableQueue {
   }
 
   /// Removes dead letters of the base; see ``DurableQueue/purgeDeadLetters(_:)``.
+  ///
+  /// ```swift
+  /// for letter in try await jobs.deadLetters(limit: 100) {
+  ///   print(letter.key, letter.reason, letter.attempts)
+  /// }
+  /// try await jobs.requeue(["photo:17"])
+  /// try await jobs.purgeDeadLetters()  // the others
+  /// ```
   @discardableResult
   public func purgeDeadLetters(_ keys: [StoreKey]) async throws -> Int {
     try await forward(.purgeDeadLetters, of: nil) { try await base.purgeDeadLetters(keys) }
@@ -248,6 +273,13 @@ extension StoreDecorator where Base: DurableQueue, Base.Value == Value {
   }
 
   /// Leases items of the base; see ``DurableQueue/receive(max:lease:)``.
+  ///
+  /// ```swift
+  /// let deliveries = try await outbox.receive(max: 100, lease: .seconds(60))
+  /// try await sendAll(deliveries.map(\.value))
+  /// let stale = try await outbox.acknowledge(deliveries.map(\.receipt))
+  /// print("will be delivered again:", stale.count)
+  /// ```
   public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Value>] {
     try await forward(.receive, of: nil) { try await base.receive(max: max, lease: lease) }
   }

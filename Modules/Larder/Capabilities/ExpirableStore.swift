@@ -44,13 +44,15 @@ public protocol ExpirableStore<Value>: DataStore {
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - timeToLive: The new time to live, or `nil` for the default of the store.
-  /// - Returns: Whether there was a live entry.
+  /// - Returns: A Boolean value that indicates whether there was a live entry.
   /// - Throws: ``StoreError`` and `CancellationError`, as ``DataStore/apply(_:)``; `invalidArgument` if the time to
   ///   live is zero or less.
   @discardableResult
   func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool
 
   /// Returns the remaining time to live of an entry, without moving a sliding deadline.
+  ///
+  /// ``timeUntilExpiry(of:)`` returns it as a duration.
   ///
   /// - Parameter key: The key of the entry.
   /// - Returns: ``TimeToLive/after(_:)`` or ``TimeToLive/never``, or `nil` if the key is missing or has expired.
@@ -80,11 +82,24 @@ extension ExpirableStore {
   /// Gives an entry the default time to live of the store; see ``touch(_:timeToLive:)``.
   ///
   /// - Parameter key: The key of the entry.
-  /// - Returns: Whether there was a live entry.
+  /// - Returns: A Boolean value that indicates whether there was a live entry.
   /// - Throws: As ``touch(_:timeToLive:)``.
   @discardableResult
   public func touch(_ key: StoreKey) async throws -> Bool {
     try await touch(key, timeToLive: nil)
+  }
+
+  /// Returns the time until an entry expires, without moving a sliding deadline.
+  ///
+  /// ```swift
+  /// if let rest = try await sessions.timeUntilExpiry(of: id), rest < .seconds(60) { warn(user) }
+  /// ```
+  ///
+  /// - Parameter key: The key of the entry.
+  /// - Returns: The time, or zero if the key is missing or has expired, or `nil` if the entry does not expire.
+  /// - Throws: ``StoreError``, as ``DataStore/values(forKeys:)``.
+  public func timeUntilExpiry(of key: StoreKey) async throws -> Duration? {
+    try await timeUntilExpiry(ofAny: [key])
   }
 
   /// Removes all expired entries; see ``purgeExpired(limit:)``.

@@ -1,8 +1,14 @@
 /// A store that caches entries of its base.
 ///
 /// Decorators forward this capability, so you can use it on any stack that contains a cache.
+///
+/// ```swift
+/// func openUsers(in folder: String) async throws -> some DataStore<User> & InvalidatableStore {
+///   try await JSONFileStore<User>(path: folder + "/users.json").cached()
+/// }
+/// ```
 public protocol InvalidatableStore<Value>: DataStore {
-  /// Removes the entry of a key from the cache, so that the next read takes it from the base.
+  /// Removes the entry of a key from the cache, so the next read takes it from the base.
   ///
   /// The base keeps its entry. A read that began before the call may still return the value that it found.
   ///

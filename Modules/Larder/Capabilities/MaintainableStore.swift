@@ -28,8 +28,8 @@ public protocol MaintainableStore<Value>: DataStore {
   ///
   /// - Parameters:
   ///   - path: The path of the copy. Nothing may exist there.
-  ///   - compacting: Whether the copy leaves out free space, which may take longer. Copies of a store that keeps no
-  ///     free space are compact in either case.
+  ///   - compacting: A Boolean value that indicates whether the copy leaves out free space. It may take longer. Copies
+  ///     of a store that keeps no free space are compact in either case.
   /// - Throws: ``StoreError`` with `invalidArgument` if something exists at `path`; `closed`; `ioFailed`; `full`.
   func backup(to path: String, compacting: Bool) async throws
 }
@@ -76,7 +76,7 @@ extension MaintainableStore {
   /// ```
   ///
   /// - Parameter path: The path of the restored store. Neither the store nor a file that belongs to it may exist.
-  /// - Returns: The report of the verification, which has no findings.
+  /// - Returns: The report of the verification. It has no findings.
   /// - Throws: ``StoreError``: `corrupted` with a ``DamagedBackupError`` if the verification has findings, with nothing
   ///   written; `invalidArgument` if something exists at the path; the errors of ``verify()`` and
   ///   ``backup(to:compacting:)``.
@@ -154,7 +154,7 @@ public struct StoreStatistics: Sendable, Hashable {
   /// - Parameters:
   ///   - entryCount: The number of entries.
   ///   - bytesOnDisk: The space on disk, in bytes. Defaults to `nil`, for a store without files.
-  ///   - details: Further figures. Defaults to none.
+  ///   - details: Further figures. Defaults to an empty list.
   public init(entryCount: Int, bytesOnDisk: Int64? = nil, details: [Detail] = []) {
     self.entryCount = entryCount
     self.bytesOnDisk = bytesOnDisk
@@ -238,7 +238,7 @@ public struct VerificationReport: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - entryCount: The number of entries that were read and checked.
-  ///   - findings: The damaged parts. Defaults to none.
+  ///   - findings: The damaged parts. Defaults to an empty list.
   public init(entryCount: Int, findings: [Finding] = []) {
     self.entryCount = entryCount
     self.findings = findings

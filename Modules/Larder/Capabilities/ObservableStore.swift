@@ -28,13 +28,13 @@ public protocol ObservableStore<Value>: DataStore {
   ///   - range: The range of keys to observe.
   ///   - observer: A closure that receives the changes in the range. It is called on the thread of the writer, so it
   ///     must return quickly and must not call the store. If the store is closed, or was closed before, it receives
-  ///     ``StoreEvent/closed`` once, and nothing afterwards.
+  ///     ``StoreEvent/closed`` once, and nothing afterward.
   /// - Returns: The observation. It ends when you cancel it or release it.
   func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation
 
   /// Returns a closure that returns this store as long as something else holds it.
   ///
-  /// The sequences of an observable store use it, so that an observer does not keep a store open. A class has a default
+  /// The sequences of an observable store use it, so an observer does not keep a store open. A class has a default
   /// implementation. A decorator that is a structure wraps the closure of its base.
   func weakReference() -> @Sendable () -> Self?
 }
@@ -48,6 +48,12 @@ extension ObservableStore where Self: AnyObject {
 
 extension StoreDecorator where Base: ObservableStore {
   /// Observes the base; see ``ObservableStore/observe(_:_:)``.
+  ///
+  /// ```swift
+  /// let observation = notes.observe(.prefix("inbox/")) { event in
+  ///   if case .changed = event { unread.store(true, ordering: .relaxed) }
+  /// }
+  /// ```
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
     base.observe(range, observer)
   }

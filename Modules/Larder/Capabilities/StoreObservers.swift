@@ -46,7 +46,7 @@ public final class StoreObservers: Sendable {
     close()
   }
 
-  /// Whether the store has no observer.
+  /// A Boolean value that indicates whether the store has no observer.
   public var isEmpty: Bool { state.withLock { $0.observers.isEmpty } }
 
   /// Adds an observer, or reports to it that the store is closed.
@@ -124,7 +124,7 @@ public final class StoreObservers: Sendable {
 
   /// Reports to all observers, and to later ones, that the store is closed.
   ///
-  /// If a report is running on another thread, that thread also delivers `closed`, so that no change follows it.
+  /// If a report is running on another thread, that thread also delivers `closed`, so no change follows it.
   public func close() {
     let ended = state.withLock { state in
       state.isClosed = true
@@ -191,12 +191,12 @@ public struct BoundedChanges: Sendable {
     }
   }
 
-  /// Whether the only change covers more changes than fit.
+  /// A Boolean value that indicates whether the only change covers more changes than fit.
   private var isCovering = false
 }
 
 extension StoreChange {
-  /// Returns the part of the change that concerns a range, or `nil` if there is none.
+  /// Returns the part of the change that concerns a range, or `nil` if there isn't one.
   fileprivate func part(in observed: KeyRange) -> StoreChange? {
     switch self {
     case .key(let key): observed.contains(key) ? self : nil

@@ -41,7 +41,7 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
   /// The newest name of the base, followed by `+crc32c`, if the base still writes an older format.
   public var newestName: String? { base.newestName.map { $0 + Self.nameSuffix } }
 
-  /// Whether the base encrypts the values.
+  /// A Boolean value that indicates whether the base encrypts the values.
   public var encryptsValues: Bool { base.encryptsValues }
 
   private static var nameSuffix: String { "+crc32c" }
@@ -73,6 +73,11 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
 
 extension Codec {
   /// Returns this codec with a checksum after each value; see ``ChecksummedCodec``.
+  ///
+  /// ```swift
+  /// let careful = try await LMDBStore<Customer>(
+  ///   path: folder + "/careful", codec: .cbor(Customer.self).checksummed())
+  /// ```
   public func checksummed() -> ChecksummedCodec<Self> {
     ChecksummedCodec(self)
   }

@@ -12,11 +12,11 @@ public protocol Codec<Value>: Sendable {
   /// The kind of the encoded bytes.
   var format: CodecFormat { get }
 
-  /// The names of other formats that this codec reads too, so that it can take over a store that recorded one of them.
+  /// The names of other formats that this codec reads too, so it can take over a store that recorded one of them.
   ///
   /// Such a store can be opened with this codec. The store records the ``name`` of this codec with the first write, and
   /// then refuses the codecs that wrote it before. A codec that wraps another one appends its suffix to each of the
-  /// names of that one. Defaults to none.
+  /// names of that one. Defaults to an empty list.
   var adoptedNames: [String] { get }
 
   /// The name of the newest format that this codec reads and can write, if it still writes an older one.
@@ -26,7 +26,7 @@ public protocol Codec<Value>: Sendable {
   /// Defaults to `nil`.
   var newestName: String? { get }
 
-  /// Whether the values cannot be read without a key.
+  /// A Boolean value that indicates whether the values cannot be read without a key.
   ///
   /// A codec that wraps another one returns what that one does. Defaults to `false`.
   var encryptsValues: Bool { get }
@@ -67,13 +67,14 @@ public struct ValueContext: Sendable {
   /// The stored bytes that an `update` replaces with those of the value, or `nil` for any other write and for reads.
   ///
   /// A codec whose bytes differ each time, such as one that encrypts, can return these bytes if they encode an equal
-  /// value, so that an `update` that changes nothing writes nothing.
+  /// value, so an `update` that changes nothing writes nothing.
   ///
   /// A codec that wraps another one passes on the part of these bytes that the other codec has written, or `nil` if that
   /// part is not at hand.
   public var stored: ArraySlice<UInt8>?
 
-  /// Whether the store records the codec's ``Codec/newestName``, so that values are written in the newest format.
+  /// A Boolean value that indicates whether the store records the codec's ``Codec/newestName``, so values are written
+  /// in the newest format.
   public var usesNewestFormat: Bool
 
   /// Creates a context.
@@ -81,7 +82,8 @@ public struct ValueContext: Sendable {
   /// - Parameters:
   ///   - key: The key of the entry. Defaults to `nil`, for a value without a key.
   ///   - stored: The stored bytes that an `update` replaces. Defaults to `nil`.
-  ///   - usesNewestFormat: Whether values are written in the newest format of the codec. Defaults to `false`.
+  ///   - usesNewestFormat: A Boolean value that indicates whether values are written in the newest format of the codec.
+  ///     Defaults to `false`.
   @inlinable
   public init(key: StoreKey? = nil, stored: ArraySlice<UInt8>? = nil, usesNewestFormat: Bool = false) {
     self.key = key

@@ -4,6 +4,12 @@ public import Foundation
 ///
 /// JSON is readable, but slow. By default the codec sorts the keys of objects, does not escape slashes, and writes
 /// dates as seconds since 1 January 2001, which is exact. It cannot encode numbers that are not finite.
+///
+/// ```swift
+/// let codec = try JSONCodec<User>().versioned(
+///   1, ValueMigration(from: 0, .json(UserV1.self)) { User(name: $0.name, email: nil) })
+/// let users = try await JSONFileStore(path: folder + "/users.json", codec: codec)
+/// ```
 public struct JSONCodec<Value: Codable & Sendable>: Codec {
   private let encoder: JSONEncoder
   private let decoder: JSONDecoder
@@ -12,9 +18,9 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
   ///
   /// - Parameters:
   ///   - name: The name of the format. Defaults to `json`. If `encoder` writes dates, data or keys in another way than
-  ///     by default, you must choose another name, so that a store is never opened with a codec that misreads them.
-  ///   - encoder: The encoder. You must not change it afterwards. Defaults to ``makeEncoder()``.
-  ///   - decoder: A decoder that reads the JSON that `encoder` writes. You must not change it afterwards.
+  ///     by default, you must choose another name, so a store is never opened with a codec that misreads them.
+  ///   - encoder: The encoder. You must not change it afterward. Defaults to ``makeEncoder()``.
+  ///   - decoder: A decoder that reads the JSON that `encoder` writes. You must not change it afterward.
   public init(
     name: String = "json", encoder: JSONEncoder = JSONCodec.makeEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) {

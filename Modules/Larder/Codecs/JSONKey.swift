@@ -1,7 +1,7 @@
 /// The representation of keys and of ranges of keys in JSON.
 ///
 /// A key that is valid UTF-8 is written as that text. Any other key is written as `keyBytes:` followed by its bytes in
-/// hexadecimal. So is a key that begins with `keyBytes:`, so that no two keys have the same text.
+/// hexadecimal. So is a key that begins with `keyBytes:`, so no two keys have the same text.
 public enum JSONKey {
   private static let mark = StoreKey("keyBytes:")
 

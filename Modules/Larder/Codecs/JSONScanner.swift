@@ -43,7 +43,7 @@ public struct JSONScanner {
 
   /// Skips whitespace and, if it follows, a given byte.
   ///
-  /// - Returns: Whether the byte followed.
+  /// - Returns: A Boolean value that indicates whether the byte followed.
   public mutating func skip(_ byte: UInt8) -> Bool {
     skipWhitespace()
     guard current == byte else { return false }

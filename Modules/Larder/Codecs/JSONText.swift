@@ -43,6 +43,12 @@ public struct JSONText: Sendable, Hashable {
 
   /// Returns the content of a JSON string.
   ///
+  /// ```swift
+  /// let preferences = try await JSONFileStore<Preferences>(path: folder + "/preferences.json")
+  /// let old = Preferences(name: defaults.string(forKey: "name") ?? "", volume: defaults.double(forKey: "volume"))
+  /// try await preferences.setValue(old, forKey: "preferences")
+  /// ```
+  ///
   /// - Returns: The content, or `nil` if the value is not a string.
   /// - Throws: ``JSONSyntaxError``, but never in practice, because every text of this type is validated.
   public func string() throws -> String? {

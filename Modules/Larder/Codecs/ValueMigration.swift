@@ -62,6 +62,12 @@ extension ValueMigration {
 /// An older version in which a ``VersionedCodec`` writes values until all programs read the newest one.
 ///
 /// Properties that the older type lacks are not stored until then.
+///
+/// ```swift
+/// let codec = try CBORCodec<User>().versioned(
+///   2, ValueMigration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) },
+///   writing: OlderVersion(1, .cbor()) { UserV1(name: $0.name) })
+/// ```
 public struct OlderVersion<Value: Sendable>: Sendable {
   /// The version.
   public let version: Int

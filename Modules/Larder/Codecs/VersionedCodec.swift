@@ -36,8 +36,8 @@
 /// which records the name of this codec. From then on, the store refuses programs with the base codec.
 ///
 /// Before you adopt a JSON store, make sure that none of its values is an object of exactly the members `$version` and
-/// `$value`, because it has the form of a value with a version. ``JSONCodec`` writes such members in the other order
-/// by default. Then reading throws ``StoreError/Code/undecodable``, so that the value is not mistaken.
+/// `$value`, because it has the form of a value with a version. ``JSONCodec`` writes such members in the other order by
+/// default. Then reading throws ``StoreError/Code/undecodable``, so the value is not mistaken.
 ///
 /// ## Other codecs around it
 ///
@@ -78,7 +78,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///   - base: The codec of the values of the newest version.
   ///   - version: The newest version, from 1. Increment it whenever the type of the values changes.
   ///   - migrations: The migrations from older versions. They must cover every version from the oldest one that the
-  ///     program can meet. Defaults to none.
+  ///     program can meet. Defaults to an empty list.
   ///   - older: The version to write until a store records a newer one. Defaults to `nil`, for `version`.
   /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if there is no migration from the older
   ///   version to write, or its codec has another name than the base; if a version between the oldest migration and
@@ -148,7 +148,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   /// The format of the base.
   public var format: CodecFormat { base.format }
 
-  /// Whether the base encrypts the values.
+  /// A Boolean value that indicates whether the base encrypts the values.
   public var encryptsValues: Bool { base.encryptsValues }
 
   /// Appends the version and the bytes of a value.
@@ -207,6 +207,12 @@ public struct VersionedCodec<Base: Codec>: Codec {
 
 extension Codec {
   /// Returns this codec with a version in each value; see ``VersionedCodec``.
+  ///
+  /// ```swift
+  /// let codec = try JSONCodec<User>().versioned(
+  ///   2, ValueMigration(from: 1, .json(UserV1.self)) { old in User(email: "", name: old.name) })
+  /// let users = try await JSONFileStore(path: folder + "/users.json", codec: codec)
+  /// ```
   ///
   /// - Parameters:
   ///   - version: The newest version, from 1.

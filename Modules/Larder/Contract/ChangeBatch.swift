@@ -16,7 +16,7 @@ public struct ChangeBatch<Value> {
 
   /// Creates a batch.
   ///
-  /// - Parameter changes: The changes, in the order in which they take effect. Defaults to none.
+  /// - Parameter changes: The changes, in the order in which they take effect. Defaults to an empty list.
   public init(_ changes: [BatchChange<Value>] = []) {
     self.changes = changes
   }
@@ -47,7 +47,7 @@ public struct ChangeBatch<Value> {
 
   /// Appends a change that removes a key.
   ///
-  /// - Parameter key: The key, which may be missing.
+  /// - Parameter key: The key. It may be missing.
   public mutating func removeValue(forKey key: StoreKey) {
     changes.append(.remove(key))
   }

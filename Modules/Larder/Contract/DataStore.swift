@@ -1,7 +1,7 @@
 /// A collection of entries, each a key with its value, in key order.
 ///
-/// Every store and every decorator conforms to this protocol and keeps the same promises, so that you can exchange and
-/// stack them. The conformance suite in `LarderTesting` checks each promise:
+/// Every store and every decorator conforms to this protocol and keeps the same promises, so you can exchange and stack
+/// them. The conformance suite in `LarderTesting` checks each promise:
 ///
 /// 1. **Keys** are byte strings of 1 to 511 bytes, ordered byte by byte. Every operation that takes a key rejects any
 ///    other key with ``StoreError/Code/invalidKey`` before it changes anything.
@@ -36,6 +36,12 @@
 /// Implement every requirement. None has a default implementation, so a decorator that forgets to forward one does not
 /// compile. Check arguments with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting`
 /// against your store.
+///
+/// ```swift
+/// func visits(of name: String, in store: some DataStore<User>) async throws -> Int {
+///   try await store.value(forKey: "user:\(name)")?.visits ?? 0
+/// }
+/// ```
 public protocol DataStore<Value>: Sendable {
   /// The type of the values.
   associatedtype Value: Sendable
@@ -63,7 +69,7 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
-  ///   - limit: The maximum number of entries to return: 0 for none, `Int.max` for all.
+  ///   - limit: The maximum number of entries to return: 0 for no limit, `Int.max` for all.
   ///   - order: The direction of the scan, which decides whether the first entries have the lowest or the highest keys.
   /// - Returns: The entries, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `corrupted` or `undecodable`, with the
@@ -74,7 +80,7 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
-  ///   - limit: The maximum number of keys to return: 0 for none, `Int.max` for all.
+  ///   - limit: The maximum number of keys to return: 0 for no limit, `Int.max` for all.
   ///   - order: The direction of the scan, which decides whether the first keys are the lowest or the highest.
   /// - Returns: The keys, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
@@ -104,9 +110,9 @@ public protocol DataStore<Value>: Sendable {
   /// No other writer of the store comes between the reading and the writing, neither in this process nor, if the store
   /// can be shared, in another one.
   ///
-  /// This is the form that a store implements. Its body cannot throw, so that no store and no decorator has to tell an
-  /// error of the body from one of its own. For bodies that throw, and for those that always commit, there are methods
-  /// built on it.
+  /// This is the form that a store implements. Its body cannot throw, so no store and no decorator has to tell an error
+  /// of the body from one of its own. For bodies that throw, and for those that always commit, there are methods built
+  /// on it.
   ///
   /// - Parameters:
   ///   - keys: The keys to read and write. They must be distinct.

@@ -22,7 +22,7 @@
 /// ``description`` contains neither a key nor a value, because these may hold personal data. ``detailedDescription``
 /// contains the key, and the text of the ``underlying`` error, in which a codec may have put a value.
 public struct StoreError: Error {
-  /// Whether a failed write may have taken effect.
+  /// A Boolean value that indicates whether a failed write may have taken effect.
   public enum Outcome: Sendable, Hashable {
     /// Nothing was changed.
     case nothingChanged
@@ -53,10 +53,11 @@ public struct StoreError: Error {
   /// A Boolean value that indicates whether a later retry can succeed.
   public var isRetryable: Bool
 
-  /// Whether the operation may have changed anything.
+  /// A Boolean value that indicates whether the operation may have changed anything.
   public var outcome: Outcome
 
-  /// Whether a stored value cannot be read although the store itself works, so that other entries may be readable.
+  /// A Boolean value that indicates whether a stored value cannot be read although the store itself works, so other
+  /// entries may be readable.
   ///
   /// The code is then ``Code/corrupted``, ``Code/undecodable``, or one that a codec chose with ``StoreErrorConvertible``.
   public var isValueUnreadable: Bool {
@@ -72,8 +73,9 @@ public struct StoreError: Error {
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
   ///   - underlying: The error that caused this one. Defaults to `nil`.
-  ///   - isRetryable: Whether a later retry can succeed. Defaults to `false`.
-  ///   - outcome: Whether the operation may have changed anything. Defaults to `nothingChanged`.
+  ///   - isRetryable: A Boolean value that indicates whether a later retry can succeed. Defaults to `false`.
+  ///   - outcome: A Boolean value that indicates whether the operation may have changed anything. Defaults to
+  ///     `nothingChanged`.
   public init(
     _ code: Code,
     during operation: StoreOperation,
@@ -98,7 +100,7 @@ public struct StoreError: Error {
 extension StoreError {
   /// A kind of failure.
   ///
-  /// The set of codes is open, so that code that handles some of them still compiles when others are added.
+  /// The set of codes is open, so code that handles some of them still compiles when others are added.
   public struct Code: RawRepresentable, Sendable, Hashable {
     /// The name.
     public let rawValue: String
@@ -186,7 +188,7 @@ extension StoreError: CustomStringConvertible {
   }
 }
 
-/// An error whose text never contains a key or a value, so that ``StoreError/description`` may include it.
+/// An error whose text never contains a key or a value, so ``StoreError/description`` may include it.
 ///
 /// For any other underlying error, the description includes only its type.
 public protocol RedactedError: Error {}
@@ -197,7 +199,7 @@ extension CancellationError: RedactedError {}
 
 /// An error that names the keys of a store that cannot be read because of damage.
 ///
-/// A scan throws it as the ``StoreError/underlying`` error of `corrupted`, so that you can continue to read behind the
+/// A scan throws it as the ``StoreError/underlying`` error of `corrupted`, so you can continue to read behind the
 /// damage:
 ///
 /// ```swift

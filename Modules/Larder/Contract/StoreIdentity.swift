@@ -1,8 +1,8 @@
-/// The identity of the entries of a store object, so that two stores can be told apart whatever their types are.
+/// The identity of the entries of a store object, so two stores can be told apart whatever their types are.
 ///
-/// A store makes one when it is opened, and a decorator that leaves keys and values as they are passes it on. A view has that
-/// of its base with its prefix, so that two equal views have the same. Another layer that changes keys or values makes a new
-/// one. Two objects that opened the same file have different identities.
+/// A store makes one when it is opened, and a decorator that leaves keys and values as they are passes it on. A view
+/// has that of its base with its prefix, so two equal views have the same. Another layer that changes keys or values
+/// makes a new one. Two objects that opened the same file have different identities.
 public struct StoreIdentity: Sendable, Hashable {
   private final class Root: Sendable {
     let transactions = WriteGate()

@@ -1,6 +1,6 @@
 /// The name, the limits and the durability of a store.
 public struct StoreInformation: Sendable {
-  /// Whether the data of a store can be open more than once at the same time.
+  /// A Boolean value that indicates whether the data of a store can be open more than once at the same time.
   public enum Sharing: Sendable, Hashable {
     /// Only one store object in one process can have the data open. Opening a second one throws
     /// ``StoreError/Code/locked``.
@@ -17,10 +17,10 @@ public struct StoreInformation: Sendable {
   /// The durability of a write that has returned.
   public var durability: Durability
 
-  /// Whether the data of the store can be open more than once at the same time.
+  /// A Boolean value that indicates whether the data of the store can be open more than once at the same time.
   public var sharing: Sharing
 
-  /// Whether the store may write to its files.
+  /// A Boolean value that indicates whether the store may write to its files.
   ///
   /// With any access other than ``StoreAccess/readWrite``, every write throws ``StoreError/Code/notPermitted``.
   public var access: StoreAccess
@@ -52,15 +52,17 @@ public struct StoreInformation: Sendable {
 
   /// The commits that the store reports to its observers, if it is an ``ObservableStore``.
   ///
-  /// Defaults to `nil`, for none that could be relied on.
+  /// Defaults to `nil` that could be relied on.
   public var reportedCommits: ReportedCommits?
 
-  /// Whether the store is a ``DurableQueue``, whose items have an order, leases and attempts that a copy would lose.
+  /// A Boolean value that indicates whether the store is a ``DurableQueue``, whose items have an order, leases and
+  /// attempts that a copy would lose.
   ///
   /// Defaults to `false`.
   public var isQueue = false
 
-  /// Whether reads may return copies that are older than the latest commit, such as those of a cache.
+  /// A Boolean value that indicates whether reads may return copies that are older than the latest commit, such as
+  /// those of a cache.
   ///
   /// Defaults to `nil`, for unknown, which counts as `true`.
   public var readsMayBeCopies: Bool?
@@ -118,15 +120,18 @@ public struct StoreInformation: Sendable {
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. It must not contain a secret.
   ///   - durability: The durability of a write that has returned.
-  ///   - sharing: Whether the data of the store can be open more than once at the same time.
-  ///   - access: Whether the store may write to its files. Defaults to ``StoreAccess/readWrite``.
+  ///   - sharing: A Boolean value that indicates whether the data of the store can be open more than once at the same
+  ///     time.
+  ///   - access: A Boolean value that indicates whether the store may write to its files. Defaults to
+  ///     ``StoreAccess/readWrite``.
   ///   - maximumKeyLength: The maximum length of a key, in bytes. Defaults to ``StoreKey/maximumLength``, and is never
   ///     more.
   ///   - maximumValueSize: The maximum size of an encoded value, in bytes. Defaults to `nil`, for no limit.
   ///   - entryLifetime: How long entries stay. Defaults to `nil`, for unknown.
-  ///   - reportedCommits: The commits that the store reports. Defaults to `nil`, for none.
-  ///   - identity: The identity of the store's entries. Defaults to `nil`, for none.
-  ///   - readsMayBeCopies: Whether reads may return older copies. Defaults to `nil`, for unknown.
+  ///   - reportedCommits: The commits that the store reports. Defaults to `nil`.
+  ///   - identity: The identity of the store's entries. Defaults to `nil`.
+  ///   - readsMayBeCopies: A Boolean value that indicates whether reads may return older copies. Defaults to `nil`, for
+  ///     unknown.
   public init(
     name: String,
     durability: Durability,
@@ -167,7 +172,7 @@ extension StoreInformation {
   /// - Parameters:
   ///   - form: The form of the copies, or `nil` for unknown.
   ///   - place: The name of the store of the copies, for the error.
-  ///   - allowsPlainCopies: Whether they need not be.
+  ///   - allowsPlainCopies: A Boolean value that indicates whether they need not be.
   ///   - operation: The operation, for the error. Defaults to ``StoreOperation/open``.
   /// - Throws: ``StoreError`` with `unsupported`.
   public func checkEncryption(
@@ -331,7 +336,7 @@ extension StoreInformation {
   }
 }
 
-/// Whether a store may write to the files that it opens.
+/// A Boolean value that indicates whether a store may write to the files that it opens.
 ///
 /// ```swift
 /// let store = try await JSONFileStore<User>(path: "users.json", access: .readOnly)

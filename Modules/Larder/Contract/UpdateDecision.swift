@@ -8,9 +8,9 @@
 /// }
 /// ```
 ///
-/// A decision is not `Sendable`, so that the compiler refuses it as the result of the form of `update` whose body returns a
-/// plain result and always commits. A decision that a body of one expression does not return, as in the branches of an `if`,
-/// is a value that is not used, about which the compiler warns.
+/// A decision is not `Sendable`, so the compiler refuses it as the result of the form of `update` whose body returns a
+/// plain result and always commits. A decision that a body of one expression does not return, as in the branches of an
+/// `if`, is a value that is not used, about which the compiler warns.
 public enum UpdateDecision<Result> {
   /// The assigned slots are written, and the update returns the result.
   case commit(Result)

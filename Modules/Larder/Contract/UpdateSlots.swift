@@ -10,8 +10,8 @@
 /// }
 /// ```
 ///
-/// Changing a part of a value in place assigns its slot, also if the value is the same afterwards. A part of a missing value
-/// cannot change, so that its slot stays unassigned.
+/// Changing a part of a value in place assigns its slot, also if the value is the same afterward. A part of a missing
+/// value cannot change, so its slot stays unassigned.
 public struct UpdateSlots<Value: Sendable>: Sendable {
   @usableFromInline
   struct Slot: Sendable {

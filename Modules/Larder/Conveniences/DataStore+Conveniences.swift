@@ -40,7 +40,7 @@ extension DataStore {
 
   /// Removes a key, if it exists.
   ///
-  /// - Parameter key: The key, which may be missing.
+  /// - Parameter key: The key. It may be missing.
   /// - Throws: As ``apply(_:)``.
   @inlinable
   public func removeValue(forKey key: StoreKey) async throws {

@@ -21,7 +21,8 @@ extension DataStore where Value: Equatable {
   ///   - range: The keys to copy. Defaults to all keys.
   ///   - cursor: The position after which to continue, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
-  ///   - allowsPlainCopies: Whether encrypted values may be copied to a store that does not encrypt them. Defaults to `false`.
+  ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does
+  ///     not encrypt them. Defaults to `false`.
   ///   - progress: A closure that receives the progress after each commit. An error that it throws ends the copy.
   ///     Defaults to a closure that does nothing.
   /// - Returns: The progress at the end.
@@ -89,7 +90,8 @@ extension DataStore {
   ///   - range: The keys to copy. Defaults to all keys.
   ///   - cursor: The position after which to continue, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
-  ///   - allowsPlainCopies: Whether encrypted values may be copied to a store that does not encrypt them. Defaults to `false`.
+  ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does
+  ///     not encrypt them. Defaults to `false`.
   ///   - progress: A closure that receives the progress after each commit. An error that it throws ends the copy.
   ///     Defaults to a closure that does nothing.
   ///   - convert: A closure that returns the value for the destination, or `nil` to omit the entry. An error that it

@@ -1,5 +1,5 @@
 extension DataStore {
-  /// Writes every value of an older version again, so that all values have the newest version.
+  /// Writes every value of an older version again, so all values have the newest version.
   ///
   /// ```swift
   /// let outcome = try await users.migrateAll { progress in
@@ -41,7 +41,7 @@ extension DataStore {
     return try await rewrite(range, batchSize: batchSize, calling: "migrateAll()", progress)
   }
 
-  /// Encrypts every value again that is not encrypted with the primary key, so that older keys are no longer needed.
+  /// Encrypts every value again that is not encrypted with the primary key, so older keys are no longer needed.
   ///
   /// ```swift
   /// try await ring.rotate()
@@ -185,7 +185,7 @@ public struct RewriteProgress: Sendable {
 }
 
 extension StoreError {
-  /// Whether a value cannot be read or written again, so that others may be.
+  /// A Boolean value that indicates whether a value cannot be read or written again, so others may be.
   ///
   /// A codec reports `full` if its key cannot encrypt any more values.
   fileprivate var concernsOneEntry: Bool {

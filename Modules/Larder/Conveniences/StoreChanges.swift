@@ -10,10 +10,10 @@ extension ObservableStore {
   /// }
   /// ```
   ///
-  /// The observation begins with the call, so a value that you read afterwards is at least as new as the first change
+  /// The observation begins with the call, so a value that you read afterward is at least as new as the first change
   /// that you miss. The memory of the sequence is bounded. If its reader falls behind by more than 256 changes, they
-  /// become one change of the whole range. A removal by ``ExpirableStore/purgeExpired(limit:)`` is a change, but the
-  /// moment at which an entry expires is none.
+  /// become one change of the whole range. The sequence reports the removal of an entry by
+  /// ``ExpirableStore/purgeExpired(limit:)``, but not the moment when the entry expires.
   ///
   /// The sequence ends when the task is cancelled or the store is closed. It does not keep the store open. Several
   /// readers of one sequence share its changes, so create a sequence for each reader. The cancellation of one of them
@@ -79,7 +79,8 @@ private final class PendingChanges: Sendable {
 
   private struct State {
     var changes: ArraySlice<StoreChange> = []
-    /// Whether the changes are a single one of the whole range, which also covers all later ones.
+    /// A Boolean value that indicates whether the changes are a single one of the whole range, which also covers all
+    /// later ones.
     var isWholeRange = false
     var isClosed = false
     var waiters: [CheckedContinuation<Void, Never>] = []

@@ -47,6 +47,11 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
         .invalidArgument, during: .page, store: store.information.name,
         message: "the cursor is from pages in the opposite order")
     }
+    if let index = start?.index {
+      throw StoreError(
+        .invalidArgument, during: .page, store: store.information.name,
+        message: "the cursor is from pages by the index \(index); pass it to the query that returned it")
+    }
     let range = start.map { self.range.part(beyond: $0.key, in: order) } ?? self.range
     let entries = try await store.entries(in: range, limit: size, order: order)
     guard entries.count >= size, let last = entries.last?.key else { return StorePage(entries: entries, next: nil) }
@@ -58,8 +63,8 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   /// Returns the page that follows another.
   ///
   /// - Parameter cursor: The ``StorePage/next`` cursor of the preceding page, from these pages or earlier ones.
-  /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1 or the cursor has the opposite
-  ///   order; as ``DataStore/entries(in:limit:order:)``.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1, or if the cursor has the opposite
+  ///   order or is from pages by an index; as ``DataStore/entries(in:limit:order:)``.
   public func page(after cursor: PageCursor) async throws -> StorePage<Value> {
     try await starting(after: cursor).page()
   }
@@ -134,22 +139,37 @@ extension StorePage: Equatable where Value: Equatable {}
 /// A cursor contains the last key that was read and the order, but no internal state of the store. It therefore stays
 /// valid when entries are added or removed, and when the store is closed and opened again. You can also send it to a
 /// client as ``text`` and receive it back. The text is not secret, because it reveals the key to anyone who decodes it.
-/// A modified text can lead to another position in the range, but never out of the range.
+/// A modified text can lead to another position in the range, but never out of the range. A cursor of pages by an index is
+/// accepted only by a query with that index, in whose range its key is.
+///
+/// ```swift
+/// func listUsers(after cursor: String?) async throws -> (users: [User], next: String?) {
+///   let pages = users.pages(of: .prefix("user:"), size: 20)
+///   let start = try cursor.map { try PageCursor($0) }
+///   let page = try await pages.starting(after: start).page()
+///   return (page.entries.map(\.value), page.next?.text)
+/// }
+/// ```
 public struct PageCursor: Sendable, Hashable {
-  /// The key of the last entry that was read.
+  /// The key of the last entry that was read, or its index key in pages by an index.
   public let key: StoreKey
 
   /// The order of the pages.
   public let order: ScanOrder
+
+  /// The name of the index by which the pages are ordered, or `nil` if they are ordered by key.
+  public let index: String?
 
   /// Creates a cursor that continues after a key.
   ///
   /// - Parameters:
   ///   - key: The key, which need not exist.
   ///   - order: The order of the pages. Defaults to ``ScanOrder/ascending``.
-  public init(after key: StoreKey, order: ScanOrder = .ascending) {
+  ///   - index: The name of the index to which the key belongs, or `nil` if it is the key of an entry. Defaults to `nil`.
+  public init(after key: StoreKey, order: ScanOrder = .ascending, index: String? = nil) {
     self.key = key
     self.order = order
+    self.index = index
   }
 
   /// Creates a cursor from its ``text``.
@@ -157,16 +177,20 @@ public struct PageCursor: Sendable, Hashable {
   /// - Parameter text: The ``text`` of a cursor, from this process or an earlier one.
   /// - Throws: ``StoreError`` with `invalidArgument` if the text is not the text of a cursor.
   public init(_ text: String) throws {
-    let order = ScanOrder.allCases.first { text.hasPrefix(PageCursor.mark(of: $0)) }
-    let base64 = text.dropFirst(PageCursor.markLength).replacing("-", with: "+").replacing("_", with: "/")
-    let padding = String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-    guard
-      let order, let bytes = Data(base64Encoded: base64 + padding),
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let order: ScanOrder? =
+      switch parts.first?.dropFirst() {
+      case "a": .ascending
+      case "d": .descending
+      default: nil
+      }
+    guard let order, parts.count == (text.hasPrefix("1") ? 2 : 3), let bytes = PageCursor.bytes(ofBase64: parts.last),
       case let key = StoreKey(bytes: bytes), !key.isEmpty, key.count <= StoreKey.maximumLength
     else {
       throw PageCursor.notACursor
     }
-    self.init(after: key, order: order)
+    let index = parts.count == 3 ? PageCursor.bytes(ofBase64: parts[1]) : nil
+    self.init(after: key, order: order, index: index.map { String(decoding: $0, as: UTF8.self) })
     // Base64 has several texts for the same bytes, but a cursor has only one.
     guard self.text.utf8.elementsEqual(text.utf8) else { throw PageCursor.notACursor }
   }
@@ -174,26 +198,28 @@ public struct PageCursor: Sendable, Hashable {
   /// The cursor as text that is safe in a URL, because it consists of letters, digits, "-", "_" and ".".
   ///
   /// The format, version 1, is `1a.` for ascending or `1d.` for descending, followed by the key in base64url without
-  /// padding (RFC 4648, section 5).
+  /// padding (RFC 4648, section 5). In pages by an index, it is version 2: `2a.` or `2d.`, the name of the index in
+  /// base64url, a period, and the index key in base64url.
   public var text: String {
-    let base64 = Data(key.bytes).base64EncodedString()
-    return PageCursor.mark(of: order)
-      + base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    let mark = order == .ascending ? "a" : "d"
+    let key = PageCursor.base64(of: key.bytes)
+    return index.map { "2\(mark).\(PageCursor.base64(of: [UInt8]($0.utf8))).\(key)" } ?? "1\(mark).\(key)"
+  }
+
+  private static func base64(of bytes: [UInt8]) -> String {
+    Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+  }
+
+  private static func bytes(ofBase64 text: Substring?) -> Data? {
+    guard let text else { return nil }
+    let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
+    return Data(base64Encoded: text.replacing("-", with: "+").replacing("_", with: "/") + padding)
   }
 
   private static var notACursor: StoreError {
     StoreError(
       .invalidArgument, during: .page,
       message: "invalid page cursor: expected the text of a cursor from an earlier page")
-  }
-
-  private static let markLength = 3
-
-  private static func mark(of order: ScanOrder) -> String {
-    switch order {
-    case .ascending: "1a."
-    case .descending: "1d."
-    }
   }
 }
 

@@ -211,7 +211,7 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
 
     /// Begins the observation, or waits until the state may have changed.
     ///
-    /// - Returns: Whether the store is still open.
+    /// - Returns: A Boolean value that indicates whether the store is still open.
     private mutating func waitForChange(_ actor: isolated (any Actor)?) async throws -> Bool {
       guard var running else {
         let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -196,6 +196,12 @@ extension StoreKey {
 
   /// Returns the components of a key that was created from components.
   ///
+  /// ```swift
+  /// let key = StoreKey(components: "txn", "GB33-0042", date, 17)
+  /// let ofAccount = KeyRange.prefix(components: "txn", "GB33-0042")
+  /// let number = try key.components()[3].integer
+  /// ```
+  ///
   /// - Returns: The components, the most significant one first.
   /// - Throws: ``StoreError`` with `invalidKey` if the key was not created from components, or is longer than
   ///   ``maximumLength``.
@@ -209,7 +215,8 @@ extension StoreKey {
 }
 
 extension StoreKey {
-  /// Whether the key can be a bound of a range of keys that were created from components.
+  /// A Boolean value that indicates whether the key can be a bound of a range of keys that were created from
+  /// components.
   ///
   /// A bound begins with the type code of a component, but it may end within one. Two other bounds are possible. The upper
   /// bound of `KeyRange.prefix(_:)` is the byte after a type code if only that byte could be incremented. A bound that

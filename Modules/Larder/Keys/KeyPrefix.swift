@@ -12,14 +12,14 @@ public struct KeyPrefix: Sendable, Hashable {
 
   /// Creates a translation.
   ///
-  /// - Parameter prefix: The prefix, which may be empty.
+  /// - Parameter prefix: The prefix. It may be empty.
   public init(_ prefix: StoreKey) {
     self.prefix = prefix
   }
 
   /// Returns the prefix followed by a key.
   ///
-  /// - Parameter key: The key of the layer, which has been checked.
+  /// - Parameter key: The key of the layer. It has been checked.
   public func storedKey(_ key: StoreKey) -> StoreKey {
     prefix.isEmpty ? key : prefix.appending(key)
   }
@@ -50,7 +50,7 @@ public struct KeyPrefix: Sendable, Hashable {
   /// Returns the part of a range of the base that belongs to the layer, with the keys of the layer.
   ///
   /// - Parameter range: The range of the base.
-  /// - Returns: The range, which is empty if it has no key of the layer.
+  /// - Returns: The range. It is empty if it has no key of the layer.
   public func range(ofStored range: KeyRange) -> KeyRange {
     let all = KeyRange.prefix(prefix)
     let isBehind = all.upperBound.map { range.lowerBound >= $0 } ?? false

@@ -33,6 +33,13 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns the range of keys that begin with a prefix.
   ///
+  /// ```swift
+  /// let users = AnyDataStore(stores[1]).cached()
+  /// for try await entry in users.entries(in: .prefix("user:")) {
+  ///   print(entry.key, entry.value.visits)
+  /// }
+  /// ```
+  ///
   /// - Parameter prefix: The prefix. An empty prefix gives ``all``.
   public static func prefix(_ prefix: StoreKey) -> KeyRange {
     // The upper bound is the prefix up to its last byte that is less than 0xFF, with that byte incremented.

@@ -19,7 +19,7 @@ extension StoreKey {
   /// so use one limit for all keys of a store.
   ///
   /// - Parameters:
-  ///   - text: The text, which is not normalized. Empty text gives the empty key, which stores reject.
+  ///   - text: The text. It is not normalized. Empty text gives the empty key, which stores reject.
   ///   - limit: The maximum length of the key, in bytes. Defaults to ``maximumLength``. For a ``TypedView``, pass the
   ///     ``StoreInformation/maximumKeyLength`` of its ``DataStore/information``. A shortened key has at least 65 bytes.
   ///     With a lower limit, it is longer than the limit, and the store rejects it with ``StoreError/Code/invalidKey``.

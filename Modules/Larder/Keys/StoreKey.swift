@@ -63,7 +63,7 @@ public struct StoreKey: Sendable {
 
   /// Creates a key from the UTF-8 of a string.
   ///
-  /// - Parameter string: The string, which is not normalized.
+  /// - Parameter string: The string. It is not normalized.
   public init(_ string: String) {
     var string = string
     self = string.withUTF8 { StoreKey(copying: UnsafeRawBufferPointer($0)) }
@@ -71,12 +71,12 @@ public struct StoreKey: Sendable {
 
   /// Creates a key from the UTF-8 of a part of a string.
   ///
-  /// - Parameter string: The text, which is not normalized.
+  /// - Parameter string: The text. It is not normalized.
   public init(_ string: Substring) {
     self.init(String(string))
   }
 
-  /// Creates a key of 8 bytes from an integer, so that keys have the order of the integers.
+  /// Creates a key of 8 bytes from an integer, so keys have the order of the integers.
   ///
   /// The bytes are big-endian, with the sign bit flipped.
   ///
@@ -88,7 +88,7 @@ public struct StoreKey: Sendable {
     overflow = nil
   }
 
-  /// Creates a key of 8 bytes from an integer, so that keys have the order of the integers.
+  /// Creates a key of 8 bytes from an integer, so keys have the order of the integers.
   ///
   /// The bytes are big-endian, with the sign bit flipped.
   ///

@@ -3,8 +3,8 @@ import Foundation
 extension SharedClock {
   /// The steady clock of this machine since it was started, which also runs while it sleeps.
   ///
-  /// All processes of the machine read the same time, also those in containers. Its origin is the boot, so that a time
-  /// that was stored before a restart of the machine is recognized as one. It is `CLOCK_BOOTTIME` with the kernel's
+  /// All processes of the machine read the same time, also those in containers. Its origin is the boot, so a time that
+  /// was stored before a restart of the machine is recognized as one. It is `CLOCK_BOOTTIME` with the kernel's
   /// identifier of the boot on Linux, and the continuous time with the identifier of the boot session on Apple systems.
   ///
   /// A virtual machine that is restored from a snapshot continues with the origin and the time of the snapshot.

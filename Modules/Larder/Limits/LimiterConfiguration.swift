@@ -2,11 +2,21 @@
 ///
 /// Each object applies its own rules, so all objects with the same key must be given the same. While two versions of a
 /// program run with different rules, the less strict ones hold.
+///
+/// ```swift
+/// let limiter = try StoreLimiter(
+///   bytes, key: "limits/mail",
+///   configuration: LimiterConfiguration(concurrency: 5, rate: RateLimit(100, per: .seconds(60), burst: 10)))
+///
+/// try await limiter.withPermit {
+///   try await send(message)
+/// }
+/// ```
 public struct LimiterConfiguration: Sendable, Hashable {
   /// The maximum number of permits at the same time, or `nil` for no limit.
   public var concurrency: Int?
 
-  /// The limit on the number of starts in a time, or `nil` for none.
+  /// The limit on the number of starts in a time, or `nil`.
   public var rate: RateLimit?
 
   /// The time after which a permit ends that is neither renewed nor released, because its process has crashed.
@@ -18,13 +28,13 @@ public struct LimiterConfiguration: Sendable, Hashable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - concurrency: The maximum number of permits at the same time, from 1 to 1,000, or `nil` for no limit; defaults
+  ///   - concurrency: The maximum number of permits at the same time, from 1 to 1,000, or `nil` for no limit. Defaults
   ///     to `nil`.
-  ///   - rate: The limit on the number of starts in a time; defaults to `nil`, for none.
+  ///   - rate: The limit on the number of starts in a time. Defaults to `nil`.
   ///   - lease: The time after which a permit ends that is neither renewed nor released, from 1 millisecond to 30
-  ///     years; defaults to 30 seconds. It has no meaning without a limit on the number of permits.
+  ///     years. Defaults to 30 seconds. It has no meaning without a limit on the number of permits.
   ///   - pollInterval: The time between two looks of an object that waits for a permit of another object, from 1
-  ///     millisecond to 30 years; defaults to 1 second.
+  ///     millisecond to 30 years. Defaults to 1 second.
   public init(
     concurrency: Int? = nil, rate: RateLimit? = nil, lease: Duration = .seconds(30),
     pollInterval: Duration = .seconds(1)

@@ -35,6 +35,11 @@ public final class LimiterPermit: Sendable {
   ///
   /// If the release fails, the permit ends with its lease.
   ///
+  /// ```swift
+  /// guard let permit = try await limiter.tryAcquire() else { return .tooManyRequests }
+  /// return try await permit.holding { try await respond() }
+  /// ```
+  ///
   /// - Parameter body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`.
@@ -53,7 +58,7 @@ public final class LimiterPermit: Sendable {
     return try result.get()
   }
 
-  /// Releases the permit, so that another caller can get one.
+  /// Releases the permit, so another caller can get one.
   ///
   /// Releasing it again is a no-op. Releasing ignores cancellation.
   ///

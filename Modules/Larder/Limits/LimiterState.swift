@@ -15,8 +15,8 @@
 /// ## Order
 ///
 /// A limiter object that is refused again after it has waited makes a reservation: one permit and the starts that it
-/// needs are kept for it, so that an object that is faster, or has more callers, cannot take them all. One object at a
-/// time has a reservation, which ends if its owner does not come back.
+/// needs are kept for it, so an object that is faster, or has more callers, cannot take them all. One object at a time
+/// has a reservation, which ends if its owner does not come back.
 public struct LimiterState: Sendable, Hashable {
   /// A permit that has not been released.
   struct Permit: Sendable, Hashable {
@@ -31,7 +31,7 @@ public struct LimiterState: Sendable, Hashable {
   struct Reservation: Sendable, Hashable {
     let owner: UInt64
     let starts: UInt32
-    /// The time at which the reservation ends, and its duration at most.
+    /// The time when the reservation ends, and its duration at most.
     var end: Int64
     var duration: Int64
   }
@@ -47,7 +47,7 @@ public struct LimiterState: Sendable, Hashable {
     /// The number of starts, from 1 to the burst of the rate limit.
     public var starts: Int
 
-    /// Whether the object has been refused before and has waited since.
+    /// A Boolean value that indicates whether the object has been refused before and has waited since.
     public var hasWaited: Bool
 
     /// Creates a request.
@@ -55,8 +55,9 @@ public struct LimiterState: Sendable, Hashable {
     /// - Parameters:
     ///   - id: A random number that identifies the permit; not 0.
     ///   - owner: A random number that identifies the limiter object; not 0.
-    ///   - starts: The number of starts; defaults to 1.
-    ///   - hasWaited: Whether the object has been refused before and has waited since; defaults to `false`.
+    ///   - starts: The number of starts. Defaults to 1.
+    ///   - hasWaited: A Boolean value that indicates whether the object has been refused before and has waited since.
+    ///     Defaults to `false`.
     public init(id: UInt64, owner: UInt64, starts: Int = 1, hasWaited: Bool = false) {
       self.id = id
       self.owner = owner
@@ -187,8 +188,8 @@ public struct LimiterState: Sendable, Hashable {
   ///   - id: The number of the permit.
   ///   - configuration: The rules.
   ///   - reading: The time.
-  /// - Returns: Whether the permit exists. If not, its lease has ended, and another one may have been granted in its
-  ///   place.
+  /// - Returns: A Boolean value that indicates whether the permit exists. If not, its lease has ended, and another one
+  ///   may have been granted in its place.
   public mutating func renew(
     _ id: UInt64, by configuration: LimiterConfiguration, at reading: ClockReading
   ) -> Bool {
@@ -202,7 +203,7 @@ public struct LimiterState: Sendable, Hashable {
   /// Removes a permit.
   ///
   /// - Parameter id: The number of the permit.
-  /// - Returns: Whether the permit existed.
+  /// - Returns: A Boolean value that indicates whether the permit existed.
   public mutating func release(_ id: UInt64) -> Bool {
     guard let index = permits.firstIndex(where: { $0.id == id }) else { return false }
     permits.remove(at: index)
@@ -212,15 +213,15 @@ public struct LimiterState: Sendable, Hashable {
   /// Returns starts of a permit that do not happen.
   ///
   /// They can be returned only if no other start has been permitted since. Otherwise they would count as available at a
-  /// time when they were not, so that a window could have more starts than the limit.
+  /// time when they were not, so a window could have more starts than the limit.
   ///
   /// - Parameters:
   ///   - id: The number of the permit.
-  ///   - used: The number of starts that happen; defaults to 0.
+  ///   - used: The number of starts that happen. Defaults to 0.
   ///   - rate: The starts that the rate limit permitted before the permit.
   ///   - configuration: The rules.
-  ///   - reading: The time at which the permit was granted.
-  /// - Returns: Whether the starts were returned.
+  ///   - reading: The time when the permit was granted.
+  /// - Returns: A Boolean value that indicates whether the starts were returned.
   public mutating func returnStarts(
     of id: UInt64, except used: Int = 0, to rate: RateLimitState, by configuration: LimiterConfiguration,
     at reading: ClockReading

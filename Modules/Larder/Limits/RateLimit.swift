@@ -23,7 +23,7 @@ public struct RateLimit: Sendable, Hashable {
   /// - Parameters:
   ///   - count: The number of starts in an interval, at least 1.
   ///   - interval: The interval, greater than zero.
-  ///   - burst: The maximum number of starts at the same moment, from 1 to 1,000,000,000; defaults to 1, with which
+  ///   - burst: The maximum number of starts at the same moment, from 1 to 1,000,000,000. Defaults to 1, with which
   ///     starts are evenly spaced. The time for a whole burst, `interval * burst / count`, must be shorter than 30
   ///     years.
   public init(_ count: Int, per interval: Duration, burst: Int = 1) {
@@ -69,8 +69,8 @@ public struct RateLimit: Sendable, Hashable {
 /// moves it by the time between two evenly spaced starts, and is permitted if the time is then at most a whole burst
 /// ahead of the clock.
 public struct RateLimitState: Sendable, Hashable {
-  /// The time at which the whole burst is available if nothing starts until then, in nanoseconds since the origin of
-  /// the clock.
+  /// The time when the whole burst is available if nothing starts until then, in nanoseconds since the origin of the
+  /// clock.
   public private(set) var fullAt: Int64
 
   /// Creates the state before the first start, with the whole burst available.
@@ -80,7 +80,7 @@ public struct RateLimitState: Sendable, Hashable {
 
   /// Creates a state that was stored.
   ///
-  /// - Parameter fullAt: The time at which the whole burst is available.
+  /// - Parameter fullAt: The time when the whole burst is available.
   public init(fullAt: Int64) {
     self.fullAt = fullAt
   }
@@ -92,7 +92,7 @@ public struct RateLimitState: Sendable, Hashable {
 
   /// Corrects a time that is too far ahead, because the clock was set back.
   ///
-  /// No start is available after that, so that the limit holds whatever the clock did.
+  /// No start is available after that, so the limit holds whatever the clock did.
   mutating func bound(by limit: RateLimit, at reading: ClockReading) {
     fullAt = min(fullAt, reading.latest.addingSaturating(limit.capacity))
   }
@@ -124,7 +124,7 @@ public struct RateLimitState: Sendable, Hashable {
   /// can then be any time ahead of the clock, which must not be set back.
   ///
   /// - Parameters:
-  ///   - starts: The number of starts, which happen at the same moment; defaults to 1. If there are several, the caller
+  ///   - starts: The number of starts, which happen at the same moment. Defaults to 1. If there are several, the caller
   ///     waits for the first one only, and the next caller for all of them.
   ///   - limit: The limit.
   ///   - reading: The time.

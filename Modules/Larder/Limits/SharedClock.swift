@@ -19,7 +19,7 @@ public struct ClockReading: Sendable, Hashable {
   /// - Parameters:
   ///   - origin: The identity of the clock's zero.
   ///   - nanoseconds: The time since the origin, in nanoseconds.
-  ///   - uncertainty: By how much later the true time can be, in nanoseconds, at least 0; defaults to 0.
+  ///   - uncertainty: By how much later the true time can be, in nanoseconds, at least 0. Defaults to 0.
   public init(origin: UInt128, nanoseconds: Int64, uncertainty: Int64 = 0) {
     self.origin = origin
     // So that it can be negated.
@@ -37,7 +37,7 @@ public struct ClockReading: Sendable, Hashable {
 /// - The clock of a server, for stores that several machines share, such as that of a `PostgresDatabase`.
 /// - A clock of your own, or one that a test moves.
 public struct SharedClock: Sendable {
-  /// Whether the clock is the same on all machines.
+  /// A Boolean value that indicates whether the clock is the same on all machines.
   public let spansHosts: Bool
 
   private let read: @Sendable () async throws -> ClockReading
@@ -45,7 +45,7 @@ public struct SharedClock: Sendable {
   /// Creates a clock.
   ///
   /// - Parameters:
-  ///   - spansHosts: Whether the clock is the same on all machines.
+  ///   - spansHosts: A Boolean value that indicates whether the clock is the same on all machines.
   ///   - read: A closure that reads the clock. The reading is the time at some moment of the call.
   public init(spansHosts: Bool, _ read: @escaping @Sendable () async throws -> ClockReading) {
     self.spansHosts = spansHosts

@@ -19,8 +19,8 @@
 /// In every window of t seconds, at most burst + rate × t starts are permitted, by the time of the commit that permits
 /// them. A process that is suspended between this commit and its work starts late.
 ///
-/// A permit has a lease, so that the permits of a crashed process come back. Until it is released, it is renewed. A
-/// process that is suspended for longer than the lease loses its permit while its work runs.
+/// A permit has a lease, so the permits of a crashed process come back. Until it is released, it is renewed. A process
+/// that is suspended for longer than the lease loses its permit while its work runs.
 ///
 /// ## Waiting
 ///
@@ -58,7 +58,7 @@ public final class StoreLimiter: Sendable {
   /// - Parameters:
   ///   - base: The store that keeps the state.
   ///   - key: The key of the state. No other entry of the store may have it.
-  ///   - configuration: The rules, which must be the same for all objects with the key.
+  ///   - configuration: The rules. They must be the same for all objects with the key.
   ///   - time: The clock of the limits. Defaults to ``SharedClock/boot``. A store that several machines share needs the
   ///     clock of its server.
   ///   - clock: The clock by which callers wait. Defaults to a `ContinuousClock`.
@@ -100,7 +100,7 @@ public final class StoreLimiter: Sendable {
   /// Runs a closure with a permit, which is renewed while the closure runs.
   ///
   /// - Parameters:
-  ///   - starts: The number of starts that the closure makes at the same moment; defaults to 1.
+  ///   - starts: The number of starts that the closure makes at the same moment. Defaults to 1.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``acquire(starts:)``; the error of `body`.
@@ -112,7 +112,7 @@ public final class StoreLimiter: Sendable {
   ///
   /// - Parameter starts: The number of starts, from 1 to the burst of the rate limit, which are permitted together.
   ///   Defaults to 1.
-  /// - Returns: The permit, which must be released after the work.
+  /// - Returns: The permit. It must be released after the work.
   /// - Throws: ``StoreError`` with `invalidArgument` if there can never be so many starts at the same moment;
   ///   `corrupted` or `versionMismatch` if the state cannot be read; the errors of the store and of the clock.
   ///   `CancellationError`.
@@ -145,6 +145,11 @@ public final class StoreLimiter: Sendable {
   }
 
   /// Returns a permit if there is one now, and no other caller of this object waits for one.
+  ///
+  /// ```swift
+  /// guard let permit = try await limiter.tryAcquire() else { return .tooManyRequests }
+  /// return try await permit.holding { try await respond() }
+  /// ```
   ///
   /// - Parameter starts: The number of starts, from 1 to the burst of the rate limit. Defaults to 1.
   /// - Returns: The permit, or `nil`.

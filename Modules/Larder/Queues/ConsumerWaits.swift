@@ -1,7 +1,7 @@
 /// The wait queue of the consumers of a ``DurableQueue``, for its authors.
 ///
-/// A signal wakes one consumer, the one that has waited longest. A consumer enters before it looks for an item, so that
-/// it misses no signal:
+/// A signal wakes one consumer, the one that has waited longest. A consumer enters before it looks for an item, so it
+/// misses no signal:
 ///
 /// ```swift
 /// let number = waits.enter()
@@ -14,7 +14,7 @@
 /// try await waits.wait(number, atMost: .seconds(1), clock: clock)
 /// ```
 ///
-/// If looking throws, leave before you rethrow, so that no signal is lost.
+/// If looking throws, leave before you rethrow, so no signal is lost.
 public final class ConsumerWaits: Sendable {
   private struct Waiter: Sendable {
     let number: UInt64
@@ -61,7 +61,7 @@ public final class ConsumerWaits: Sendable {
   /// Suspends a consumer until it is signalled, or for a time at most.
   ///
   /// - Parameters:
-  ///   - number: The number of the consumer, which has left afterwards.
+  ///   - number: The number of the consumer. It has left afterward.
   ///   - duration: The maximum duration; `nil` for no limit.
   ///   - clock: The clock that measures it.
   /// - Throws: `CancellationError` if the task is cancelled.
@@ -74,10 +74,10 @@ public final class ConsumerWaits: Sendable {
   /// Suspends a consumer until it is signalled, or until a timer ends.
   ///
   /// - Parameters:
-  ///   - number: The number of the consumer, which has left afterwards.
+  ///   - number: The number of the consumer. It has left afterward.
   ///   - timer: A closure that returns when the consumer must look by itself, and is cancelled when it need not; `nil` for
   ///     no timer.
-  /// - Returns: Whether the consumer was signalled.
+  /// - Returns: A Boolean value that indicates whether the consumer was signalled.
   /// - Throws: `CancellationError` if the task is cancelled.
   public func wait(_ number: UInt64, timer: (@Sendable () async throws -> Void)?) async throws -> Bool {
     var task: Task<Void, Never>?

@@ -1,5 +1,6 @@
 extension StoreError {
-  /// Whether a value could not be decoded because the program lacks something, such as a dictionary or a key.
+  /// A Boolean value that indicates whether a value could not be decoded because the program lacks something, such as a
+  /// dictionary or a key.
   ///
   /// A codec reports this with a code of its own. The value itself may be sound.
   public var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
@@ -24,12 +25,12 @@ public final class DecodingRecord: Sendable {
   /// Creates a record of no items.
   public init() {}
 
-  /// Whether an item has been decoded since the queue was opened, so that failures count.
+  /// A Boolean value that indicates whether an item has been decoded since the queue was opened, so failures count.
   public var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
 
   /// The sequence numbers of the items that the program lacks something to decode.
   ///
-  /// They are tried again only if no other item is due, so that they block none.
+  /// They are tried again only if no other item is due, so they block none.
   public var deferred: Set<UInt128> { state.withLock { $0.deferred } }
 
   /// Records that an item was decoded, or that the program lacks something to decode it.
@@ -52,7 +53,8 @@ public final class DecodingRecord: Sendable {
 
   /// Records that an item could not be decoded.
   ///
-  /// - Returns: Whether receiving must stop, because several items failed and none has ever been decoded.
+  /// - Returns: A Boolean value that indicates whether receiving must stop, because several items failed and none has
+  ///   ever been decoded.
   public func noteFailure() -> Bool {
     state.withLock { state in
       guard !state.hasDecoded else { return false }

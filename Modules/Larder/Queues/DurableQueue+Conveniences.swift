@@ -9,10 +9,10 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - value: The item.
-  ///   - id: The key of the item; defaults to `nil`, for a generated key.
-  ///   - delay: The delay until the item can be received; defaults to zero.
-  ///   - priority: The priority of the item, in ``QueueInput/priorities``; defaults to 0. Higher ones come first.
-  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes; defaults to `nil`, for none.
+  ///   - id: The key of the item. Defaults to `nil`, for a generated key.
+  ///   - delay: The delay until the item can be received. Defaults to zero.
+  ///   - priority: The priority of the item, in ``QueueInput/priorities``. Defaults to 0. Higher ones come first.
+  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes. Defaults to `nil`.
   /// - Returns: The key and position of the item, and whether it is a duplicate.
   /// - Throws: The same errors as ``enqueue(_:)``.
   @discardableResult
@@ -27,10 +27,10 @@ extension DurableQueue {
   /// - Parameters:
   ///   - value: The item.
   ///   - date: The date. If it has passed, the item can be received immediately.
-  ///   - id: The key of the item; defaults to `nil`, for a generated key.
-  ///   - priority: The priority of the item, in ``QueueInput/priorities``; defaults to 0. Higher ones come first.
-  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes; defaults to `nil`, for none.
-  ///   - now: The present time; defaults to the system's.
+  ///   - id: The key of the item. Defaults to `nil`, for a generated key.
+  ///   - priority: The priority of the item, in ``QueueInput/priorities``. Defaults to 0. Higher ones come first.
+  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes. Defaults to `nil`.
+  ///   - now: The present time. Defaults to the system's.
   /// - Returns: The key and position of the item, and whether it is a duplicate.
   /// - Throws: The same errors as ``enqueue(_:)``.
   @discardableResult
@@ -43,7 +43,7 @@ extension DurableQueue {
 
   /// Leases and returns the first item that is due, without waiting for it; see ``receive(max:lease:)``.
   ///
-  /// - Parameter lease: The duration of the lease, which must be greater than zero.
+  /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or `nil` if no item is due.
   /// - Throws: The same errors as ``receive(max:lease:)``.
   public func receive(lease: Duration) async throws -> QueueDelivery<Value>? {
@@ -66,9 +66,9 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery.
-  ///   - delay: The delay until the item can be received again; defaults to that of the queue's retry policy.
-  ///   - countsAsAttempt: Whether the delivery counts; defaults to `true`. If it does not, the number of attempts is as
-  ///     it was before.
+  ///   - delay: The delay until the item can be received again. Defaults to that of the queue's retry policy.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the delivery counts. Defaults to `true`. If it does
+  ///     not, the number of attempts is as it was before.
   /// - Throws: ``StoreError`` with `staleReceipt`; `invalidArgument` if the delay is negative; `closed`; `full`;
   ///   `ioFailed`.
   public func release(
@@ -82,7 +82,7 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
-  ///   - delay: The delay until the items can be received again; defaults to that of the queue's retry policy.
+  ///   - delay: The delay until the items can be received again. Defaults to that of the queue's retry policy.
   /// - Returns: The receipts that are stale. The items of all other receipts are released.
   /// - Throws: ``StoreError`` with `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
   public func release(
@@ -97,7 +97,7 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery, which stays valid.
-  ///   - lease: The new duration of the lease from now, which must be greater than zero.
+  ///   - lease: The new duration of the lease from now. It must be greater than zero.
   /// - Throws: ``StoreError`` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {
     try information.check(stale: try await extend([receipt], lease: lease), for: .extend)
@@ -136,7 +136,7 @@ extension DurableQueue {
   /// }
   /// ```
   ///
-  /// - Parameter limit: The maximum number of dead letters; defaults to no limit.
+  /// - Parameter limit: The maximum number of dead letters. Defaults to no limit.
   /// - Throws: The same errors as ``deadLetters(limit:after:)``.
   public func deadLetters(limit: Int = .max) async throws -> [DeadLetter<Value>] {
     try await deadLetters(limit: limit, after: 0)
@@ -158,14 +158,14 @@ extension DurableQueue {
   /// tries again. It throws the eleventh such error in a row, after about a minute of pauses.
   ///
   /// - Parameters:
-  ///   - lease: The duration of the lease, which must be greater than zero.
-  ///   - renewsLease: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
-  ///     If it is not renewed, a `body` that takes longer than the lease must call
+  ///   - lease: The duration of the lease. It must be greater than zero.
+  ///   - renewsLease: A Boolean value that indicates whether the lease is renewed while `body` runs and its task is not
+  ///     cancelled. Defaults to `false`. If it is not renewed, a `body` that takes longer than the lease must call
   ///     ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
   ///   - body: A closure that processes the delivery.
   /// - Returns: The result of `body`.
-  /// - Throws: The error of `body`. ``StoreError`` with `staleReceipt` if the lease ended before `body` did, so
-  ///   that the item will be delivered again, with an error of `body` as the underlying one; otherwise the same errors as
+  /// - Throws: The error of `body`. ``StoreError`` with `staleReceipt` if the lease ended before `body` did, so the
+  ///   item will be delivered again, with an error of `body` as the underlying one; otherwise the same errors as
   ///   ``receive(max:lease:)`` and ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled
   ///   while it waited for an item.
   public func withNext<Result>(
@@ -231,7 +231,7 @@ extension DurableQueue {
   /// tries again. It throws the eleventh such error in a row, after about a minute of pauses. A `QueueWorker` reports each
   /// error and never gives up.
   ///
-  /// - Parameter lease: The duration of each lease, which must be greater than zero.
+  /// - Parameter lease: The duration of each lease. It must be greater than zero.
   public func deliveries(lease: Duration) -> QueueDeliveries<Value> {
     QueueDeliveries { try await nextOutlastingErrors(lease: lease) }
   }

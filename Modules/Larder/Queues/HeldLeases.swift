@@ -23,7 +23,7 @@
 /// - If the outcome of an attempt is unknown and the next one finds a receipt stale although its lease is still running, the
 ///   first attempt has succeeded, because no other consumer can have ended the lease.
 ///
-/// The end of a lease is computed from the time at which the call that began or renewed it was made, by the queue's clock.
+/// The end of a lease is computed from the time when the call that began or renewed it was made, by the queue's clock.
 /// A process that was suspended, for example with the signal `SIGSTOP`, notices when it continues.
 public final class HeldLeases: Sendable {
   private struct State {
@@ -59,7 +59,7 @@ public final class HeldLeases: Sendable {
     end()
   }
 
-  /// Whether the leases have ended before the consumer did, as far as it knows.
+  /// A Boolean value that indicates whether the leases have ended before the consumer did, as far as it knows.
   public var areLost: Bool { state.withLock { $0.leases.areLost } }
 
   /// Ends the renewal.
@@ -100,10 +100,10 @@ public final class HeldLeases: Sendable {
 
   /// Runs a closure in a task of its own, which is cancelled if the leases are lost or the caller is cancelled.
   ///
-  /// If the caller is cancelled, the renewal ends, too, so that a closure that ignores its cancellation keeps no item.
+  /// If the caller is cancelled, the renewal ends, too, so a closure that ignores its cancellation keeps no item.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs; defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; ``StoreError`` with `staleReceipt` if `body` throws after the leases were lost, with the
@@ -125,7 +125,7 @@ public final class HeldLeases: Sendable {
   ///
   /// Acknowledging ignores cancellation, and is repeated as described for the class.
   ///
-  /// - Parameter receipts: The receipts; defaults to `nil`, for all of them.
+  /// - Parameter receipts: The receipts. Defaults to `nil`, for all of them.
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
   /// - Throws: ``StoreError`` of the last attempt.
   public func acknowledge(_ receipts: [DeliveryReceipt]? = nil) async throws -> [DeliveryReceipt] {
@@ -139,9 +139,9 @@ public final class HeldLeases: Sendable {
   /// Releasing ignores cancellation, and is repeated as described for the class.
   ///
   /// - Parameters:
-  ///   - receipts: The receipts; defaults to `nil`, for all of them.
-  ///   - delay: The delay until the items can be received again; defaults to that of the queue's retry policy.
-  ///   - countsAsAttempt: Whether the deliveries count; defaults to `true`.
+  ///   - receipts: The receipts. Defaults to `nil`, for all of them.
+  ///   - delay: The delay until the items can be received again. Defaults to that of the queue's retry policy.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the deliveries count. Defaults to `true`.
   /// - Returns: The receipts that are stale. The items of all other receipts are released.
   /// - Throws: ``StoreError`` of the last attempt.
   public func release(
@@ -233,8 +233,8 @@ extension DurableQueue {
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
   ///   - lease: The duration with which they were received, and of each renewal.
-  ///   - age: The time since the deliveries were received, or since that call began; defaults to zero.
-  ///   - renews: Whether the leases are renewed; defaults to `true`.
+  ///   - age: The time since the deliveries were received, or since that call began. Defaults to zero.
+  ///   - renews: A Boolean value that indicates whether the leases are renewed. Defaults to `true`.
   public func hold(
     _ receipts: [DeliveryReceipt], lease: Duration, age: Duration = .zero, renews: Bool = true
   ) -> HeldLeases {

@@ -8,7 +8,7 @@ struct LeaseState: Sendable {
   /// The receipts whose leases may be running.
   private(set) var held: [DeliveryReceipt]
 
-  /// The earliest time at which a lease may have ended.
+  /// The earliest time when a lease may have ended.
   private(set) var end: Duration
 
   /// The time of the next renewal.
@@ -30,13 +30,13 @@ struct LeaseState: Sendable {
     nextRenewal = start + length / 3
   }
 
-  /// Whether no lease is running any more.
+  /// A Boolean value that indicates whether no lease is running any more.
   var areLost: Bool { held.isEmpty }
 
   /// Notes a renewal.
   ///
   /// - Parameters:
-  ///   - start: The time at which it began. The leases end no earlier than their duration after it.
+  ///   - start: The time when it began. The leases end no earlier than their duration after it.
   ///   - stale: The receipts that were stale.
   mutating func renewed(at start: Duration, stale: [DeliveryReceipt]) {
     if !stale.isEmpty {

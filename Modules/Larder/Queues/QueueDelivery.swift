@@ -1,6 +1,16 @@
 public import Foundation
 
 /// A received item with the receipt that acknowledges it.
+///
+/// ```swift
+/// func process(_ delivery: QueueDelivery<Payment>) async throws {
+///   try await bytes.transaction { tx in
+///     try await tx.acknowledge(delivery.receipt, in: payments)
+///     try await tx.update("revenue", in: totals) { $0 = ($0 ?? 0) + delivery.value.amount }
+///     return .commit(())
+///   }
+/// }
+/// ```
 public struct QueueDelivery<Element: Sendable>: Sendable {
   /// The key of the item.
   public let key: StoreKey
@@ -20,12 +30,13 @@ public struct QueueDelivery<Element: Sendable>: Sendable {
   /// The priority of the item.
   public let priority: Int
 
-  /// The group of the item, or `nil` for none.
+  /// The group of the item, or `nil`.
   public let group: StoreKey?
 
-  /// Whether the item may crash its consumer, because leases of it ended without acknowledgement or release.
+  /// A Boolean value that indicates whether the item may crash its consumer, because leases of it ended without
+  /// acknowledgement or release.
   ///
-  /// Process such an item alone, so that a crash does not count as a delivery of other items.
+  /// Process such an item alone, so a crash does not count as a delivery of other items.
   public let isSuspect: Bool
 
   /// Creates a delivery.
@@ -35,9 +46,9 @@ public struct QueueDelivery<Element: Sendable>: Sendable {
   ///   - value: The item.
   ///   - receipt: The receipt.
   ///   - enqueueDate: The date on which the item was enqueued.
-  ///   - priority: The priority of the item; defaults to 0.
-  ///   - group: The group of the item; defaults to `nil`, for none.
-  ///   - isSuspect: Whether the item may crash its consumer; defaults to `false`.
+  ///   - priority: The priority of the item. Defaults to 0.
+  ///   - group: The group of the item. Defaults to `nil`.
+  ///   - isSuspect: A Boolean value that indicates whether the item may crash its consumer. Defaults to `false`.
   public init(
     key: StoreKey, value: Element, receipt: DeliveryReceipt, enqueueDate: Date, priority: Int = 0,
     group: StoreKey? = nil, isSuspect: Bool = false

@@ -1,4 +1,12 @@
 /// An item to enqueue, possibly together with others.
+///
+/// ```swift
+/// let results = try await outbox.enqueue([
+///   QueueInput(Event(name: "opened")),
+///   QueueInput(Event(name: "reminder"), id: "reminder:17", after: .seconds(3600)),
+/// ])
+/// print(results.map(\.sequence))
+/// ```
 public struct QueueInput<Element: Sendable>: Sendable {
   /// The item.
   public var value: Element
@@ -23,10 +31,10 @@ public struct QueueInput<Element: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The item.
-  ///   - id: The key of the item; defaults to `nil`, for a generated key.
-  ///   - delay: The delay until the item can be received; defaults to zero.
-  ///   - priority: The priority of the item; defaults to 0.
-  ///   - group: The group of the item; defaults to `nil`, for none.
+  ///   - id: The key of the item. Defaults to `nil`, for a generated key.
+  ///   - delay: The delay until the item can be received. Defaults to zero.
+  ///   - priority: The priority of the item. Defaults to 0.
+  ///   - group: The group of the item. Defaults to `nil`.
   public init(
     _ value: Element, id: StoreKey? = nil, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) {
@@ -56,7 +64,8 @@ public struct EnqueuedItem: Sendable, Hashable {
   /// For a duplicate, it is the position of the original item.
   public let sequence: UInt128
 
-  /// Whether nothing was enqueued, because an item with that key is in the queue or left it recently.
+  /// A Boolean value that indicates whether nothing was enqueued, because an item with that key is in the queue or left
+  /// it recently.
   public let isDuplicate: Bool
 
   /// The number of older items that a queue with a capacity dropped to make room.
@@ -67,8 +76,8 @@ public struct EnqueuedItem: Sendable, Hashable {
   /// - Parameters:
   ///   - key: The key of the item.
   ///   - sequence: The item's position in the order of arrival.
-  ///   - isDuplicate: Whether nothing was enqueued; defaults to `false`.
-  ///   - droppedCount: The number of older items that were dropped to make room; defaults to 0.
+  ///   - isDuplicate: A Boolean value that indicates whether nothing was enqueued. Defaults to `false`.
+  ///   - droppedCount: The number of older items that were dropped to make room. Defaults to 0.
   public init(key: StoreKey, sequence: UInt128, isDuplicate: Bool = false, droppedCount: Int = 0) {
     self.key = key
     self.sequence = sequence

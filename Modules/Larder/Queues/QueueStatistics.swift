@@ -3,15 +3,15 @@ public struct QueueStatistics: Sendable, Hashable {
   /// The number of items in each state.
   public var counts: QueueCounts
 
-  /// The age, by the wall clock, of the oldest item that is neither acknowledged nor a dead letter; `nil` if there is
-  /// none.
+  /// The age, by the wall clock, of the oldest item that is neither acknowledged nor a dead letter; `nil` if there
+  /// isn't one.
   public var oldestAge: Duration?
 
   /// Creates statistics.
   ///
   /// - Parameters:
   ///   - counts: The number of items in each state.
-  ///   - oldestAge: The age of the oldest item; defaults to `nil`, for an empty queue.
+  ///   - oldestAge: The age of the oldest item. Defaults to `nil`, for an empty queue.
   public init(counts: QueueCounts, oldestAge: Duration? = nil) {
     self.counts = counts
     self.oldestAge = oldestAge
@@ -35,10 +35,10 @@ public struct QueueCounts: Sendable, Hashable {
   /// Creates counts.
   ///
   /// - Parameters:
-  ///   - waiting: The number of items that can be received now; defaults to 0.
-  ///   - delayed: The number of delayed items; defaults to 0.
-  ///   - leased: The number of leased items; defaults to 0.
-  ///   - dead: The number of dead letters; defaults to 0.
+  ///   - waiting: The number of items that can be received now. Defaults to 0.
+  ///   - delayed: The number of delayed items. Defaults to 0.
+  ///   - leased: The number of leased items. Defaults to 0.
+  ///   - dead: The number of dead letters. Defaults to 0.
   public init(waiting: Int = 0, delayed: Int = 0, leased: Int = 0, dead: Int = 0) {
     self.waiting = waiting
     self.delayed = delayed

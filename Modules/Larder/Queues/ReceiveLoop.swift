@@ -55,14 +55,14 @@ public struct LeasedDeliveries<Element: Sendable>: Sendable {
   /// The items in the order of delivery.
   public var readings: [Result<QueueDelivery<Element>, FailedDelivery>]
 
-  /// Whether another lease may find more items.
+  /// A Boolean value that indicates whether another lease may find more items.
   public var hasMore: Bool
 
   /// Creates the items of a lease.
   ///
   /// - Parameters:
-  ///   - readings: The items in the order of delivery. Defaults to none.
-  ///   - hasMore: Whether another lease may find more items. Defaults to `false`.
+  ///   - readings: The items in the order of delivery. Defaults to an empty list.
+  ///   - hasMore: A Boolean value that indicates whether another lease may find more items. Defaults to `false`.
   public init(readings: [Result<QueueDelivery<Element>, FailedDelivery>] = [], hasMore: Bool = false) {
     self.readings = readings
     self.hasMore = hasMore
@@ -95,9 +95,10 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - wanted: The maximum number of items. The queue may lease fewer at a time.
   ///   - duration: The duration of the leases.
-  ///   - mayBeSuspect: Whether an item may be returned that must be received alone. If not, it also ends the lease.
-  ///   - isFirst: Whether the call has leased nothing yet. If not, the lease may ignore cancellation, and takes no items
-  ///     that the program lacks something to decode.
+  ///   - mayBeSuspect: A Boolean value that indicates whether an item may be returned that must be received alone. If
+  ///     not, it also ends the lease.
+  ///   - isFirst: A Boolean value that indicates whether the call has leased nothing yet. If not, the lease may ignore
+  ///     cancellation, and takes no items that the program lacks something to decode.
   /// - Returns: The items in the order of delivery.
   /// - Throws: ``StoreError`` if the leases could not be written, or no item could be read for a reason that concerns none
   ///   of them; `CancellationError`.
@@ -112,7 +113,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - receipts: The receipts.
   ///   - delay: The delay until the items can be received again; `nil` for that of the retry policy.
-  ///   - countsAsAttempt: Whether the delivery counts.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the delivery counts.
   /// - Returns: The receipts that were stale.
   /// - Throws: ``StoreError``.
   public typealias Release =
@@ -159,7 +160,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases, which must be greater than zero.
+  ///   - lease: The duration of the leases. They must be greater than zero.
   /// - Returns: The items in the order of delivery, or none if no item is due.
   /// - Throws: The errors of the steps; the error of the first item that cannot be decoded, if no item can be
   ///   delivered and the failure may concern the program.

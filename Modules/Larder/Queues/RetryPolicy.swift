@@ -18,9 +18,9 @@ public struct RetryPolicy: Sendable, Hashable {
   /// Creates a policy.
   ///
   /// - Parameters:
-  ///   - base: The delay after the first delivery; defaults to 1 second.
-  ///   - ceiling: The maximum delay; defaults to 5 minutes.
-  ///   - jitter: The fraction of the delay that is random, from 0 to 1; defaults to 0.5.
+  ///   - base: The delay after the first delivery. Defaults to 1 second.
+  ///   - ceiling: The maximum delay. Defaults to 5 minutes.
+  ///   - jitter: The fraction of the delay that is random, from 0 to 1. Defaults to 0.5.
   public init(base: Duration = .seconds(1), ceiling: Duration = .seconds(300), jitter: Double = 0.5) {
     self.base = base
     self.ceiling = ceiling
@@ -30,7 +30,7 @@ public struct RetryPolicy: Sendable, Hashable {
   /// A policy without a delay.
   public static let immediate = RetryPolicy(base: .zero, ceiling: .zero, jitter: 0)
 
-  /// Whether the durations are not negative, and the jitter is in its range.
+  /// A Boolean value that indicates whether the durations are not negative, and the jitter is in its range.
   public var isValid: Bool { base >= .zero && ceiling >= .zero && (0...1).contains(jitter) }
 
   /// Returns the delay of an item.

@@ -29,9 +29,9 @@ public protocol StoreProvider: Sendable {
 
 /// The error of a store that another program created and that records no codec, if none was chosen.
 ///
-/// It is the ``StoreError/underlying`` error of ``StoreProvider/open(_:options:newCodecName:)``. Pass the name of the codec of
-/// its values. A default could be wrong, and would be recorded, so that programs that read the values otherwise refuse the
-/// store.
+/// It is the ``StoreError/underlying`` error of ``StoreProvider/open(_:options:newCodecName:)``. Pass the name of the
+/// codec of its values. A default could be wrong, and would be recorded, so programs that read the values otherwise
+/// refuse the store.
 public struct UnrecordedCodecError: RedactedError, Hashable, CustomStringConvertible {
   /// Creates an error.
   public init() {}
@@ -85,7 +85,7 @@ public protocol UntypedStore: Sendable {
 
 /// The options for opening a store by URL.
 public struct StoreOptions: Sendable, Hashable {
-  /// Whether a missing store is created.
+  /// A Boolean value that indicates whether a missing store is created.
   ///
   /// If not, opening a missing store throws ``StoreError/Code/notFound``.
   public var createsIfMissing: Bool
@@ -93,7 +93,7 @@ public struct StoreOptions: Sendable, Hashable {
   /// The durability of writes.
   public var durability: Durability.File
 
-  /// Whether the store may write.
+  /// A Boolean value that indicates whether the store may write.
   ///
   /// With any access other than ``StoreAccess/readWrite``, nothing is created.
   public var access: StoreAccess
@@ -101,9 +101,9 @@ public struct StoreOptions: Sendable, Hashable {
   /// Creates options.
   ///
   /// - Parameters:
-  ///   - createsIfMissing: Whether a missing store is created. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `true`.
   ///   - durability: The durability of writes. Defaults to ``Durability/File/synced``.
-  ///   - access: Whether the store may write. Defaults to ``StoreAccess/readWrite``.
+  ///   - access: A Boolean value that indicates whether the store may write. Defaults to ``StoreAccess/readWrite``.
   public init(createsIfMissing: Bool = true, durability: Durability.File = .synced, access: StoreAccess = .readWrite) {
     self.createsIfMissing = createsIfMissing
     self.durability = durability

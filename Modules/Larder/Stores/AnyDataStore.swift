@@ -10,28 +10,28 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside.
   public let base: any DataStore<Value>
 
-  /// The store inside as a ``MaintainableStore``, or `nil` if it is none.
+  /// The store inside as a ``MaintainableStore``, or `nil` if it does not conform.
   ///
   /// A decorator of an erased store is one in any case: it then counts and reads entries, and cannot compact or back up.
   public let maintenance: (any MaintainableStore<Value>)?
 
-  /// The store inside as an ``ExpirableStore``, or `nil` if it is none.
+  /// The store inside as an ``ExpirableStore``, or `nil` if it does not conform.
   public let expiry: (any ExpirableStore<Value>)?
 
   /// A Boolean value that indicates whether the entries of the store inside expire, also below a decorator that is no
   /// ``ExpirableStore``.
   public var expires: Bool { expiry != nil || information.entryLifetime == .untilDeadline }
 
-  /// The store inside as an ``InvalidatableStore``, or `nil` if it is none.
+  /// The store inside as an ``InvalidatableStore``, or `nil` if it does not conform.
   public let invalidation: (any InvalidatableStore<Value>)?
 
-  /// The store inside as a ``FlushableStore``, or `nil` if it is none.
+  /// The store inside as a ``FlushableStore``, or `nil` if it does not conform.
   public let flushing: (any FlushableStore<Value>)?
 
-  /// The store inside as an ``ObservableStore``, or `nil` if it is none.
+  /// The store inside as an ``ObservableStore``, or `nil` if it does not conform.
   public let observation: (any ObservableStore<Value>)?
 
-  /// The store inside as a ``DurableQueue``, or `nil` if it is none.
+  /// The store inside as a ``DurableQueue``, or `nil` if it does not conform.
   public let queue: (any DurableQueue<Value>)?
 
   /// The store inside as a ``PausableQueue``, or `nil` if it is none.
@@ -115,6 +115,12 @@ extension AnyDataStore: CustomStringConvertible {
 /// An erased store can be maintained through any decorator above it, also if the store inside cannot maintain itself.
 extension AnyDataStore: MaintainableStore {
   /// Measures the store inside, or counts its entries if it is not a ``MaintainableStore``.
+  ///
+  /// ```swift
+  /// try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
+  /// try sessions.invalidate("7f3a")
+  /// let statistics = try await sessions.storeStatistics()
+  /// ```
   public func storeStatistics() async throws -> StoreStatistics {
     if let maintenance { return try await maintenance.storeStatistics() }
     return StoreStatistics(entryCount: try await count(in: .all))
@@ -127,6 +133,13 @@ extension AnyDataStore: MaintainableStore {
   }
 
   /// Compacts the store inside; see ``MaintainableStore/compact()``.
+  ///
+  /// ```swift
+  /// let anyStore = AnyDataStore(stores[1])
+  /// if let maintenance = anyStore.maintenance {
+  ///   try await maintenance.compact()
+  /// }
+  /// ```
   ///
   /// - Throws: ``StoreError`` with `unsupported` if the store inside is not a ``MaintainableStore``; its errors.
   public func compact() async throws {

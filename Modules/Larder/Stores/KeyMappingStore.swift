@@ -197,6 +197,12 @@ extension KeyMappingStore: ExpirableStore where Base: ExpirableStore {
 
 extension KeyMappingStore: InvalidatableStore where Base: InvalidatableStore {
   /// Removes the entry of a key from the cache; see ``InvalidatableStore/invalidate(_:)``.
+  ///
+  /// ```swift
+  /// try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
+  /// try sessions.invalidate("7f3a")
+  /// let statistics = try await sessions.storeStatistics()
+  /// ```
   public func invalidate(_ key: StoreKey) throws {
     let stored = try storedKey(key, for: .invalidate)
     do {

@@ -30,10 +30,10 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   ///   - name: The name of the store in errors, reports and logs. Defaults to `loading`.
   ///   - concurrencyLimit: The maximum number of calls of `load` that one read of several keys runs at the same time.
   ///     Less than 1 counts as 1. Defaults to 4.
-  ///   - load: A closure that returns the value of a key, or `nil` if there is none. It may run several times at the same
-  ///     time, also for one key. If it throws, the read throws an error with the code, the message and `isRetryable` of a
-  ///     ``StoreError``, or `ioFailed`, and with the thrown error as the underlying one. Throw for everything but an answer
-  ///     that says that the key does not exist, because a cache may remember a missing key.
+  ///   - load: A closure that returns the value of a key, or `nil` if there isn't one. It may run several times at the
+  ///     same time, also for one key. If it throws, the read throws an error with the code, the message and
+  ///     `isRetryable` of a ``StoreError``, or `ioFailed`, and with the thrown error as the underlying one. Throw for
+  ///     everything but an answer that says that the key does not exist, because a cache may remember a missing key.
   public init(
     name: String = "loading", concurrencyLimit: Int = 4,
     load: @escaping @Sendable (_ key: StoreKey) async throws -> Value?

@@ -29,7 +29,8 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   /// The codec, for the comparison with a record; see ``CodecRecord``.
   public var codecRecord: CodecRecord { coder.codecRecord }
 
-  /// Whether the base has a record of the view's codec; see ``DataStore/typed(_:prefix:recording:)``.
+  /// A Boolean value that indicates whether the base has a record of the view's codec; see
+  /// ``DataStore/typed(_:prefix:recording:)``.
   let recordsCodec: Bool
 
   /// The name, the limits and the durability of the base.
@@ -46,7 +47,7 @@ extension TypedView {
   ///
   /// - Parameters:
   ///   - base: The store of bytes.
-  ///   - prefix: The prefix of the view's keys in the store of bytes. Defaults to none. The maximum length of a key
+  ///   - prefix: The prefix of the view's keys in the store of bytes. Defaults to an empty prefix. The maximum length of a key
   ///     decreases by the length of the prefix.
   ///   - codec: The codec of the values.
   public init(_ base: Base, prefix: StoreKey = "", codec: some Codec<Value>) {
@@ -316,11 +317,23 @@ extension DataStore where Value == [UInt8] {
   ///
   /// - Parameters:
   ///   - type: The type of the values.
-  ///   - prefix: The prefix of the view's keys in this store. Defaults to none.
+  ///   - prefix: The prefix of the view's keys in this store. Defaults to an empty prefix.
   ///   - codec: The codec of the values.
   public func typed<Typed: Sendable>(
     _ type: Typed.Type, prefix: StoreKey = "", codec: some Codec<Typed>
   ) -> TypedView<Self, Typed> {
     TypedView(self, prefix: prefix, codec: codec)
+  }
+}
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable, message: "a typed view needs a store of bytes: open this one with the codec .raw"
+  )
+  public func typed<Typed: Sendable>(
+    _ type: Typed.Type, prefix: StoreKey = "", codec: some Codec<Typed>
+  ) -> Self {
+    self
   }
 }

@@ -26,7 +26,7 @@ public protocol CallerContext: Sendable {
 public enum CallerContexts {
   private static let sources = Locked<[@Sendable () -> (any CallerContext)?]>([])
 
-  /// Whether there are sources, so that a program without tracing takes no lock.
+  /// A Boolean value that indicates whether there are sources, so a program without tracing takes no lock.
   private static let areRegistered = Atomic(false)
 
   /// Adds a way to capture a context, for the rest of the process.
@@ -40,7 +40,7 @@ public enum CallerContexts {
     areRegistered.store(true, ordering: .releasing)
   }
 
-  /// The context of the current task, or `nil` if it has none.
+  /// The context of the current task, or `nil` if it doesn't have one.
   public static var current: (any CallerContext)? {
     guard areRegistered.load(ordering: .acquiring) else { return nil }
     return sources.withLock { $0 }.lazy.compactMap { $0() }.first

@@ -21,7 +21,7 @@ public final class CodecRecord: Sendable {
     /// The number of changes between the own format, at 0, and the newest one.
     fileprivate let number: Int
 
-    /// Whether it is the newest one; see ``ValueContext/usesNewestFormat``.
+    /// A Boolean value that indicates whether it is the newest one; see ``ValueContext/usesNewestFormat``.
     public var isNewest: Bool { !number.isMultiple(of: 2) }
   }
 

@@ -15,8 +15,8 @@
 /// }
 /// ```
 ///
-/// A change that depends on a record which many writers change, such as a total, is better computed within the update, so
-/// that it never becomes stale; see ``computeValue(forKey:reading:_:)``.
+/// A change that depends on a record which many writers change, such as a total, is better computed within the update,
+/// so it never becomes stale; see ``computeValue(forKey:reading:_:)``.
 ///
 /// This is plain state without any I/O. `Refusal` is the reason for which such a computation can refuse the commit, or
 /// `Never`.
@@ -59,7 +59,8 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   /// The computations, by the number that their entries have.
   private var computations: [Computation] = []
 
-  /// Whether a key is required to have two values, so that one of them was stale when it was read.
+  /// A Boolean value that indicates whether a key is required to have two values, so one of them was stale when it was
+  /// read.
   private var isContradictory = false
 
   /// Creates a commit without conditions and changes.
@@ -142,7 +143,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - others: Further keys whose values the computation reads, whatever they are. Defaults to none.
+  ///   - others: Further keys whose values the computation reads, whatever they are. Defaults to an empty list.
   ///   - computation: The computation. It runs in the update, possibly several times, and must not block.
   public mutating func computeValue(
     forKey key: StoreKey, reading others: some Sequence<StoreKey> = [], _ computation: @escaping Computation
@@ -302,9 +303,9 @@ extension StoreInformation {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - attempts: The maximum number of attempts. Defaults to 100.
-  ///   - attempt: A closure that reads, plans and performs a commit, and returns `nil` if it was stale, so that a result
-  ///     that can be missing needs a type of its own. Its argument is the number of the attempt, from 0 on. From 1 on, it
-  ///     should hold the ``WriteGate`` of its store exclusively, so that only other programs can interfere again.
+  ///   - attempt: A closure that reads, plans and performs a commit, and returns `nil` if it was stale, so a result
+  ///     that can be missing needs a type of its own. Its argument is the number of the attempt, from 0 on. From 1 on,
+  ///     it should hold the ``WriteGate`` of its store exclusively, so only other programs can interfere again.
   /// - Returns: The first result.
   /// - Throws: ``StoreError`` with a retryable `conflict`, with nothing changed, if every attempt was stale;
   ///   `CancellationError` between two attempts; the errors of `attempt`.

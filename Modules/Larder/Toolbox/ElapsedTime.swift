@@ -3,7 +3,7 @@ import Foundation
 /// The time since a moment, by a clock that can be injected.
 ///
 /// A `ContinuousClock` is read by a direct call of the system. The 128-bit arithmetic of its instants costs as much as
-/// the reading, which the limits of metrics and expiry in `Docs/Benchmarks.md` do not allow.
+/// the reading, which the limits of metrics and expiry in `Docs/BenchmarkResults.md` do not allow.
 public struct ElapsedTime: Sendable {
   /// Reads an injected clock; `nil` for a `ContinuousClock`.
   @usableFromInline let reading: (@Sendable () -> Int64)?
@@ -43,7 +43,7 @@ public struct ElapsedTime: Sendable {
 }
 
 extension Duration {
-  /// The duration in whole nanoseconds, rounded toward zero and limited to 146 years, so that two of them can be added.
+  /// The duration in whole nanoseconds, rounded toward zero and limited to 146 years, so two of them can be added.
   public var wholeNanoseconds: Int64 {
     let nanoseconds = attoseconds / 1_000_000_000
     return Int64(max(-Int128(Int64.max / 2), min(Int128(Int64.max / 2), nanoseconds)))

@@ -85,8 +85,8 @@ public struct EncodedChanges: Sendable {
 
   /// The number of changes that a task encodes.
   ///
-  /// It is small, so that threads that are interrupted leave more tasks to the others, and so that little is copied
-  /// when the array of encoded values grows.
+  /// It is small, so threads that are interrupted leave more tasks to the others, and so that little is copied when the
+  /// array of encoded values grows.
   @usableFromInline static let countPerTask = 4096
 
   /// The number of processors.

@@ -16,7 +16,7 @@ public import Synchronization
 ///
 /// A `Mutex` on Linux stores the identifier of the thread that holds it, and reads it from a thread-local variable in code
 /// that the compiler inlines into the caller. In a release build of an asynchronous function, the optimizer can compute the
-/// address of this variable before an `await` and use it afterwards, on another thread (Swift 6.3). The lock then belongs to
+/// address of this variable before an `await` and use it afterward, on another thread (Swift 6.3). The lock then belongs to
 /// the wrong thread, and the process ends with "Call to unlock Mutex on a thread which hasn't acquired the lock", or another
 /// thread waits forever. In this type, the code that reads the thread is never inlined, while the closure can be.
 ///

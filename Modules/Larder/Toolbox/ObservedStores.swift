@@ -17,7 +17,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
   /// Creates an empty list.
   public init() {}
 
-  /// Whether any store is observed, so that a commit must be reported.
+  /// A Boolean value that indicates whether any store is observed, so a commit must be reported.
   public var areObserving: Bool { stores.contains { !$0.observers.isEmpty } }
 
   /// Adds a store, unless it is in the list.
@@ -56,7 +56,8 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - commit: The changes.
-  ///   - followsOthers: Whether commits of other processes came before, of which only their existence is known.
+  ///   - followsOthers: A Boolean value that indicates whether commits of other processes came before, of which only
+  ///     their existence is known.
   public func report(_ commit: CommitRecord<Identifier>, followsOthers: Bool) {
     for store in stores {
       if followsOthers || !commit.isRecording {
@@ -75,7 +76,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
 
 /// The changes of a write transaction, for the observers of its stores.
 public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
-  /// Whether the changes are recorded, which costs time.
+  /// A Boolean value that indicates whether the changes are recorded, which costs time.
   ///
   /// If not, any entry may have changed.
   public let isRecording: Bool
@@ -83,12 +84,12 @@ public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
   /// The changes of each store.
   public private(set) var changes: [Identifier: BoundedChanges] = [:]
 
-  /// Whether anything was set or removed.
+  /// A Boolean value that indicates whether anything was set or removed.
   public private(set) var hasWritten = false
 
   /// Creates an empty record.
   ///
-  /// - Parameter isRecording: Whether the changes are recorded.
+  /// - Parameter isRecording: A Boolean value that indicates whether the changes are recorded.
   public init(isRecording: Bool) {
     self.isRecording = isRecording
   }
@@ -98,7 +99,7 @@ public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
   /// - Parameters:
   ///   - change: The change.
   ///   - store: The store.
-  ///   - hasWritten: Whether anything was set or removed.
+  ///   - hasWritten: A Boolean value that indicates whether anything was set or removed.
   public mutating func append(_ change: StoreChange, in store: Identifier, hasWritten: Bool) {
     if hasWritten { self.hasWritten = true }
     if isRecording { changes[store, default: BoundedChanges()].append(change) }
@@ -114,7 +115,7 @@ public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
   /// - Parameters:
   ///   - batch: The batch.
   ///   - store: The store.
-  ///   - hasWritten: Whether anything was set or removed.
+  ///   - hasWritten: A Boolean value that indicates whether anything was set or removed.
   public mutating func append(_ batch: ChangeBatch<some Any>, in store: Identifier, hasWritten: Bool) {
     if hasWritten { self.hasWritten = true }
     if isRecording { changes[store, default: BoundedChanges()].append(batch) }
@@ -125,7 +126,7 @@ public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
   /// - Parameters:
   ///   - keys: The keys.
   ///   - store: The store.
-  ///   - hasWritten: Whether anything was set or removed.
+  ///   - hasWritten: A Boolean value that indicates whether anything was set or removed.
   public mutating func append(_ keys: [StoreKey], in store: Identifier, hasWritten: Bool) {
     for key in keys { append(.key(key), in: store, hasWritten: hasWritten) }
   }

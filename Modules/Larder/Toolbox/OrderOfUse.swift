@@ -39,9 +39,9 @@ public final class OrderOfUse: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key of the entry.
-  ///   - persisted: The time of the last use that was written, or `nil` if it is unknown, so that the first use is due.
+  ///   - persisted: The time of the last use that was written, or `nil` if it is unknown, so the first use is due.
   ///   - now: The current time.
-  /// - Returns: Whether the caller must call ``startWriting(at:_:)``.
+  /// - Returns: A Boolean value that indicates whether the caller must call ``startWriting(at:_:)``.
   public func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
     state.withLock { $0.note(key, persisted: persisted, at: now) }
   }
@@ -69,7 +69,8 @@ public final class OrderOfUse: Sendable {
 
   /// Writes batches after the previous ones.
   ///
-  /// - Parameter all: Whether to write those as well that are not due, except after a failure.
+  /// - Parameter all: A Boolean value that indicates whether to write those as well that are not due, except after a
+  ///   failure.
   @discardableResult
   private func writeBatches(
     at now: Int64, all: Bool, _ write: @escaping @Sendable ([StoreKey]) async -> Bool
@@ -123,7 +124,7 @@ public final class OrderOfUse: Sendable {
   ///   - isEnough: A closure that returns whether enough is evicted.
   ///   - key: A closure that returns the key of the entry of a candidate, or `nil` to pass over it.
   ///   - evict: A closure that evicts a candidate.
-  /// - Returns: The spared candidates, which must get a new place.
+  /// - Returns: The spared candidates. They must get a new place.
   /// - Throws: The errors of the closures.
   public func evict<Candidate>(
     in order: KeyRange, page: (KeyRange) async throws -> (candidates: [Candidate], rest: KeyRange?),
@@ -181,7 +182,7 @@ struct PendingUses: Sendable {
 
   /// Records a use.
   ///
-  /// - Returns: Whether the caller must ensure that the batches that are due are taken.
+  /// - Returns: A Boolean value that indicates whether the caller must ensure that the batches that are due are taken.
   mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
     // A use that has no room counts in memory, and the next one is due again.
     let hasRoom = pending.count < Self.pendingLimit
@@ -194,7 +195,7 @@ struct PendingUses: Sendable {
     return isScheduled
   }
 
-  /// Whether a batch is full, or its first use has waited for the delay.
+  /// A Boolean value that indicates whether a batch is full, or its first use has waited for the delay.
   private func isDue(at now: Int64) -> Bool {
     let (waited, overflow) = now.subtractingReportingOverflow(firstPending)
     return !pending.isEmpty
@@ -205,7 +206,7 @@ struct PendingUses: Sendable {
   ///
   /// - Parameters:
   ///   - now: The current time.
-  ///   - all: Whether to take a batch that is not due.
+  ///   - all: A Boolean value that indicates whether to take a batch that is not due.
   /// - Returns: The keys, or nothing if no batch is due.
   mutating func takeBatch(at now: Int64, all: Bool = false) -> [StoreKey] {
     // A use that was noted after the time of the task is not one before the clock was set back.
@@ -231,9 +232,9 @@ struct RecentUses: Sendable {
   static let generationSize = 98_304
 
   private struct Use {
-    /// Whether the entry was used since it was last put into the order of use.
+    /// A Boolean value that indicates whether the entry was used since it was last put into the order of use.
     var isRecent: Bool
-    /// The time at which a use was last due, or the entry was last put into the order of use.
+    /// The time when a use was last due, or the entry was last put into the order of use.
     var recorded: Int64
   }
 
@@ -261,10 +262,11 @@ struct RecentUses: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key of the entry.
-  ///   - persisted: The time of the last use that was persisted, or `nil` if it is unknown, so that the first use is due.
+  ///   - persisted: The time of the last use that was persisted, or `nil` if it is unknown, so the first use is due.
   ///   - now: The current time.
-  ///   - mayBeRecorded: Whether a use that is due counts as recorded from now on. Defaults to `true`.
-  /// - Returns: Whether the use is due to be persisted.
+  ///   - mayBeRecorded: A Boolean value that indicates whether a use that is due counts as recorded from now on.
+  ///     Defaults to `true`.
+  /// - Returns: A Boolean value that indicates whether the use is due to be persisted.
   mutating func note(
     _ key: StoreKey, persisted: Int64? = nil, at now: Int64, mayBeRecorded: Bool = true
   ) -> Bool {

@@ -35,7 +35,7 @@ public final class RunningOperations: Sendable {
   ///
   /// Call ``end()`` when the operation ends.
   ///
-  /// - Returns: Whether the operation may run, which is `false` once closing has begun.
+  /// - Returns: A Boolean value that indicates whether the operation may run. It is `false` once closing has begun.
   public func begin() -> Bool {
     guard state.add(2, ordering: .acquiring).oldValue & 1 == 0 else {
       end()
@@ -71,7 +71,7 @@ public final class RunningOperations: Sendable {
     return try await body()
   }
 
-  /// A Boolean value that indicates whether closing has begun, so that no further operation may start.
+  /// A Boolean value that indicates whether closing has begun, so no further operation may start.
   public var isClosing: Bool {
     state.load(ordering: .acquiring) & 1 == 1
   }

@@ -7,8 +7,8 @@
 /// The map is a value type. Copying it is free, and a later change copies only the affected chunk and the list of
 /// chunks. A copy that is taken under a lock can therefore be read outside the lock.
 ///
-/// A change returns the values that it displaces, so that a caller that holds a lock can release them outside the lock.
-/// The release of a value may run user code.
+/// A change returns the values that it displaces, so a caller that holds a lock can release them outside the lock. The
+/// release of a value may run user code.
 public struct SortedEntries<Value> {
   fileprivate struct Chunk {
     var keys: [StoreKey]
@@ -59,7 +59,7 @@ public struct SortedEntries<Value> {
     return Position(chunk: index, offset: offset)
   }
 
-  /// Returns the index of the last chunk that begins at or before a key, or -1 if there is none.
+  /// Returns the index of the last chunk that begins at or before a key, or -1 if there isn't one.
   private func chunkIndex(for key: StoreKey) -> Int {
     firstKeys.partitionPoint { $0 <= key } - 1
   }
@@ -220,7 +220,7 @@ public struct SortedEntries<Value> {
   ///
   /// - Parameters:
   ///   - range: The range of keys. Defaults to all keys.
-  ///   - limit: The maximum number of entries, which must not be negative. Defaults to all entries.
+  ///   - limit: The maximum number of entries. They must not be negative. Defaults to all entries.
   ///   - order: The direction of the scan. Defaults to ascending.
   ///   - body: A closure that receives a key and its value.
   public func forEach(
@@ -264,7 +264,7 @@ extension SortedEntries {
   ///
   /// - Parameters:
   ///   - change: The change.
-  ///   - displaced: The array to which the displaced values are appended, so that the caller can release them outside a
+  ///   - displaced: The array to which the displaced values are appended, so the caller can release them outside a
   ///     lock.
   public mutating func apply(_ change: BatchChange<Value>, displacing displaced: inout [Value]) {
     switch change {

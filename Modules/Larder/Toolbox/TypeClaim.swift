@@ -8,7 +8,7 @@ public struct TypeClaim: Sendable {
   /// Creates a claim without an owner.
   public init() {}
 
-  /// Whether the store is open without a type, or not at all.
+  /// A Boolean value that indicates whether the store is open without a type, or not at all.
   public var isFree: Bool { count == 0 }
 
   /// Notes that the store is open with values of a type.
@@ -34,7 +34,9 @@ public struct TypeClaim: Sendable {
     if count == 0 { type = nil }
   }
 
-  /// Returns whether a type stands for values of any type in encoded form, so that it may be beside any other type.
+  /// Returns whether a type holds encoded values of any type.
+  ///
+  /// A store may be open with such a type and another one at the same time.
   public static func isUntyped(_ type: Any.Type) -> Bool {
     type == JSONText.self || type == [UInt8].self
   }

@@ -1,6 +1,6 @@
 /// A coder that encodes and decodes the values of a store and converts the errors of the codec to ``StoreError``s.
 ///
-/// A store has one instead of its codec. It passes the key and the replaced bytes in the ``ValueContext``, so that an
+/// A store has one instead of its codec. It passes the key and the replaced bytes in the ``ValueContext``, so an
 /// encrypted value is bound to its key, and gives every failure of the codec the code that the contract has for it:
 ///
 /// ```swift
@@ -51,7 +51,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///   - value: The value.
   ///   - key: The key of the entry, or `nil` if the value has none yet.
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
-  ///   - passesKey: Whether the codec learns the key. Defaults to `true`.
+  ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
   ///   - bytes: The array to which the method appends the bytes.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `encodingFailed`, or the code of a ``StoreErrorConvertible``; `valueTooLarge`.
@@ -132,9 +132,9 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   /// Returns the value that bytes encode.
   ///
   /// - Parameters:
-  ///   - bytes: The bytes, which are only read during the call.
+  ///   - bytes: The bytes. They are only read during the call.
   ///   - key: The key of the entry, or `nil` if the value has none yet.
-  ///   - passesKey: Whether the codec learns the key. Defaults to `true`.
+  ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``; see ``decodingError(_:forKey:during:)``.
   @inlinable @inline(__always)
@@ -186,7 +186,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The stored bytes of the value.
-  ///   - key: The stored key, which may have a length that no store accepts.
+  ///   - key: The stored key. It may have a length that no store accepts.
   /// - Returns: The text if the key has no allowed length or the value cannot be decoded, or `nil`.
   public func problem(in bytes: UnsafeRawBufferPointer, forStoredKey key: StoreKey) -> String? {
     guard (1...StoreKey.maximumLength).contains(key.count) else {

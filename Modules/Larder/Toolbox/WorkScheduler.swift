@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A scheduler that orders all work of a thread, so that a test can try every order.
+/// A scheduler that orders all work of a thread, so a test can try every order.
 ///
 /// `ScheduledTrial` of `LarderTesting` is built on it. While a thread runs work of a scheduler, executors give it their work in
 /// place of a queue of their own, and ``Locked`` tells it when the thread takes and releases a lock, between which no other
@@ -35,7 +35,7 @@ public final class WorkScheduler {
 
   // MARK: The scheduler of a thread
 
-  /// The number of threads that run work of a scheduler, so that all others pay for one load only.
+  /// The number of threads that run work of a scheduler, so all others pay for one load only.
   private static let threads = Atomic(0)
 
   private static let key: pthread_key_t = {

@@ -1,6 +1,6 @@
 /// A lock that several writers share or that one writer holds exclusively, in the order of their arrival.
 ///
-/// A task that waits for it suspends, so that it may be held across calls of a store:
+/// A task that waits for it suspends, so it may be held across calls of a store:
 ///
 /// ```swift
 /// let gate = WriteGate()
@@ -53,7 +53,7 @@ public final class WriteGate: Sendable {
 
   /// Waits for the lock, which ``leave()`` releases.
   ///
-  /// - Parameter access: Whether other writers may hold it at the same time.
+  /// - Parameter access: A Boolean value that indicates whether other writers may hold it at the same time.
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock.
   public func enter(_ access: Access) async throws {
     let number = state.withLock { state in
@@ -104,7 +104,7 @@ public final class WriteGate: Sendable {
   /// Runs a closure while holding the lock.
   ///
   /// - Parameters:
-  ///   - access: Whether other writers may hold it at the same time.
+  ///   - access: A Boolean value that indicates whether other writers may hold it at the same time.
   ///   - body: The closure.
   /// - Returns: The result of the closure.
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock; the error of `body`.

@@ -14,10 +14,10 @@ extension DataStore where Value == [UInt8] {
   /// }
   /// ```
   ///
-  /// The body runs on the caller's actor. If another writer has changed a value that it has read, it runs again: the first
-  /// time at the same time as others, then alone among the transactions of this store object, so that only other programs
-  /// and other kinds of writes can interfere again. It must have no effects outside the transaction. Its result, or the
-  /// error that it throws, is passed on only if all that it has read was true at one moment.
+  /// The body runs on the caller's actor. If another writer has changed a value that it has read, it runs again: the
+  /// first time at the same time as others, then alone among the transactions of this store object, so only other
+  /// programs and other kinds of writes can interfere again. It must have no effects outside the transaction. Its
+  /// result, or the error that it throws, is passed on only if all that it has read was true at one moment.
   ///
   /// A transaction that writes nothing makes no update, unless its reads may be copies, as those of a cache. It works on a
   /// store that is open for reading only. There, copies are compared with copies, which another program can have made old.
@@ -74,7 +74,7 @@ extension DataStore where Value == [UInt8] {
   /// Runs the body once, and commits.
   ///
   /// - Parameters:
-  ///   - gate: The lock that the commit shares with others, or `nil` if it is held already or there is none.
+  ///   - gate: The lock that the commit shares with others, or `nil` if the caller holds it or the store has no lock.
   ///   - body: The body.
   /// - Returns: The result, with the transaction if it was committed, or `nil` if a read was stale.
   private func attemptTransaction<Result>(
@@ -114,15 +114,16 @@ private final class TransactionScope: Sendable {
     case object(ObjectIdentifier)
   }
 
-  /// The identity of its store, or `nil` if it has none.
+  /// The identity of its store, or `nil` if it doesn't have one.
   private let identity: Identity?
 
-  /// Whether it runs alone.
+  /// A Boolean value that indicates whether it runs alone.
   private let isAlone: Bool
 
   private let outer: TransactionScope?
 
-  /// Whether the attempt has ended, while a task that the body has created still has this scope.
+  /// A Boolean value that indicates whether the attempt has ended, while a task that the body has created still has
+  /// this scope.
   private let isOver = Atomic(false)
 
   init(_ identity: Identity?, holdsLock: Bool, in outer: TransactionScope?) {
@@ -140,8 +141,8 @@ private final class TransactionScope: Sendable {
     isRunning && self.identity == identity || outer?.contains(identity) == true
   }
 
-  /// Whether one of the transactions runs alone.
+  /// A Boolean value that indicates whether one of the transactions runs alone.
   ///
-  /// Then the inner ones take no lock, so that no task waits for a lock while it holds another one.
+  /// Then the inner ones take no lock, so no task waits for a lock while it holds another one.
   var holdsLock: Bool { isRunning && isAlone || outer?.holdsLock == true }
 }

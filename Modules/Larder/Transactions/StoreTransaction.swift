@@ -11,8 +11,8 @@
 /// }
 /// ```
 ///
-/// A read is recorded, so that the same key has the same value throughout the transaction, except for its own writes. It
-/// is not `Sendable`, and it throws `closed` after the end of the body.
+/// A read is recorded, so the same key has the same value throughout the transaction, except for its own writes. It is
+/// not `Sendable`, and it throws `closed` after the end of the body.
 public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8] {
   /// The store.
   public let base: Base
@@ -71,7 +71,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
 
   /// Returns the stored bytes of a key if the transaction has read them, without its writes.
   ///
-  /// A codec can return them again for an equal value, so that nothing is written; see ``ValueContext/stored``.
+  /// A codec can return them again for an equal value, so nothing is written; see ``ValueContext/stored``.
   ///
   /// - Parameter key: The key in the store.
   /// - Returns: The bytes, or `nil` if the key was not read or is missing.
@@ -274,7 +274,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
 
   /// Commits the writes if all reads are current.
   ///
-  /// - Returns: Whether they were committed, or `false` if a read is stale.
+  /// - Returns: A Boolean value that indicates whether they were committed, or `false` if a read is stale.
   /// - Throws: The refusal of a computation; the errors of the store, with the key in a participant.
   func commit() async throws -> Bool {
     var commit = conditions(of: writes)

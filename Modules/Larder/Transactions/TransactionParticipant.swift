@@ -159,7 +159,7 @@ extension StoreTransaction {
   /// - Parameters:
   ///   - key: The key.
   ///   - store: A view or an indexed store over the store.
-  ///   - body: A closure that changes the value, which is `nil` if the key is missing.
+  ///   - body: A closure that changes the value. It is `nil` if the key is missing.
   /// - Returns: The result of the closure.
   /// - Throws: The error of the closure; as ``setValue(_:forKey:in:)``.
   @discardableResult

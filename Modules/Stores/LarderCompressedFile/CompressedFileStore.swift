@@ -28,7 +28,7 @@ public import LarderFiles
 /// Every block has a checksum that is unique to its file. The store opens even if a block is damaged. Reading a lost
 /// entry throws `corrupted` with its key and a ``DamagedBlockError``, all other entries are readable, and `verify`
 /// lists the damage. An older value never replaces a lost one. Compaction is refused until you have set or removed
-/// every lost entry, so that no loss goes unnoticed. A batch that was torn by a crash has no effect.
+/// every lost entry, so no loss goes unnoticed. A batch that was torn by a crash has no effect.
 ///
 /// ## Sharing
 ///
@@ -56,10 +56,10 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///     its own.
   ///   - codec: The codec of the values. If its format is not JSON, values are stored as base64.
   ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can write. Defaults to `StoreAccess.readWrite`. Any other access changes nothing
-  ///     on disk, and works on a read-only mount and on another user's file.
-  ///   - createsIfMissing: Whether to create a missing file. Defaults to `true`. A store that only reads never creates
-  ///     it.
+  ///   - access: A Boolean value that indicates whether the store can write. Defaults to `StoreAccess.readWrite`. Any
+  ///     other access changes nothing on disk, and works on a read-only mount and on another user's file.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create a missing file. Defaults to `true`. A store
+  ///     that only reads never creates it.
   ///   - cacheSize: The maximum size, in bytes, of the decompressed blocks in memory, or 0 for no cache. Defaults to
   ///     ``defaultCacheSize``.
   ///   - fileSystem: The file system of the file. Defaults to the real one.
@@ -97,8 +97,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The path of the file; see ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
   ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can write. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create a missing file. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether the store can write. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create a missing file. Defaults to `true`.
   /// - Throws: The errors of ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
   public convenience init(
     path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
@@ -109,7 +109,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   // MARK: Reading
 
-  /// Returns the value of a key, or `nil` if there is none.
+  /// Returns the value of a key, or `nil` if there isn't one.
   ///
   /// The value is decoded where the caller runs, whatever its size.
   ///
@@ -311,6 +311,14 @@ extension CompressedFileStore: MaintainableStore {
   }
 
   /// Returns free space to the file system; see `MaintainableStore/compact()`.
+  ///
+  /// ```swift
+  /// let words = try await CompressedFileStore<[String]>(path: path)
+  /// try await words.apply([.set("green", ["verde", "vert"]), .set("red", ["rojo", "rouge"])])
+  /// let red = try words.value(forKey: "red")
+  /// try await words.compact()
+  /// try await words.close()
+  /// ```
   public func compact() async throws {
     try await writer.compact()
   }
@@ -334,7 +342,7 @@ public struct DamagedBlockError: UnreadableKeysError, Hashable {
   /// block is damaged.
   public let keys: KeyRange
 
-  /// Whether the changes in the block are unknown, so that they may have affected any key.
+  /// A Boolean value that indicates whether the changes in the block are unknown, so they may have affected any key.
   ///
   /// Every entry that was written before the block is then lost, although its bytes are readable. To read it, open the store
   /// with ``CompressedFileStoreProvider/init(findsPossiblyOlder:)``.

@@ -8,9 +8,10 @@ public struct CompressedFileStoreProvider: StoreProvider {
 
   /// Creates the provider.
   ///
-  /// - Parameter findsPossiblyOlder: Whether a damaged store also has the entries that unknown changes may have replaced or
-  ///   removed, as far as they are readable; see ``DamagedBlockError/hasUnknownChanges``. Only for salvaging: such a store
-  ///   must be opened with an access other than `StoreAccess.readWrite`. Defaults to `false`.
+  /// - Parameter findsPossiblyOlder: A Boolean value that indicates whether a damaged store also has the entries that
+  ///   unknown changes may have replaced or removed, as far as they are readable; see
+  ///   ``DamagedBlockError/hasUnknownChanges``. Only for salvaging: such a store must be opened with an access other
+  ///   than `StoreAccess.readWrite`. Defaults to `false`.
   public init(findsPossiblyOlder: Bool = false) {
     self.findsPossiblyOlder = findsPossiblyOlder
   }

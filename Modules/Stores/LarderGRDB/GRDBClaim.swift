@@ -36,7 +36,7 @@ final class GRDBClaim: Sendable {
 
   /// Releases the claim.
   ///
-  /// - Returns: Whether this is the first call.
+  /// - Returns: A Boolean value that indicates whether this is the first call.
   @discardableResult func release() -> Bool {
     guard !isReleased.exchange(true, ordering: .relaxed) else { return false }
     guard !isUntyped else { return true }

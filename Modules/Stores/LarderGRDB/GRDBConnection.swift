@@ -148,7 +148,7 @@ struct ContentVersion: Sendable, Equatable {
 struct CommitFailure: Error {
   let error: any Error
 
-  /// Whether the transaction may be in the database.
+  /// A Boolean value that indicates whether the transaction may be in the database.
   ///
   /// The log may hold the whole transaction although the disk reported an error.
   var isUnknown: Bool { (error as? DatabaseError)?.resultCode == .SQLITE_IOERR }
@@ -167,16 +167,17 @@ struct GRDBSettings: Sendable {
   /// 0 is OFF, 1 is NORMAL, 2 is FULL and 3 is EXTRA.
   var synchronous: Int
 
-  /// Whether a sync also flushes the write cache of the disk, which only Apple's systems tell apart.
+  /// A Boolean value that indicates whether a sync also flushes the write cache of the disk, which only Apple's systems
+  /// tell apart.
   var flushesDisk: Bool
 
   /// The path of the file as SQLite has resolved it, or an empty string if the database has none.
   var file: String
 
-  /// Whether texts are stored in UTF-8, and not in UTF-16.
+  /// A Boolean value that indicates whether texts are stored in UTF-8, and not in UTF-16.
   var isUTF8: Bool
 
-  /// Whether the database has no file.
+  /// A Boolean value that indicates whether the database has no file.
   var isInMemory: Bool { file.isEmpty }
 
   /// The durability of a commit when it returns.
@@ -194,7 +195,7 @@ struct GRDBSettings: Sendable {
     return synchronous >= sufficient && flushesDisk ? .synced : .buffered
   }
 
-  /// Whether commits can be made durable later.
+  /// A Boolean value that indicates whether commits can be made durable later.
   ///
   /// With `synchronous = OFF` or without a journal on disk, power loss may damage the file whatever is synced.
   var canSynchronize: Bool {
@@ -238,7 +239,7 @@ struct GRDBSettings: Sendable {
 }
 
 extension GRDBSettings {
-  /// Returns the database file for later comparisons, or an empty list if there is none that the file system knows.
+  /// Returns the database file for later comparisons, or an empty list if there isn't one that the file system knows.
   func openedFiles(store: String) throws -> OpenedFiles {
     var files = OpenedFiles()
     guard !isInMemory else { return files }
@@ -250,7 +251,7 @@ extension GRDBSettings {
     return files
   }
 
-  /// Returns the size of the log, in bytes, or 0 if there is none.
+  /// Returns the size of the log, in bytes, or 0 if there isn't one.
   func logSize(store: String) throws -> Int64 {
     do {
       return try Int64(POSIXFileSystem().attributes(at: file + DatabaseFiles.log.suffix)?.size ?? 0)
@@ -283,7 +284,8 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure, to which SQLite's own is added.
-  ///   - isWrite: Whether a write failed, after its table was checked. Defaults to `false`.
+  ///   - isWrite: A Boolean value that indicates whether a write failed, after its table was checked. Defaults to
+  ///     `false`.
   static func replacing(
     _ error: any Error, during operation: StoreOperation, store: String, _ message: String, isWrite: Bool = false
   ) -> any Error {

@@ -20,10 +20,10 @@ final class GRDBRecorder: TransactionObserver, Sendable {
     /// The changes of the store itself.
     var changes = BoundedChanges()
 
-    /// Whether rows were changed whose keys are not known.
+    /// A Boolean value that indicates whether rows were changed whose keys are not known.
     var hasOtherChanges = false
 
-    /// Whether the store is writing at the moment.
+    /// A Boolean value that indicates whether the store is writing at the moment.
     var isOwn = false
 
     /// The number of rows that the store has written, less those that GRDB has reported, since the store began to write.
@@ -32,7 +32,8 @@ final class GRDBRecorder: TransactionObserver, Sendable {
     /// The last comparison of the table with its record, or `nil` if it has to be made again.
     var comparison: Comparison?
 
-    /// Whether the store has changed its record in this transaction, which a savepoint can undo.
+    /// A Boolean value that indicates whether the store has changed its record in this transaction, which a savepoint
+    /// can undo.
     var hasChangedRecord = false
   }
 
@@ -58,7 +59,7 @@ final class GRDBRecorder: TransactionObserver, Sendable {
   ///
   /// - Parameters:
   ///   - transaction: The date of the running transaction.
-  ///   - version: The version of what the connection sees, which is read once for each transaction.
+  ///   - version: The version of what the connection sees. It is read once for each transaction.
   func isCompared(in transaction: Date, at version: () throws -> ContentVersion) rethrows -> Bool {
     let known = state.withLock { state in
       // GRDB does not report a transaction that SQLite has rolled back after a failed statement. The changes that were recorded
@@ -78,7 +79,7 @@ final class GRDBRecorder: TransactionObserver, Sendable {
   /// - Parameters:
   ///   - transaction: The date of the running transaction.
   ///   - version: The version of what the connection sees.
-  ///   - isChanged: Whether the record was changed.
+  ///   - isChanged: A Boolean value that indicates whether the record was changed.
   func noteComparison(in transaction: Date, at version: ContentVersion, isChanged: Bool) {
     state.withLock { state in
       if isChanged { state.hasChangedRecord = true }
@@ -110,7 +111,7 @@ final class GRDBRecorder: TransactionObserver, Sendable {
 
   /// Notes that the store has ended writing.
   ///
-  /// - Parameter isUndone: Whether an error has undone what it wrote.
+  /// - Parameter isUndone: A Boolean value that indicates whether an error has undone what it wrote.
   func end(isUndone: Bool) {
     state.withLock { state in
       if state.isOwn, !isUndone, state.missingRowCount != 0 { state.hasOtherChanges = true }

@@ -8,7 +8,7 @@ import LarderSQLiteFormat
 extension GRDBStore {
   /// Creates the table and the record of a store, as far as they are missing.
   ///
-  /// Use it in a migration, so that the schema of the migrations includes the store:
+  /// Use it in a migration, so the schema of the migrations includes the store:
   ///
   /// ```swift
   /// migrator.registerMigration("users") { db in
@@ -16,14 +16,14 @@ extension GRDBStore {
   /// }
   /// ```
   ///
-  /// Afterwards, ``init(in:name:codec:createsIfMissing:requiresSynced:)`` opens the store as it is. If the store exists,
+  /// Afterward, ``init(in:name:codec:createsIfMissing:requiresSynced:)`` opens the store as it is. If the store exists,
   /// this is a no-op.
   ///
   /// Inside a transaction, the table is part of it, and an error leaves the transaction as it was before the call. Without
   /// one, the method commits a transaction of its own. It runs on the thread of the caller.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which is that of its table. Defaults to `default`.
+  ///   - name: The name of the store. It is that of its table. Defaults to `default`.
   ///   - codec: The codec of the store. If it writes JSON, the values of a new table are text.
   ///   - db: A connection that writes.
   /// - Throws: `StoreError`: `invalidArgument` if the name is reserved, or differs from an existing one only in case or in
@@ -63,7 +63,7 @@ extension GRDBStore where Value: Codable {
   /// ``create(named:codec:in:)``.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which is that of its table. Defaults to `default`.
+  ///   - name: The name of the store. It is that of its table. Defaults to `default`.
   ///   - db: A connection that writes.
   /// - Throws: The same errors as ``create(named:codec:in:)``.
   public static func create(named name: String = GRDBStore.defaultName, in db: Database) throws {
@@ -76,9 +76,11 @@ extension GRDBStore where Value: Codable {
   ///
   /// - Parameters:
   ///   - writer: The database, a `DatabasePool` or a `DatabaseQueue`.
-  ///   - name: The name of the store, which is that of its table. Defaults to `default`.
-  ///   - createsIfMissing: Whether to create the table if it is missing. Defaults to `true`.
-  ///   - requiresSynced: Whether to refuse a database whose commits may be lost when power is lost. Defaults to `false`.
+  ///   - name: The name of the store. It is that of its table. Defaults to `default`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the table if it is missing. Defaults to
+  ///     `true`.
+  ///   - requiresSynced: A Boolean value that indicates whether to refuse a database whose commits may be lost when
+  ///     power is lost. Defaults to `false`.
   /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:requiresSynced:)``.
   public convenience init(
     in writer: some DatabaseWriter, name: String = GRDBStore.defaultName, createsIfMissing: Bool = true,

@@ -69,7 +69,7 @@ extension GRDBStore {
         .invalidArgument, during: operation, store: information.name,
         message: "the connection is not the one with which the database of the store writes")
     }
-    // GRDB reports the rows of a savepoint when it ends, so that the store has ended writing only afterwards.
+    // GRDB reports the rows of a savepoint when it ends, so that the store has ended writing only afterward.
     func recorded(_ body: () throws -> UpdateDecision<Result>) throws -> UpdateDecision<Result> {
       do {
         let decision = try body()
@@ -102,7 +102,7 @@ extension GRDBStore {
   /// Compares the table and its record with those of this store, unless nothing has changed since the last time, and runs
   /// a closure.
   ///
-  /// The table is compared once for each transaction, in which the program may change it afterwards. A statement of the store
+  /// The table is compared once for each transaction, in which the program may change it afterward. A statement of the store
   /// that fails then has this cause.
   private func confirming<Result>(
     _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
@@ -128,7 +128,7 @@ extension GRDBStore {
 
   /// Compares the table and its record with those of this store.
   ///
-  /// - Returns: Whether the record was changed.
+  /// - Returns: A Boolean value that indicates whether the record was changed.
   private func compare(_ operation: StoreOperation, in db: Database) throws -> Bool {
     try StoreCatalog(store: information.name, operation: operation).confirm(
       table, codec: coder.codecRecord, on: GRDBConnection(db: db))

@@ -28,7 +28,7 @@ import LarderSQLiteFormat
 /// The store uses only GRDB's own methods, so it works with every build of GRDB. Closing the store leaves the database
 /// open.
 public final class GRDBStore<Value: Sendable>: DataStore {
-  /// The name of a store that is given none.
+  /// The name of a store that is opened without a name.
   public static var defaultName: String { "default" }
 
   /// The information about the store; see `DataStore.information`.
@@ -56,10 +56,12 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - writer: The database, a `DatabasePool` or a `DatabaseQueue`.
-  ///   - name: The name of the store, which is that of its table. Defaults to `default`.
+  ///   - name: The name of the store. It is that of its table. Defaults to `default`.
   ///   - codec: The codec that encodes and decodes values. If it writes JSON, the values of a new table are text.
-  ///   - createsIfMissing: Whether to create the table if it is missing. Defaults to `true`.
-  ///   - requiresSynced: Whether to refuse a database whose commits may be lost when power is lost. Defaults to `false`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the table if it is missing. Defaults to
+  ///     `true`.
+  ///   - requiresSynced: A Boolean value that indicates whether to refuse a database whose commits may be lost when
+  ///     power is lost. Defaults to `false`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is reserved, differs from an existing one only in case or in the
   ///   composition of its letters, or if this process has the store open with another type; `unsupported` if the name
   ///   belongs to a table that is not a store's, if the codec does not suit the table, or if `requiresSynced` is not met;
@@ -235,7 +237,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Syncs all commits to disk, so that they survive power loss.
+  /// Syncs all commits to disk, so they survive power loss.
   ///
   /// If ``information`` says `synced`, every commit through this database is durable when it returns, and nothing is done.
   ///
@@ -291,7 +293,8 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 }
 
-/// Whether a write that waits for the connection has begun or was cancelled, whichever came first.
+/// A Boolean value that indicates whether a write that waits for the connection has begun or was cancelled, whichever
+/// came first.
 private final class WriteStart: Sendable {
   private enum State {
     case waiting

@@ -12,7 +12,7 @@ struct GRDBTable {
   let db: Database
   let table: StoreTable
 
-  /// Whether texts are stored in UTF-8.
+  /// A Boolean value that indicates whether texts are stored in UTF-8.
   let isUTF8: Bool
 
   /// Calls a closure with the bytes of a value, or `nil` if the key is missing.
@@ -51,7 +51,7 @@ struct GRDBTable {
     return try Int.fetchOne(statement, arguments: GRDBTable.arguments(range)) ?? 0
   }
 
-  /// Sets the value of a key, or removes it if there is none.
+  /// Sets the value of a key, or removes it if there isn't one.
   ///
   /// - Returns: The number of changed rows.
   /// - Throws: `IgnoredChange` if the table is unchanged; the errors of the connection.

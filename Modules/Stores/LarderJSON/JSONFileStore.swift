@@ -60,9 +60,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values. Values are stored as base64 strings if its output is not
   ///     JSON.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create the document if it is missing. Defaults to `true`. A read-only store never
-  ///     creates it.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the document if it is missing. Defaults to
+  ///     `true`. A read-only store never creates it.
   ///   - fileSystem: The file system. Defaults to the real file system.
   /// - Throws: `StoreError`: `locked` if another store has the file open; `corrupted`, with line and column, if the
   ///   document or its journal is damaged, or if they do not belong together; `unrecognizedFormat` if the file is not a
@@ -104,9 +104,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The path of the document; see ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create the document if it is missing. Defaults to `true`. A read-only store never
-  ///     creates it.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the document if it is missing. Defaults to
+  ///     `true`. A read-only store never creates it.
   /// - Throws: The same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
     path: String, durability: Durability.File = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
@@ -124,7 +124,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is empty, begins with a dot, or contains a slash or a NUL;
   ///   otherwise the same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
@@ -227,7 +227,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads from a snapshot, so that a long scan does not block other callers.
+  /// Reads from a snapshot, so a long scan does not block other callers.
   private func read<Result>(for operation: StoreOperation, _ body: (JSONEntries) throws -> Result) throws -> Result {
     try reporting(for: operation) { try contents.read(\.self, then: body) }
   }
@@ -278,7 +278,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Flushes all previous writes to disk, so that they survive power loss, and folds the journal if it has grown large.
+  /// Flushes all previous writes to disk, so they survive power loss, and folds the journal if it has grown large.
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`; `full`.
   public func synchronize() async throws {

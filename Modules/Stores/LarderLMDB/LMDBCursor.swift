@@ -22,7 +22,7 @@ public struct LMDBCursor: ~Copyable {
   /// lives longer.
   @usableFromInline
   struct Position {
-    /// Whether the cursor is on an entry.
+    /// A Boolean value that indicates whether the cursor is on an entry.
     ///
     /// The bytes of the entry, in the memory map, follow.
     @usableFromInline var isOnEntry = false
@@ -40,7 +40,7 @@ public struct LMDBCursor: ~Copyable {
 
   /// Moves to the first entry.
   ///
-  /// - Returns: Whether there is such an entry.
+  /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToFirst() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_FIRST) }
@@ -48,7 +48,7 @@ public struct LMDBCursor: ~Copyable {
 
   /// Moves to the last entry.
   ///
-  /// - Returns: Whether there is such an entry.
+  /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToLast() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_LAST) }
@@ -56,7 +56,7 @@ public struct LMDBCursor: ~Copyable {
 
   /// Moves to the next entry, or to the first entry if the cursor is not on an entry.
   ///
-  /// - Returns: Whether there is such an entry.
+  /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToNext() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_NEXT) }
@@ -64,7 +64,7 @@ public struct LMDBCursor: ~Copyable {
 
   /// Moves to the previous entry, or to the last entry if the cursor is not on an entry.
   ///
-  /// - Returns: Whether there is such an entry.
+  /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToPrevious() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_PREV) }
@@ -73,7 +73,7 @@ public struct LMDBCursor: ~Copyable {
   /// Moves to the first entry whose key is greater than or equal to a bound.
   ///
   /// - Parameter bound: The bound: a key or the beginning of one.
-  /// - Returns: Whether there is such an entry.
+  /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func move(upTo bound: StoreKey) throws -> Bool {
     try stand { cursor throws(LMDBError) in
@@ -84,7 +84,7 @@ public struct LMDBCursor: ~Copyable {
   /// Moves to the last entry whose key is less than a bound.
   ///
   /// - Parameter bound: The bound: a key or the beginning of one.
-  /// - Returns: Whether there is such an entry.
+  /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func move(below bound: StoreKey) throws -> Bool {
     try stand { cursor throws(LMDBError) in

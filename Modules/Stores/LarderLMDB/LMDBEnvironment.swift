@@ -59,11 +59,12 @@ public final class LMDBEnvironment: Sendable {
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`. With
   ///     `Durability.File.buffered`, power loss may discard the latest transaction but never corrupts the file
   ///     (`MDB_NOMETASYNC`).
-  ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With `StoreAccess.readOnly`,
-  ///     nothing is created, and nothing is changed except a reader slot in the lock file. The lock file must exist and
-  ///     must be writable unless the file system is mounted read-only. With `StoreAccess.immutable`, no lock is
-  ///     taken, and you must ensure that nothing writes to the files.
-  ///   - createsIfMissing: Whether to create the environment if it is missing. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether stores can be written. Defaults to `StoreAccess.readWrite`.
+  ///     With `StoreAccess.readOnly`, nothing is created, and nothing is changed except a reader slot in the lock file.
+  ///     The lock file must exist and must be writable unless the file system is mounted read-only. With
+  ///     `StoreAccess.immutable`, no lock is taken, and you must ensure that nothing writes to the files.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the environment if it is missing. Defaults
+  ///     to `true`.
   ///   - busyTimeout: The time, from 250 milliseconds, that a write or the opening of a store waits for other writers. It
   ///     counts from the call. When it has passed, or the task is cancelled, the call throws and changes nothing. Defaults to
   ///     `nil`, for no limit, in which case a cancelled write throws when its turn comes. See
@@ -146,11 +147,11 @@ public final class LMDBEnvironment: Sendable {
   /// Another process that has the store open finds no entries any more, and its writes throw `conflict`.
   ///
   /// - Parameter name: The name of the store.
-  /// - Throws: `StoreError`: `notFound`; `locked` if this process has the store open; `unsupported` if another program has
-  ///   created the named database, so that it has no record; `notPermitted` if the environment is read-only; `conflict` if
-  ///   the files were moved, removed or replaced; `timedOut` if other writers held the lock for longer than the environment's
-  ///   `busyTimeout`; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is removed if an error is thrown, except with
-  ///   the outcome `unknown`.
+  /// - Throws: `StoreError`: `notFound`; `locked` if this process has the store open; `unsupported` if another program
+  ///   has created the named database, so it has no record; `notPermitted` if the environment is read-only; `conflict`
+  ///   if the files were moved, removed or replaced; `timedOut` if other writers held the lock for longer than the
+  ///   environment's `busyTimeout`; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is removed if an error
+  ///   is thrown, except with the outcome `unknown`.
   public func removeStore(_ name: String) async throws {
     try await handle.withWriter(during: .removeStore) { [handle] in
       try await $0.removeDatabase(for: handle, named: name, turn: $1)
@@ -169,20 +170,20 @@ public final class LMDBEnvironment: Sendable {
 
   /// Writes a complete copy of the environment, taken from one snapshot, while the environment is in use.
   ///
-  /// The copy appears at `path` once it is complete and durable. It has a lock file, so that it can be opened
-  /// read-only.
+  /// The copy appears at `path` once it is complete and durable. It has a lock file, so it can be opened read-only.
   ///
   /// - Parameters:
   ///   - path: The path of the copy, where nothing may exist yet. The copy is a folder if the environment is one, else
   ///     a file.
-  ///   - compacting: Whether to omit free pages, which takes longer. Defaults to `false`.
+  ///   - compacting: A Boolean value that indicates whether to omit free pages, which takes longer. Defaults to
+  ///     `false`.
   /// - Throws: `StoreError`: `invalidArgument` if something already exists at `path`; `closed`; `full`; `ioFailed`,
   ///   with the outcome `unknown` if the copy is complete but power loss may remove it.
   public func backup(to path: String, compacting: Bool = false) async throws {
     try await handle.backup(to: path, compacting: compacting)
   }
 
-  /// Flushes all previous writes to disk, so that they survive power loss.
+  /// Flushes all previous writes to disk, so they survive power loss.
   ///
   /// The call ignores cancellation. With `Durability.File.synced`, it has work to do only if another process or an
   /// earlier session wrote with `Durability.File.buffered`.

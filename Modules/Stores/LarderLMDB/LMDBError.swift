@@ -65,7 +65,7 @@ extension LMDBError {
   /// The error of the operating system with the same code.
   private var systemError: FileError { FileError(.open, path: "", errorNumber: code) }
 
-  /// Whether the same call may succeed later, when resources have been freed.
+  /// A Boolean value that indicates whether the same call may succeed later, when resources have been freed.
   var isTransient: Bool {
     storeErrorCode(during: .write) == .full || code == MDB_MAP_RESIZED || systemError.isTransient
   }

@@ -57,7 +57,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - contents: A label for the kind of the values, such as `"notes"`, of 1 to 511 bytes. Defaults to `nil`, which
   ///     opens a store with any label. The first label with which a writable store is opened is recorded beside the
   ///     codec, and other labels are refused from then on.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: `StoreError`: `invalidArgument` if the name or label is invalid, or if this process has the store open with
   ///   another type; `notFound`; `versionMismatch` if the store was written by a newer version, with a different codec or
   ///   with a different label; `unsupported` if the named database is of a kind that
@@ -83,9 +84,10 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access,
-  ///     nothing is created.
-  ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///     With any other access, nothing is created.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the environment or store if it is missing.
+  ///     Defaults to `true`.
   /// - Throws: The errors of opening the environment and of opening a store in it.
   public convenience init(
     path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, contents: String? = nil,
@@ -276,7 +278,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     let stored: ArraySlice<UInt8>?
   }
 
-  /// Flushes all previous writes to disk, so that they survive power loss; see ``LMDBEnvironment/synchronize()``.
+  /// Flushes all previous writes to disk, so they survive power loss; see ``LMDBEnvironment/synchronize()``.
   ///
   /// - Throws: `StoreError`: `closed`; `conflict`; `ioFailed`.
   public func synchronize() async throws {
@@ -321,7 +323,8 @@ extension LMDBStore where Value: Codable {
   ///   - name: The name of the store. Defaults to `default`.
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: The same errors as ``init(in:name:codec:contents:createsIfMissing:)``.
   public convenience init(
     in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, contents: String? = nil,
@@ -339,8 +342,9 @@ extension LMDBStore where Value: Codable {
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the environment or store if it is missing.
+  ///     Defaults to `true`.
   /// - Throws: The same errors as ``init(path:name:codec:contents:durability:access:createsIfMissing:)``.
   public convenience init(
     path: String, name: String = LMDBStore.defaultName, contents: String? = nil, durability: Durability.File = .synced,

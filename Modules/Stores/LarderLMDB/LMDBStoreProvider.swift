@@ -13,13 +13,14 @@ public struct LMDBStoreProvider: StoreProvider {
   /// - Parameters:
   ///   - busyTimeout: The time that a write or the opening of a store waits for other writers; see
   ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``. Defaults to `nil`, for no limit.
-  ///   - examinesPages: Whether existing stores are read page by page, without LMDB's memory map. Such a store can only be
-  ///     read. It may be damaged, or have been written by LMDB 0.9 or 1.0, whichever the program runs with. A read that
-  ///     finds damage throws `corrupted` with an `UnreadableKeysError`, and all other entries can be read. `verify` has one
-  ///     finding for each damaged page. Defaults to `false`.
-  ///   - findsPossiblyOlder: Whether a store that is read page by page also has entries, in place of lost ones, that may be
-  ///     older, removed, or of another named database. If the list of the named databases is damaged, the store has the entries
-  ///     before the latest transaction. Only for salvaging: such a store can only be read. Defaults to `false`.
+  ///   - examinesPages: A Boolean value that indicates whether existing stores are read page by page, without LMDB's
+  ///     memory map. Such a store can only be read. It may be damaged, or have been written by LMDB 0.9 or 1.0,
+  ///     whichever the program runs with. A read that finds damage throws `corrupted` with an `UnreadableKeysError`,
+  ///     and all other entries can be read. `verify` has one finding for each damaged page. Defaults to `false`.
+  ///   - findsPossiblyOlder: A Boolean value that indicates whether a store that is read page by page also has entries,
+  ///     in place of lost ones, that may be older, removed, or of another named database. If the list of the named
+  ///     databases is damaged, the store has the entries before the latest transaction. Only for salvaging: such a
+  ///     store can only be read. Defaults to `false`.
   public init(busyTimeout: Duration? = nil, examinesPages: Bool = false, findsPossiblyOlder: Bool = false) {
     self.busyTimeout = busyTimeout
     self.examinesPages = examinesPages || findsPossiblyOlder
@@ -38,7 +39,7 @@ public struct LMDBStoreProvider: StoreProvider {
   /// Opens the store that a URL names: the path of the environment and, after the last `#`, the name of the store.
   ///
   /// If the path contains `#`, you must append the name, as in `lmdb:build#7#default`. A location that could be such a
-  /// path is refused, so that no other environment is opened by mistake.
+  /// path is refused, so no other environment is opened by mistake.
   ///
   /// - Throws: `StoreError`: `invalidArgument` if the path or the name is empty, or if the last `#` could be part of
   ///   the path, because a file or folder exists at the whole location, or because the name contains a slash and either

@@ -63,7 +63,7 @@ public struct LMDBTransaction: ~Copyable {
 
   /// Runs a closure that writes, records an LMDB error, and converts it to a store error.
   ///
-  /// - Parameter format: The format of the values that were encoded for it. Defaults to `nil`, for none.
+  /// - Parameter format: The format of the values that were encoded for it. Defaults to `nil`.
   mutating func change<Value, Result>(
     _ store: LMDBStore<Value>, encodedIn format: CodecRecord.Format? = nil, _ body: (RawDatabase) throws -> Result
   ) throws -> Result {

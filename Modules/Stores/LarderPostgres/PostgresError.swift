@@ -27,11 +27,11 @@ public struct PostgresError: RedactedError, Hashable {
   private struct Meaning {
     /// The code of the store error.
     let code: StoreError.Code
-    /// Whether the same call may succeed later.
+    /// A Boolean value that indicates whether the same call may succeed later.
     var isTransient = false
-    /// Whether nothing was changed, and the same transaction may succeed immediately.
+    /// A Boolean value that indicates whether nothing was changed, and the same transaction may succeed immediately.
     var mustRepeat = false
-    /// Whether the server has ended the connection.
+    /// A Boolean value that indicates whether the server has ended the connection.
     var endsConnection = false
 
     static let conflict = Meaning(code: .conflict, isTransient: true, mustRepeat: true)
@@ -76,22 +76,23 @@ public struct PostgresError: RedactedError, Hashable {
   /// The code of the store error.
   var storeErrorCode: StoreError.Code { meaning.code }
 
-  /// Whether the same call may succeed later.
+  /// A Boolean value that indicates whether the same call may succeed later.
   var isTransient: Bool { meaning.isTransient }
 
-  /// Whether the server has ended the connection.
+  /// A Boolean value that indicates whether the server has ended the connection.
   var endsConnection: Bool { meaning.endsConnection }
 
-  /// Whether a transaction that it refused may succeed if it is repeated.
+  /// A Boolean value that indicates whether a transaction that it refused may succeed if it is repeated.
   var mustRepeat: Bool { meaning.mustRepeat || concernsPreparation }
 
   /// The code of a transaction that must be repeated: nothing was changed.
   var isConflict: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-  /// Whether the statement was cancelled, by its time limit or by its caller.
+  /// A Boolean value that indicates whether the statement was cancelled, by its time limit or by its caller.
   var isCancellation: Bool { sqlState == "57014" }
 
-  /// Whether a prepared statement is gone or outdated, so that it must be prepared again: nothing was changed.
+  /// A Boolean value that indicates whether a prepared statement is gone or outdated, so it must be prepared again:
+  /// nothing was changed.
   var concernsPreparation: Bool {
     sqlState == "26000" || sqlState == "0A000" && message.contains("cached plan")
   }
@@ -121,7 +122,7 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds that of PostgreSQL.
-  ///   - outcome: Whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: A Boolean value that indicates whether anything may have been changed. Defaults to `nothingChanged`.
   init(
     _ error: PostgresError, during operation: StoreOperation, store: String, message: String,
     outcome: Outcome = .nothingChanged

@@ -53,7 +53,7 @@ public struct PostgresLocation: Sendable, Hashable {
 
   /// The name of the store or the queue.
   ///
-  /// - Throws: ``StoreError`` with `invalidArgument` if there is none.
+  /// - Throws: ``StoreError`` with `invalidArgument` if there isn't one.
   var requiredName: String {
     get throws {
       guard let name else {
@@ -69,7 +69,7 @@ public struct PostgresLocation: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether stores can be written.
+  ///   - access: A Boolean value that indicates whether stores can be written.
   /// - Throws: The errors of opening a ``PostgresDatabase``.
   public func open(durability: Durability.File = .synced, access: StoreAccess) async throws -> PostgresDatabase {
     try await PostgresDatabase(connection, schema: schema, durability: durability, access: access)

@@ -42,10 +42,11 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - database: The database that holds the store.
-  ///   - name: The name of the store, which is that of its table: 1 to 63 bytes of UTF-8 without NUL. Defaults to
+  ///   - name: The name of the store. It is that of its table: 1 to 63 bytes of UTF-8 without NUL. Defaults to
   ///     `default`. Names that begin with `larder_` are refused.
   ///   - codec: The codec that encodes and decodes values.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is invalid; `notFound`; `versionMismatch` if the store was
   ///   written by a newer version or with a different codec; `unsupported` if the schema has something else of that name;
   ///   `notPermitted`; `closed`; `timedOut`; `ioFailed`.
@@ -271,7 +272,7 @@ extension PostgresStore {
   /// Runs the body of an update.
   ///
   /// - Parameters:
-  ///   - keys: The keys, which are locked.
+  ///   - keys: The keys. They are locked.
   ///   - rows: Their entries.
   ///   - format: The format of the values before the transaction began.
   /// - Returns: The result, and the statements that write what changed, or `nil` if nothing did. They also remove the rows
@@ -320,7 +321,8 @@ extension PostgresStore where Value: Codable {
   /// - Parameters:
   ///   - database: The database that holds the store.
   ///   - name: The name of the store. Defaults to `default`.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:)``.
   public convenience init(
     in database: PostgresDatabase, name: String = PostgresStore.defaultName, createsIfMissing: Bool = true

@@ -23,7 +23,7 @@ final class RecordedCodec: Sendable {
   ///
   /// - Parameters:
   ///   - codec: The codec.
-  ///   - recordedName: The name in the record, or `nil` if there is none.
+  ///   - recordedName: The name in the record, or `nil` if there isn't one.
   ///   - name: The name of the store or queue.
   ///   - tables: The table of the records, and that of the store or queue, for SQL.
   ///   - handle: The handle of the store or queue.
@@ -42,8 +42,9 @@ final class RecordedCodec: Sendable {
   ///
   /// - Parameters:
   ///   - lock: The lock of the table.
-  ///   - compares: Whether the write is refused if another program has recorded another codec. Defaults to `true`.
-  ///   - format: The format of the values that are encoded already. Defaults to `nil`, for none.
+  ///   - compares: A Boolean value that indicates whether the write is refused if another program has recorded another
+  ///     codec. Defaults to `true`.
+  ///   - format: The format of the values that are encoded already. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with a retryable `conflict` if the format has changed since.
   func beginning(
@@ -51,7 +52,7 @@ final class RecordedCodec: Sendable {
     during operation: StoreOperation
   ) throws -> [Statement] {
     let recordedName = recordedName.withLock(\.self)
-    // Afterwards, because what was recorded changes the format first.
+    // Afterward, because what was recorded changes the format first.
     if let format { try codec.checkUnchanged(since: format, during: operation, store: handle.name) }
     guard let recordedName else { return locks(lock) }
     if codec.adoptedNames.contains(recordedName) {

@@ -64,7 +64,7 @@ struct StoreCatalog: Sendable {
     return rows.rowCount > 0
   }
 
-  /// Returns the record of a store, or `nil` if it has none.
+  /// Returns the record of a store, or `nil` if it doesn't have one.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
   func record(of name: String) async throws -> Record? {
@@ -170,7 +170,7 @@ struct StoreCatalog: Sendable {
           """))
     }
     if !statements.isEmpty { try await creating { try await handle.write(statements, for: .open) } }
-    // Afterwards, because a statement is parsed before the one before it has created its table.
+    // Afterward, because a statement is parsed before the one before it has created its table.
     let record = Statement(
       """
       INSERT INTO \(table)(name, codec, format) VALUES($1, $2, \(StoreCatalog.format)) ON CONFLICT (name) DO NOTHING

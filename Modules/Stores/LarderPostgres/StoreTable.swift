@@ -103,7 +103,7 @@ struct StoreTable: Sendable {
 
   /// Returns the statements for the changes of a batch.
   ///
-  /// Each statement locks its rows in key order, so that batches with the same keys don't deadlock.
+  /// Each statement locks its rows in key order, so batches with the same keys don't deadlock.
   func write(_ changes: EncodedChanges) -> [Statement] {
     changes.steps.flatMap { step -> [Statement] in
       switch step {
@@ -171,8 +171,8 @@ struct StoreTable: Sendable {
 
 /// A lock of a table between Larder's transactions, until the end of the transaction.
 ///
-/// It is an [advisory lock](https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS) of the table's
-/// name, so that `VACUUM`, `CREATE INDEX CONCURRENTLY` and other programs neither wait for it nor hold it up.
+/// It is an [advisory lock](https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS) of the
+/// table's name, so `VACUUM`, `CREATE INDEX CONCURRENTLY` and other programs neither wait for it nor hold it up.
 enum TableLock {
   /// Every write takes it.
   case shared

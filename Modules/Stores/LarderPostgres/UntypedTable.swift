@@ -23,9 +23,9 @@ struct UntypedTable: UntypedStore {
   ///
   /// - Parameters:
   ///   - database: The database.
-  ///   - isOwned: Whether the database is closed together with the store.
+  ///   - isOwned: A Boolean value that indicates whether the database is closed together with the store.
   ///   - name: The name of the store.
-  ///   - createsIfMissing: Whether the store may be created.
+  ///   - createsIfMissing: A Boolean value that indicates whether the store may be created.
   ///   - newCodecName: The codec of a new store, or of the table of another program, which has no record; `nil` for the
   ///     default. A new store records the codec that is chosen later.
   /// - Throws: ``StoreError``, with `invalidArgument` if the table of another program holds bytes and no codec is chosen.

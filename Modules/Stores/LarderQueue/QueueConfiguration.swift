@@ -1,6 +1,12 @@
 public import Larder
 
 /// The rules of a queue, which may differ each time that the queue is opened.
+///
+/// ```swift
+/// let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
+/// let bounded = try await QueueStore<Event>(
+///   path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+/// ```
 public struct QueueConfiguration: Sendable, Hashable {
   /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
   ///
@@ -11,7 +17,7 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which a key is remembered after its item was acknowledged or became a dead letter, so that it is not
+  /// The time for which a key is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Each remembered key takes some memory. Generated keys are not remembered.
@@ -32,15 +38,15 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit;
-  ///     defaults to 5.
-  ///   - retryPolicy: The delay of items that are released without an explicit delay; defaults to 1 second, doubling up
+  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit.
+  ///     Defaults to 5.
+  ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
   ///     to 5 minutes.
   ///   - duplicateWindow: The time for which a key is remembered after its item was acknowledged or became a dead
-  ///     letter; defaults to 5 minutes.
-  ///   - deadLetterRetention: The time for which dead letters are kept; defaults to `nil`, for no limit.
-  ///   - capacity: The capacity of the queue; defaults to ``QueueCapacity/unlimited``.
-  ///   - segmentSize: The size, in bytes, at which the log rolls over to a new segment; defaults to 32 MiB.
+  ///     letter. Defaults to 5 minutes.
+  ///   - deadLetterRetention: The time for which dead letters are kept. Defaults to `nil`, for no limit.
+  ///   - capacity: The capacity of the queue. Defaults to ``QueueCapacity/unlimited``.
+  ///   - segmentSize: The size, in bytes, at which the log rolls over to a new segment. Defaults to 32 MiB.
   public init(
     maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
     deadLetterRetention: Duration? = nil, capacity: QueueCapacity = .unlimited, segmentSize: Int = 32 << 20
@@ -75,6 +81,12 @@ extension QueueConfiguration: LeasingQueueConfiguration {
 ///
 /// Waiting, delayed and leased items count, and so do dead letters. Replacing an item with a larger value also needs
 /// room.
+///
+/// ```swift
+/// let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
+/// let bounded = try await QueueStore<Event>(
+///   path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+/// ```
 public struct QueueCapacity: Sendable, Hashable {
   /// The behavior of a write for which there is no room.
   public enum Policy: Sendable, Hashable, CaseIterable {
@@ -95,6 +107,9 @@ public struct QueueCapacity: Sendable, Hashable {
   public var items: Int?
 
   /// The maximum size of keys and encoded values together, in bytes; `nil` for no limit.
+  ///
+  /// The folder takes more: a segment of the log is removed when none of its items is left. See
+  /// ``QueueConfiguration/segmentSize``.
   public var bytes: Int?
 
   /// The behavior of a write for which there is no room.
@@ -103,9 +118,9 @@ public struct QueueCapacity: Sendable, Hashable {
   /// Creates a capacity.
   ///
   /// - Parameters:
-  ///   - items: The maximum number of items; defaults to `nil`, for no limit.
-  ///   - bytes: The maximum size of keys and encoded values together, in bytes; defaults to `nil`, for no limit.
-  ///   - policy: The behavior of a write for which there is no room; defaults to ``Policy/refuse``.
+  ///   - items: The maximum number of items. Defaults to `nil`, for no limit.
+  ///   - bytes: The maximum size of keys and encoded values together, in bytes. Defaults to `nil`, for no limit.
+  ///   - policy: The behavior of a write for which there is no room. Defaults to ``Policy/refuse``.
   public init(items: Int? = nil, bytes: Int? = nil, policy: Policy = .refuse) {
     self.items = items
     self.bytes = bytes

@@ -6,12 +6,20 @@ extension QueueStore {
   ///
   /// It does the same as ``enqueue(_:)`` with one item, and takes half of the time.
   ///
+  /// ```swift
+  /// let results = try await outbox.enqueue([
+  ///   QueueInput(Event(name: "opened")),
+  ///   QueueInput(Event(name: "reminder"), id: "reminder:17", after: .seconds(3600)),
+  /// ])
+  /// print(results.map(\.sequence))
+  /// ```
+  ///
   /// - Parameters:
   ///   - element: The item.
-  ///   - id: The key of the item; defaults to a generated key.
-  ///   - delay: The delay until the item can be received; defaults to zero.
-  ///   - priority: The priority, which must be 0; defaults to 0.
-  ///   - group: The group, which must be `nil`; defaults to `nil`.
+  ///   - id: The key of the item. Defaults to a generated key.
+  ///   - delay: The delay until the item can be received. Defaults to zero.
+  ///   - priority: The priority. It must be 0. Defaults to 0.
+  ///   - group: The group. It must be `nil`. Defaults to `nil`.
   /// - Returns: The key and position of the item, and whether it is a duplicate.
   /// - Throws: The same errors as ``enqueue(_:)``.
   @discardableResult

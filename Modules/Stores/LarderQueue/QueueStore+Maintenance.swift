@@ -196,6 +196,6 @@ public struct RecoveryReport: Sendable, Hashable {
   /// The number of missing segments.
   public var missingSegments = 0
 
-  /// Whether any file is damaged or missing.
+  /// A Boolean value that indicates whether any file is damaged or missing.
   public var hasDamage: Bool { damagedPlaces > 0 || missingSegments > 0 }
 }

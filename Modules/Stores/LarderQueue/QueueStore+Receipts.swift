@@ -6,6 +6,13 @@ extension QueueStore {
   ///
   /// Acknowledging ignores cancellation.
   ///
+  /// ```swift
+  /// let deliveries = try await outbox.receive(max: 100, lease: .seconds(60))
+  /// try await sendAll(deliveries.map(\.value))
+  /// let stale = try await outbox.acknowledge(deliveries.map(\.receipt))
+  /// print("will be delivered again:", stale.count)
+  /// ```
+  ///
   /// - Parameter receipts: The receipts of the deliveries.
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
   /// - Throws: `StoreError` with `closed`, `full` or `ioFailed`.
@@ -26,7 +33,7 @@ extension QueueStore {
   ///   - receipts: The receipts of the deliveries.
   ///   - delay: The delay until the items can be received again, or `nil` for the delay of
   ///     ``QueueConfiguration/retryPolicy`` for each.
-  ///   - countsAsAttempt: Whether the deliveries count.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the deliveries count.
   /// - Returns: The receipts that are stale. The items of all other receipts are released.
   /// - Throws: `StoreError` with `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
   public func release(
@@ -57,7 +64,7 @@ extension QueueStore {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
-  ///   - lease: The new duration of the leases from now, which must be greater than zero.
+  ///   - lease: The new duration of the leases from now. It must be greater than zero.
   /// - Returns: The receipts that are stale. The leases of all other receipts are extended.
   /// - Throws: `StoreError` with `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {

@@ -22,7 +22,7 @@ extension QueueStore {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases, which must be greater than zero.
+  ///   - lease: The duration of the leases. They must be greater than zero.
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
   /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;
@@ -92,7 +92,7 @@ extension QueueStore {
   ///
   /// It waits without polling.
   ///
-  /// - Parameter lease: The duration of the lease, which must be greater than zero.
+  /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or the error of an item that cannot be read or decoded.
   /// - Throws: `StoreError` with `invalidArgument`; `corrupted` or `undecodable` if three items could not be decoded and
   ///   none has been decoded since the queue was opened; `keyUnavailable`, or another code of the codec, if the program

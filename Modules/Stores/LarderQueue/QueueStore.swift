@@ -70,14 +70,14 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   /// - Parameters:
   ///   - path: The path of the folder, whose parent must exist. A new folder has permissions 0700, and its files 0600.
   ///   - codec: The codec that encodes and decodes items.
-  ///   - configuration: The rules of the queue, which may differ each time that it is opened.
-  ///   - durability: The durability of a change when its call returns; defaults to `Durability.File.synced`.
-  ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
-  ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
-  ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
-  ///   - fileSystem: The file system that holds the files; defaults to the real one.
-  ///   - environment: The clock that measures leases and delays in this process, the wall-clock time that is stored in the
-  ///     files, and the random numbers of ``QueueConfiguration/retryPolicy``; defaults to those of the system.
+  ///   - configuration: The rules of the queue. It may differ each time that it is opened.
+  ///   - durability: The durability of a change when its call returns. Defaults to `Durability.File.synced`.
+  ///   - access: A Boolean value that indicates whether the queue may write. Defaults to `StoreAccess.readWrite`.
+  ///   - leases: The treatment of running leases. Defaults to ``LeasesOnOpening/kept``.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `true`.
+  ///   - fileSystem: The file system that holds the files. Defaults to the real one.
+  ///   - environment: The clock that measures leases and delays in this process, the wall-clock time that is stored in
+  ///     the files, and the random numbers of ``QueueConfiguration/retryPolicy``. Defaults to those of the system.
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
   ///     It runs on a thread of the queue or of a caller and must not block. Defaults to `nil`.
   /// - Throws: `StoreError` with `locked` if the queue is already open; `corrupted` if the header of one of its files
@@ -119,12 +119,12 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   /// - Parameters:
   ///   - path: The path of the folder; see
   ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.
-  ///   - configuration: The rules of the queue, which may differ each time that it is opened.
-  ///   - durability: The durability of a change when its call returns; defaults to `Durability.File.synced`.
-  ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
-  ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
-  ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
-  ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
+  ///   - configuration: The rules of the queue. It may differ each time that it is opened.
+  ///   - durability: The durability of a change when its call returns. Defaults to `Durability.File.synced`.
+  ///   - access: A Boolean value that indicates whether the queue may write. Defaults to `StoreAccess.readWrite`.
+  ///   - leases: The treatment of running leases. Defaults to ``LeasesOnOpening/kept``.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `true`.
+  ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter. Defaults to `nil`.
   /// - Throws: The same errors as
   ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.
   public convenience init(
@@ -279,7 +279,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
     }
   }
 
-  /// Writes all earlier changes to the disk, so that they survive power loss.
+  /// Writes all earlier changes to the disk, so they survive power loss.
   ///
   /// - Throws: `StoreError` with `closed`, `ioFailed` or `full`.
   public func synchronize() async throws {
@@ -298,7 +298,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
 }
 
 extension BatchChange {
-  /// Whether the change may need more room in a store.
+  /// A Boolean value that indicates whether the change may need more room in a store.
   fileprivate var needsRoom: Bool {
     if case .set = self { true } else { false }
   }

@@ -12,8 +12,8 @@ public struct QueueStoreProvider: StoreProvider {
   /// Creates a provider.
   ///
   /// - Parameters:
-  ///   - codecName: The name of the default codec of new queues; defaults to `cbor`.
-  ///   - onDeadLetter: A closure that each queue calls for each item that becomes a dead letter; defaults to `nil`.
+  ///   - codecName: The name of the default codec of new queues. Defaults to `cbor`.
+  ///   - onDeadLetter: A closure that each queue calls for each item that becomes a dead letter. Defaults to `nil`.
   public init(codecName: String = "cbor", onDeadLetter: (@Sendable (DeadLetterEvent) -> Void)? = nil) {
     self.codecName = codecName
     self.onDeadLetter = onDeadLetter

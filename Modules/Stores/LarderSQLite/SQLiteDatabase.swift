@@ -46,19 +46,20 @@ public final class SQLiteDatabase: Sendable {
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`
   ///     (`synchronous = FULL`). With `Durability.File.buffered` (`NORMAL`), power loss may discard the latest
   ///     transactions but never corrupts the file.
-  ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With `StoreAccess.readOnly`,
-  ///     nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and what a killed process left in
-  ///     `-wal` is moved into the file. With `StoreAccess.immutable`, no lock is taken, and you must ensure that nothing
-  ///     writes to the file.
-  ///   - createsIfMissing: Whether to create the file if it is missing. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether stores can be written. Defaults to `StoreAccess.readWrite`.
+  ///     With `StoreAccess.readOnly`, nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and
+  ///     what a killed process left in `-wal` is moved into the file. With `StoreAccess.immutable`, no lock is taken,
+  ///     and you must ensure that nothing writes to the file.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the file if it is missing. Defaults to
+  ///     `true`.
   ///   - busyTimeout: The time that a call waits while another process has the lock that it needs, counted from the call,
   ///     also if other calls wait before it. The time to encode the values of a batch does not count. Defaults to 5 seconds.
   ///     A call that is cancelled stops waiting.
   ///   - logSizeLimit: The size, in bytes, to which the write-ahead log is cut after a large transaction, once its content
   ///     was moved into the file. Defaults to 16 MiB.
   ///   - prepare: A closure that prepares each new connection: it registers the functions and collations that triggers,
-  ///     indexes and columns of the application need, or sets pragmas such as `cache_size`. Defaults to none. Connections
-  ///     are opened at any time and on any thread. The database sets its own pragmas afterwards, such as `synchronous` and
+  ///     indexes and columns of the application need, or sets pragmas such as `cache_size`. Defaults to no closure. Connections
+  ///     are opened at any time and on any thread. The database sets its own pragmas afterward, such as `synchronous` and
   ///     `foreign_keys`.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the database open with a different durability or
   ///   access; `unrecognizedFormat` if the file is no SQLite database, or has 0 bytes; `corrupted`; `unsupported` if the
@@ -150,10 +151,10 @@ public final class SQLiteDatabase: Sendable {
   /// Objects that have the store open report the removal of all entries. Their later reads and writes throw `conflict`.
   ///
   /// - Parameter name: The name of the store.
-  /// - Throws: `StoreError`: `notFound`; `unsupported` if another program has created the table, so that it has no record;
-  ///   `notPermitted` if the database is read-only, or if a foreign key of another table refers to an entry; `conflict` if
-  ///   the files were moved, removed or replaced; `timedOut`; `closed`; `full`; `ioFailed`. `CancellationError`. Nothing is
-  ///   removed if an error is thrown, except with the outcome `unknown`.
+  /// - Throws: `StoreError`: `notFound`; `unsupported` if another program has created the table, so it has no record;
+  ///   `notPermitted` if the database is read-only, or if a foreign key of another table refers to an entry; `conflict`
+  ///   if the files were moved, removed or replaced; `timedOut`; `closed`; `full`; `ioFailed`. `CancellationError`.
+  ///   Nothing is removed if an error is thrown, except with the outcome `unknown`.
   public func removeStore(_ name: String) async throws {
     try await handle.running(.removeStore) {
       try await handle.database.writer.removeTable(for: handle, named: name, until: handle.deadline)
@@ -176,7 +177,8 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// - Parameters:
   ///   - path: The path of the copy, where nothing may exist yet.
-  ///   - compacting: Whether to omit free pages, which takes longer. Defaults to `false`.
+  ///   - compacting: A Boolean value that indicates whether to omit free pages, which takes longer. Defaults to
+  ///     `false`.
   /// - Throws: `StoreError`: `invalidArgument` if something already exists at `path`; `closed`; `full`; `ioFailed`,
   ///   with the outcome `unknown` if the copy is complete but power loss may remove it.
   public func backup(to path: String, compacting: Bool = false) async throws {
@@ -197,7 +199,7 @@ public final class SQLiteDatabase: Sendable {
     }
   }
 
-  /// Flushes all previous writes to disk, so that they survive power loss.
+  /// Flushes all previous writes to disk, so they survive power loss.
   ///
   /// The call ignores cancellation. With `Durability.File.synced`, it has work to do only if another process or an
   /// earlier session wrote with `Durability.File.buffered`.

@@ -10,14 +10,14 @@ import LarderSQLiteFormat
 public struct SQLiteError: RedactedError, Hashable {
   /// The extended result code, which [the list of SQLite](https://sqlite.org/rescode.html) explains.
   ///
-  /// If a trigger ignored a change, so that SQLite reported no error, it is `SQLITE_CONSTRAINT_TRIGGER`.
+  /// If a trigger ignored a change, so SQLite reported no error, it is `SQLITE_CONSTRAINT_TRIGGER`.
   public let code: Int32
 
   /// The message of the library, or of a trigger of the user.
   public let message: String
 
-  /// The system's reason for a file that could not be opened, read or written: a value of `errno`, such as `ENOSPC`, or 0
-  /// if there is none.
+  /// The system's reason for a file that could not be opened, read or written: a value of `errno`, such as `ENOSPC`, or
+  /// 0 if there isn't one.
   public let errorNumber: Int32
 
   /// Creates an error.
@@ -64,16 +64,16 @@ public struct SQLiteError: RedactedError, Hashable {
   /// The code without the details: the lowest byte of the extended code.
   var primaryCode: Int32 { code & 0xFF }
 
-  /// Whether the permissions of a file forbid the access.
+  /// A Boolean value that indicates whether the permissions of a file forbid the access.
   var isAccessDenied: Bool { [EACCES, EPERM, EROFS].contains(errorNumber) }
 
-  /// Whether there is no room for the index of the log.
+  /// A Boolean value that indicates whether there is no room for the index of the log.
   var isFullIndex: Bool {
     // `SQLITE_IOERR_SHMOPEN`, `SQLITE_IOERR_SHMSIZE` and `SQLITE_IOERR_SHMMAP`, which Swift does not import.
     primaryCode == SQLITE_IOERR && [18, 19, 21].contains(code >> 8) && [ENOSPC, EDQUOT].contains(errorNumber)
   }
 
-  /// Whether another connection has the lock that a call needs.
+  /// A Boolean value that indicates whether another connection has the lock that a call needs.
   var isBusy: Bool { primaryCode == SQLITE_BUSY }
 }
 
@@ -94,8 +94,8 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds the library's own.
-  ///   - outcome: Whether anything may have been changed. Defaults to `nothingChanged`.
-  ///   - isWrite: Whether a transaction that writes failed. Defaults to `false`.
+  ///   - outcome: A Boolean value that indicates whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - isWrite: A Boolean value that indicates whether a transaction that writes failed. Defaults to `false`.
   init(
     _ error: SQLiteError, during operation: StoreOperation, store: String, message: String,
     outcome: Outcome = .nothingChanged, isWrite: Bool = false

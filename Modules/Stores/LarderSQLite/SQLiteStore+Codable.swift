@@ -9,7 +9,8 @@ extension SQLiteStore where Value: Codable {
   ///   - database: The database that holds the store.
   ///   - name: The name of the store. Defaults to `default`.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: The same errors as ``init(in:name:codec:layout:createsIfMissing:)``.
   public convenience init(
     in database: SQLiteDatabase, name: String = SQLiteStore.defaultName, layout: SQLiteTableLayout = .ordinary,
@@ -26,8 +27,9 @@ extension SQLiteStore where Value: Codable {
   ///   - name: The name of the store. Defaults to `default`.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
-  ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the file or store if it is missing.
+  ///     Defaults to `true`.
   ///   - busyTimeout: The time that a call waits for another process. Defaults to 5 seconds.
   /// - Throws: The same errors as
   ///   ``init(path:name:codec:layout:durability:access:createsIfMissing:busyTimeout:)``.

@@ -47,12 +47,13 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - database: The database that holds the store.
-  ///   - name: The name of the store, which is that of its table: 1 to 511 bytes of UTF-8 without NUL. Defaults to
+  ///   - name: The name of the store. It is that of its table: 1 to 511 bytes of UTF-8 without NUL. Defaults to
   ///     `default`. The name `larder`, names that begin with `sqlite_` or end in `_text`, and names that differ from an
   ///     existing one only in case are refused.
   ///   - codec: The codec that encodes and decodes values.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`. An existing table keeps its kind.
-  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is invalid, or if this process has the store open with another
   ///   type; `notFound`; `versionMismatch` if the store was written by a newer version or with a different codec;
   ///   `unsupported` if the database has something else of that name; `closed`; `timedOut`; `full`; `ioFailed`.
@@ -75,9 +76,10 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
-  ///     created.
-  ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
+  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///     With any other access, nothing is created.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the file or store if it is missing.
+  ///     Defaults to `true`.
   ///   - busyTimeout: The time that a call waits for another process. Defaults to 5 seconds.
   /// - Throws: The errors of opening the database and of opening a store in it.
   public convenience init(
@@ -242,7 +244,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Flushes all previous writes to disk, so that they survive power loss; see ``SQLiteDatabase/synchronize()``.
+  /// Flushes all previous writes to disk, so they survive power loss; see ``SQLiteDatabase/synchronize()``.
   ///
   /// - Throws: The errors of ``SQLiteDatabase/synchronize()``.
   public func synchronize() async throws {

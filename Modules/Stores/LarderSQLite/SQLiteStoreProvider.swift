@@ -30,8 +30,8 @@ public struct SQLiteStoreProvider: StoreProvider {
 
   /// Opens the store that a URL names: the path of the database and, after the last `#`, the name of the store.
   ///
-  /// If the path contains `#`, you must append the name, as in `sqlite:build#7#default`. A location that could be such a
-  /// path is refused, so that no other database is opened by mistake.
+  /// If the path contains `#`, you must append the name, as in `sqlite:build#7#default`. A location that could be such
+  /// a path is refused, so no other database is opened by mistake.
   ///
   /// - Throws: `StoreError`: `invalidArgument` if the path or the name is empty, or if the last `#` could be part of
   ///   the path; the errors of opening an ``SQLiteStore``.

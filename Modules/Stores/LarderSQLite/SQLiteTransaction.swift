@@ -72,7 +72,7 @@ public struct SQLiteTransaction: ~Copyable {
 
   /// Runs a closure that writes, records its error, and converts an SQLite error to a store error.
   ///
-  /// - Parameter format: The format of the values that were encoded for it. Defaults to `nil`, for none.
+  /// - Parameter format: The format of the values that were encoded for it. Defaults to `nil`.
   private mutating func change<Value>(
     _ store: SQLiteStore<Value>, encodedIn format: CodecRecord.Format? = nil,
     _ body: (RawTable, inout DatabaseWriter.Transaction) throws -> Void

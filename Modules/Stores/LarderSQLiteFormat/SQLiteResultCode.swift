@@ -36,7 +36,8 @@ public enum SQLiteResultCode: Int32 {
   /// - Parameters:
   ///   - code: The extended code.
   ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known. Defaults to 0.
-  ///   - isWrite: Whether a transaction that writes failed, after its tables were checked.
+  ///   - isWrite: A Boolean value that indicates whether a transaction that writes failed, after its tables were
+  ///     checked.
   public static func storeErrorCode(_ code: Int32, errorNumber: Int32 = 0, isWrite: Bool) -> StoreError.Code {
     switch SQLiteResultCode(extended: code) {
     case .readOnly where code == movedFile: .conflict

@@ -121,7 +121,7 @@ public struct StoreCatalog: Sendable {
     ).isEmpty
   }
 
-  /// Returns the record of a store, or `nil` if it has none.
+  /// Returns the record of a store, or `nil` if it doesn't have one.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
   public func record(of name: String, on connection: some SQLConnection) throws -> Record? {
@@ -199,7 +199,7 @@ public struct StoreCatalog: Sendable {
   ///   - table: The table of the open store.
   ///   - codec: Its codec.
   ///   - connection: A connection in a transaction that writes.
-  /// - Returns: Whether the record was changed in this transaction.
+  /// - Returns: A Boolean value that indicates whether the record was changed in this transaction.
   /// - Throws: ``StoreError``: `conflict` if another program has removed or changed the table; `versionMismatch` if
   ///   another program has recorded another codec, or `conflict` if it is a newer one of this codec.
   public func confirm(

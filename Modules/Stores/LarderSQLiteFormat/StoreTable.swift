@@ -18,7 +18,7 @@ public final class StoreTable: Sendable {
   /// The type of the column with the values.
   public let valueType: ValueType
 
-  /// Whether the table is itself the tree of its keys (`WITHOUT ROWID`).
+  /// A Boolean value that indicates whether the table is itself the tree of its keys (`WITHOUT ROWID`).
   public let isClustered: Bool
 
   /// Reads the value of the key ?1.
@@ -36,9 +36,10 @@ public final class StoreTable: Sendable {
   /// Describes a table.
   ///
   /// - Parameters:
-  ///   - name: The name of the table, which is that of the store.
+  ///   - name: The name of the table. It is that of the store.
   ///   - valueType: The type of the column of the values.
-  ///   - isClustered: Whether the table is itself the tree of its keys. Defaults to `false`.
+  ///   - isClustered: A Boolean value that indicates whether the table is itself the tree of its keys. Defaults to
+  ///     `false`.
   public init(name: String, valueType: ValueType, isClustered: Bool = false) {
     self.isClustered = isClustered
     self.name = name
@@ -57,7 +58,8 @@ public final class StoreTable: Sendable {
   /// - Parameters:
   ///   - name: The name of the store.
   ///   - codec: The codec. If it writes JSON, the values are text.
-  ///   - isClustered: Whether the table is itself the tree of its keys. Defaults to `false`.
+  ///   - isClustered: A Boolean value that indicates whether the table is itself the tree of its keys. Defaults to
+  ///     `false`.
   public convenience init(name: String, codec: some Codec, isClustered: Bool = false) {
     self.init(name: name, valueType: codec.format == .json ? .text : .blob, isClustered: isClustered)
   }

@@ -28,8 +28,8 @@ extension StoreQueue {
 
   /// Reads the record of a group, and then the state of its first item, apart from some items.
   ///
-  /// A base has no snapshot of its keys and its values together. The record is read first, because each change of the group
-  /// replaces it, so that the plan is stale if the items that are found afterwards are not those of this record.
+  /// A base has no snapshot of its keys and its values together. The record is read first, because each change of the
+  /// group replaces it, so the plan is stale if the items that are found afterward are not those of this record.
   ///
   /// - Returns: The sequence number of the item, or `nil` if the group has no other item.
   func readFirst(
@@ -50,7 +50,7 @@ extension StoreQueue {
   /// - Parameters:
   ///   - plans: The plans.
   ///   - operation: The operation, for errors.
-  ///   - isWanted: Whether a plan is still wanted; see `DataStore.perform(_:where:)`.
+  ///   - isWanted: A Boolean value that indicates whether a plan is still wanted; see `DataStore.perform(_:where:)`.
   /// - Returns: The indices of the plans that were performed.
   func perform(
     _ plans: [QueuePlan], _ operation: StoreOperation,
@@ -75,7 +75,8 @@ extension StoreQueue {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - access: Whether other writers of this object may run at the same time in the first attempt. Defaults to yes.
+  ///   - access: A Boolean value that indicates whether other writers of this object may run at the same time in the
+  ///     first attempt. Defaults to yes.
   ///   - plan: A closure that reads what it needs and plans the changes.
   func committing<Result>(
     _ operation: StoreOperation, _ access: WriteGate.Access = .shared,

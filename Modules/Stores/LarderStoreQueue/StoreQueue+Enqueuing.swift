@@ -5,8 +5,8 @@ extension StoreQueue {
   /// Appends items to the queue in order, atomically.
   ///
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
-  /// ``StoreQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter. Without ids, nothing
-  /// is read, so that writers share commits if the base batches them.
+  /// ``StoreQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter. Without ids,
+  /// nothing is read, so writers share commits if the base batches them.
   ///
   /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
   /// - Returns: The result for each item, in order.
@@ -58,9 +58,9 @@ extension StoreQueue {
   ///
   /// - Parameters:
   ///   - element: The item.
-  ///   - delay: The delay, from now, until the item can be received; defaults to zero.
-  ///   - priority: The priority of the item; defaults to 0.
-  ///   - group: The group of the item; defaults to `nil`, for none.
+  ///   - delay: The delay, from now, until the item can be received. Defaults to zero.
+  ///   - priority: The priority of the item. Defaults to 0.
+  ///   - group: The group of the item. Defaults to `nil`.
   /// - Throws: `StoreError` with `invalidArgument`; `encodingFailed`; `valueTooLarge`; `notPermitted`.
   public func changes(
     enqueuing element: Element, after delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil

@@ -37,7 +37,8 @@ extension StoreQueue {
     var leases: [(plan: QueuePlan, item: LeasedItem)] = []
     /// The plans for items that cannot be leased.
     var others: [QueuePlan] = []
-    /// Whether an item becomes a dead letter, so that the next one of its group can be leased.
+    /// A Boolean value that indicates whether an item becomes a dead letter, so the next one of its group can be
+    /// leased.
     var buries = false
     /// The groups that the call has met.
     var groups: [StoreKey: GroupHead] = [:]
@@ -63,7 +64,8 @@ extension StoreQueue {
   /// - Parameters:
   ///   - wanted: The maximum number of items.
   ///   - length: The duration of the leases, in microseconds.
-  ///   - mayBeSuspect: Whether an item that may have crashed a process is leased. It is then leased alone.
+  ///   - mayBeSuspect: A Boolean value that indicates whether an item that may have crashed a process is leased. It is
+  ///     then leased alone.
   ///   - skipped: The sequence numbers of items that are passed over.
   func lease(
     _ wanted: Int, _ length: Int64, mayBeSuspect: Bool, skipping skipped: Set<UInt128>

@@ -27,7 +27,7 @@ public struct QueueSchedule<Element: Sendable>: Sendable {
   /// The priority of the items.
   public let priority: Int
 
-  /// The group of the items, or `nil` for none.
+  /// The group of the items, or `nil`.
   public let group: StoreKey?
 
   /// The treatment of due times that passed while no process ran the schedule.
@@ -42,8 +42,8 @@ public struct QueueSchedule<Element: Sendable>: Sendable {
   ///   - interval: The time between two due times, at least one millisecond.
   ///   - start: A due time, to which all others have a distance of a multiple of the interval. A schedule that is new to
   ///     the queue has no item for due times that have passed.
-  ///   - priority: The priority of the items; defaults to 0.
-  ///   - group: The group of the items, so that one waits until the one before is finished; defaults to `nil`, for none.
+  ///   - priority: The priority of the items. Defaults to 0.
+  ///   - group: The group of the items, so one waits until the one before is finished. Defaults to `nil`.
   ///   - missedRuns: The treatment of due times that passed while no process ran the schedule. Defaults to
   ///     ``MissedRunPolicy/runOnce``, because most periodic work catches up in one run, and a long interruption or a wrong
   ///     clock does not fill the queue.
@@ -123,7 +123,7 @@ extension StoreQueue {
   /// The most due times whose items are enqueued in one commit.
   private static var dueTimeLimit: Int { 100 }
 
-  /// The longest time between two looks at the clock, so that a changed wall clock is noticed.
+  /// The longest time between two looks at the clock, so a changed wall clock is noticed.
   static var longestSleep: Duration { .seconds(30) }
 
   /// Enqueues the items of the due times of a schedule that have passed, as ``QueueSchedule/missedRuns`` says.
@@ -185,7 +185,7 @@ extension StoreQueue {
     }
   }
 
-  /// Removes the record of a schedule, so that a later schedule with its name is new to the queue.
+  /// Removes the record of a schedule, so a later schedule with its name is new to the queue.
   ///
   /// - Parameter name: The name of the schedule. A name without a record is ignored.
   /// - Throws: `StoreError` with `closed`; the errors of the base.

@@ -143,7 +143,7 @@ extension StoreQueue {
 
   /// The ranges in which a timer that was set by a clock that was ahead can be.
   ///
-  /// A lease or a delay can have any length. Ids and dead letters have the lengths of the configuration, so that few other
+  /// A lease or a delay can have any length. Ids and dead letters have the lengths of the configuration, so few other
   /// timers are as late.
   private func wrongTimers(at now: Int64) -> [KeyRange] {
     let begin = now.addingSaturating(WallClock.tolerance.wholeMicroseconds)
@@ -155,7 +155,7 @@ extension StoreQueue {
 
   /// Looks at some timers that are still to be looked at, and corrects those that were set by a clock that was ahead.
   ///
-  /// - Returns: Whether there was anything to look at.
+  /// - Returns: A Boolean value that indicates whether there was anything to look at.
   @discardableResult
   private func correctSomeTimers(_ operation: StoreOperation) async throws -> Bool {
     let before = correction.withLock(\.self)

@@ -70,10 +70,10 @@ extension StoreTransaction {
   ///
   /// - Parameters:
   ///   - value: The item.
-  ///   - id: An id with which enqueuing is idempotent; defaults to `nil`, for none.
-  ///   - delay: The delay, from now, until the item can be received; defaults to zero.
-  ///   - priority: The priority of the item; defaults to 0.
-  ///   - group: The group of the item; defaults to `nil`, for none.
+  ///   - id: An id with which enqueuing is idempotent. Defaults to `nil`.
+  ///   - delay: The delay, from now, until the item can be received. Defaults to zero.
+  ///   - priority: The priority of the item. Defaults to 0.
+  ///   - group: The group of the item. Defaults to `nil`.
   ///   - queue: A queue in the store.
   /// - Returns: The key of the item, and whether it is a duplicate.
   /// - Throws: `StoreError` with `invalidArgument` if an argument is invalid, or the queue belongs to another store;
@@ -94,7 +94,7 @@ extension StoreTransaction {
   ///   - receipt: The receipt of the delivery.
   ///   - queue: A queue in the store.
   /// - Throws: `StoreError` with `staleReceipt` if another consumer may have processed the item. Let this error end the
-  ///   body, so that nothing is written twice. Else as ``enqueue(_:id:after:priority:group:in:)``.
+  ///   body, so nothing is written twice. Else as ``enqueue(_:id:after:priority:group:in:)``.
   public func acknowledge<Element>(
     _ receipt: DeliveryReceipt, in queue: StoreQueue<Base, Element>
   ) async throws {
@@ -107,8 +107,8 @@ extension StoreTransaction {
   ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery.
-  ///   - delay: The delay until the item can be received again; defaults to that of the queue's retry policy.
-  ///   - countsAsAttempt: Whether the delivery counts; defaults to `true`.
+  ///   - delay: The delay until the item can be received again. Defaults to that of the queue's retry policy.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the delivery counts. Defaults to `true`.
   ///   - queue: A queue in the store.
   /// - Throws: `StoreError` with `invalidArgument` if the delay is negative; as ``acknowledge(_:in:)``.
   public func release<Element>(

@@ -34,7 +34,7 @@ public import Larder
 /// Leases and delays end by the wall clock, because several processes may share the queue. If hosts share it, their
 /// clocks must agree within much less than the duration of a lease. If a clock was ahead, the leases, delays, remembered ids
 /// and dead letters of that time are kept for their durations from the first opening, or the first call of an open queue,
-/// that sees the right time; see [Wall clocks and deadlines](../../Larder/Larder.docc/WallClocks.md).
+/// that sees the right time; see "Wall clocks and deadlines" in the documentation of `Larder`.
 ///
 /// ## Waiting
 ///
@@ -77,7 +77,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   /// The ranges of timers in which those of a clock that was ahead are still to be corrected.
   let correction = Locked<[KeyRange]>([])
 
-  /// The items that calls of this object are about to lease, so that other calls try other items.
+  /// The items that calls of this object are about to lease, so other calls try other items.
   let reserved = Locked<Set<UInt128>>([])
 
   /// The lock of operations that have to be planned again.
@@ -94,8 +94,9 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///     key that begins with it.
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue.
-  ///   - environment: The clock that measures the time for which a consumer waits, the wall-clock time by which leases and
-  ///     delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``; defaults to those of the system.
+  ///   - environment: The clock that measures the time for which a consumer waits, the wall-clock time by which leases
+  ///     and delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``. Defaults to those of the
+  ///     system.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
   ///   `unsupported` if the entries of the base expire; `versionMismatch` if a newer version or another codec wrote the queue;
   ///   the errors of the base.
@@ -166,7 +167,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     if information.access == .readWrite { try await correctTimers(.open) }
   }
 
-  /// Continues the sequence numbers after the last one in a range of keys, so that new items come after these.
+  /// Continues the sequence numbers after the last one in a range of keys, so new items come after these.
   ///
   /// - Returns: The last number, or `nil` if the range is empty.
   @discardableResult
@@ -283,10 +284,11 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
       message: "the item is damaged: its value or its state is missing or too short")
   }
 
-  /// Whether waiting consumers are woken by the base.
+  /// A Boolean value that indicates whether waiting consumers are woken by the base.
   var isObserved: Bool { observation != nil }
 
-  /// Whether the base reports the items that any program enqueues, so that a consumer need not look for them.
+  /// A Boolean value that indicates whether the base reports the items that any program enqueues, so a consumer need
+  /// not look for them.
   var hearsOfAllCommits: Bool { isObserved && base.information.reportsAllCommits }
 
   // MARK: Lifecycle
@@ -354,5 +356,21 @@ extension DataStore where Value == [UInt8] {
     configuration: StoreQueueConfiguration = StoreQueueConfiguration()
   ) async throws -> StoreQueue<Self, Element> {
     try await StoreQueue(self, prefix: prefix, codec: codec, configuration: configuration)
+  }
+}
+
+extension DataStore {
+  /// Names the missing step, if this is not a store of bytes.
+  @available(
+    *, unavailable,
+    message: """
+      a queue needs a store of bytes: open this one with the codec .raw, and give the codec of the items to .queue(…)
+      """
+  )
+  public func queue<Element: Sendable>(
+    of type: Element.Type, prefix: StoreKey, codec: some Codec<Element>,
+    configuration: StoreQueueConfiguration = StoreQueueConfiguration()
+  ) async throws -> Self {
+    self
   }
 }

@@ -12,7 +12,7 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so that it is not
+  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Generated keys are not remembered.
@@ -27,15 +27,15 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit;
-  ///     defaults to 5.
-  ///   - retryPolicy: The delay of items that are released without an explicit delay; defaults to 1 second, doubling up
+  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit.
+  ///     Defaults to 5.
+  ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
   ///     to 5 minutes.
   ///   - duplicateWindow: The time for which an id is remembered after its item was acknowledged or became a dead
-  ///     letter; defaults to 5 minutes.
-  ///   - deadLetterRetention: The time after which a dead letter is removed; defaults to `nil`, for no limit.
+  ///     letter. Defaults to 5 minutes.
+  ///   - deadLetterRetention: The time after which a dead letter is removed. Defaults to `nil`, for no limit.
   ///   - pollInterval: The time between two looks of a waiting consumer, unless the base reports the commits of all
-  ///     programs; defaults to 1 second.
+  ///     programs. Defaults to 1 second.
   public init(
     maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
     deadLetterRetention: Duration? = nil, pollInterval: Duration = .seconds(1)

@@ -1,7 +1,7 @@
 public import Foundation
 public import Larder
 
-/// A clock whose time moves only when you advance it, so that tests of delays need not wait.
+/// A clock whose time moves only when you advance it, so tests of delays need not wait.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -17,7 +17,7 @@ public final class ManualClock: Clock {
 
   /// Creates a clock.
   ///
-  /// - Parameter now: The initial time; defaults to the clock's zero.
+  /// - Parameter now: The initial time. Defaults to the clock's zero.
   public init(now: Instant = Instant()) {
     time = Locked(now)
   }
@@ -62,7 +62,7 @@ public final class ManualClock: Clock {
     try await sleepers.suspend(deadline) { self.now >= deadline }
   }
 
-  /// Waits until at least `count` tasks are sleeping, so that a following ``advance(by:)`` is sure to find them.
+  /// Waits until at least `count` tasks are sleeping, so a following ``advance(by:)`` is sure to find them.
   ///
   /// - Parameter count: The minimum number of sleeping tasks.
   /// - Throws: `CancellationError` if the task is cancelled first.
@@ -79,7 +79,7 @@ extension ManualClock {
 
     /// Creates an instant.
     ///
-    /// - Parameter offset: The duration since the clock's zero; defaults to zero.
+    /// - Parameter offset: The duration since the clock's zero. Defaults to zero.
     public init(offset: Duration = .zero) {
       self.offset = offset
     }
@@ -123,7 +123,7 @@ extension QueueEnvironment {
 extension SharedClock {
   /// Returns a clock for a `StoreLimiter` whose time is that of a clock that the test moves.
   ///
-  /// - Parameter clock: The clock, which is the same on all machines.
+  /// - Parameter clock: The clock. It is the same on all machines.
   public static func manual(_ clock: ManualClock) -> SharedClock {
     SharedClock(spansHosts: true) { ClockReading(origin: 0, nanoseconds: clock.now.offset.wholeNanoseconds) }
   }

@@ -32,7 +32,7 @@ public struct SampleValue: Sendable, Codable {
   /// Nested values.
   public var children: [SampleValue]
 
-  /// An error or a hook for the moment at which the value is encoded or decoded.
+  /// An error or a hook for the moment when the value is encoded or decoded.
   private var reaction: CodingReaction?
 
   /// Creates a value; each property defaults to empty, zero, `false` or `nil`.

@@ -27,7 +27,9 @@ extension SeededGenerator {
   /// The name of the environment variable that sets ``seedOfProcess``.
   public static let seedVariable = "LARDER_SEED"
 
-  /// The seed of this process, from the environment variable `LARDER_SEED`; defaults to a random seed.
+  /// The seed of this process, from the environment variable `LARDER_SEED`.
+  ///
+  /// Defaults to a random seed.
   public static let seedOfProcess: UInt64 =
     ProcessInfo.processInfo.environment[seedVariable].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
 

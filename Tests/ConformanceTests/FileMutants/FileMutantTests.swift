@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderFiles
@@ -149,3 +150,4 @@ import WholeFile
     }
   }
 }
+#endif

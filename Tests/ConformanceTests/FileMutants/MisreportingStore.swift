@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderFiles
 import LarderJSON
@@ -93,3 +94,4 @@ enum ReportFault: String, CaseIterable, Sendable {
   /// After a failure every operation fails, even once the store is opened again.
   case neverRecovers
 }
+#endif

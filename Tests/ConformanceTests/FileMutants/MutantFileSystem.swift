@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
 import LarderFiles
@@ -93,7 +94,7 @@ final class MutantFile: OpenStoreFile {
   private struct State {
     /// The writes that ``FileFault/writesLate`` has not made yet.
     var waiting: [(bytes: [UInt8], offset: Int64)] = []
-    /// Whether ``FileFault/stopsAtShortRead`` has reported the end of the file.
+    /// A Boolean value that indicates whether ``FileFault/stopsAtShortRead`` has reported the end of the file.
     var hasEnded = false
   }
 
@@ -234,3 +235,4 @@ enum FileFault: String, CaseIterable, Sendable {
   /// Every lock is granted.
   case locksNothing
 }
+#endif

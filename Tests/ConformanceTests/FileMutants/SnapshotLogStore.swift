@@ -1,3 +1,4 @@
+#if Compression && Crypto && LMDB && Metrics && SQLite
 import Larder
 import LarderFiles
 
@@ -142,3 +143,4 @@ enum RecoveryFault: String, CaseIterable, Sendable {
   /// A torn tail is removed by rewriting the log in place.
   case rewritesInPlace
 }
+#endif

@@ -29,13 +29,13 @@ import Testing
     var tasks: [Task<Result, any Error>] = []
     for call in calls {
       tasks.append(Task { try await call(store) })
-      await waitUntil { store.waitingCount == tasks.count }
+      await yieldUntil { store.waitingCount == tasks.count }
     }
     base.resume()
     try await first.value
     var results: [Swift.Result<Result, any Error>] = []
     for task in tasks { results.append(await task.result) }
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     return results
   }
 
@@ -83,7 +83,7 @@ import Testing
     // Each write has a key of one byte. The fourth one is too large for any group.
     for (index, value) in [49, 48, 1, 1000, Int.max, 2].enumerated() {
       tasks.append(Task { try await store.apply([.set("k", value)]) })
-      await waitUntil { store.waitingCount == index + 1 }
+      await yieldUntil { store.waitingCount == index + 1 }
     }
     base.resume()
     try await first.value
@@ -199,7 +199,7 @@ import Testing
     let tasks = (0..<1000).map { number in
       Task { try await store.setValue(number, forKey: StoreKey(integer: number)) }
     }
-    await waitUntil { store.waitingCount == 1000 }
+    await yieldUntil { store.waitingCount == 1000 }
     base.resume()
     try await first.value
     for task in tasks { try await task.value }
@@ -221,12 +221,12 @@ import Testing
         return picky.attempts >= 3
       }
     }
-    await waitUntil { store.waitingCount == callers.count }
+    await yieldUntil { store.waitingCount == callers.count }
     base.resume()
     try await first.value
     try await base.waitForSuspended()
     let next = Task { try await store.setValue(0, forKey: "next") }
-    await waitUntil { store.waitingCount == 1 }
+    await yieldUntil { store.waitingCount == 1 }
     base.resume()
     for caller in callers { #expect(try await caller.value, "the next commit has not started") }
     try await next.value
@@ -260,7 +260,7 @@ import Testing
       // A cancelled write has not been made.
       #expect(try base.value(forKey: StoreKey(integer: number)) == (steps == 0 ? nil : steps - 1))
     }
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     #expect(store.waitingCount == 0)
   }
 
@@ -360,7 +360,7 @@ import Testing
       Task { try await store.setValue(1, forKey: "a") },
       Task { try await store.update("b") { $0 = 1 } },
     ]
-    await waitUntil { store.waitingCount == 2 }
+    await yieldUntil { store.waitingCount == 2 }
     for task in waiting {
       task.cancel()
       await #expect(throws: CancellationError.self) { try await task.value }
@@ -378,7 +378,7 @@ import Testing
     let first = Task { try await store.setValue(0, forKey: "first") }
     try await base.waitForSuspended()
     let tasks = (1...3).map { value in Task { try await store.setValue(value, forKey: StoreKey(integer: value)) } }
-    await waitUntil { store.waitingCount == 3 }
+    await yieldUntil { store.waitingCount == 3 }
     base.resume()
     try await first.value
     try await base.waitForSuspended()
@@ -406,9 +406,9 @@ import Testing
         try await store.apply([.set(StoreKey("a\(number)"), content), .set(StoreKey("b\(number)"), content)])
       }
     }
-    await waitUntil { store.waitingCount == 10_000 }
+    await yieldUntil { store.waitingCount == 10_000 }
     for (number, task) in tasks.enumerated() where !number.isMultiple(of: 100) { task.cancel() }
-    await waitUntil { store.waitingCount == 100 }
+    await yieldUntil { store.waitingCount == 100 }
     base.resume()
     // More callers are cancelled while their groups are formed.
     for task in tasks { task.cancel() }
@@ -420,7 +420,7 @@ import Testing
       case .failure(let error): #expect(error is CancellationError)
       }
     }
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     let keys = Set(try picky.keys(in: .all, limit: .max, order: .ascending))
     #expect(keys == Set(returned.flatMap { [StoreKey("a\($0)"), StoreKey("b\($0)")] }))
     try await store.removeAll()

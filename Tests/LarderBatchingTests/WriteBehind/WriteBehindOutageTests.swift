@@ -74,13 +74,13 @@ import Testing
     try await store.setValue(1, forKey: "a")
     let flushing = Task { try await store.flush() }
     for (attempt, delay) in [10, 15, 15, 15].enumerated() {
-      await waitUntil { store.statistics().failedAttempts == attempt + 1 }
+      await yieldUntil { store.statistics().failedAttempts == attempt + 1 }
       try await clock.waitForSleepers(1)
       clock.advance(by: .milliseconds(delay - 1))
       #expect(picky.attempts == attempt + 1)
       clock.advance(by: .milliseconds(1))
     }
-    await waitUntil { store.statistics().failedAttempts == 5 }
+    await yieldUntil { store.statistics().failedAttempts == 5 }
     picky.refuse(nil)
     try await clock.waitForSleepers(1)
     clock.advance(by: .milliseconds(15))
@@ -94,7 +94,7 @@ import Testing
     for key in ["a", "b", "c"] { try await store.setValue(1, forKey: StoreKey(key)) }
     let waiting = Task { try await store.setValue(1, forKey: "d") }
     let cancelled = Task { try await store.setValue(1, forKey: "e") }
-    await waitUntil { store.statistics().waitingCallers == 2 }
+    await yieldUntil { store.statistics().waitingCallers == 2 }
     try await pass(seconds: 60)
     #expect(store.statistics().waitingCallers == 2)
     cancelled.cancel()
@@ -123,7 +123,7 @@ import Testing
     try await store.apply([.set("locked", 1), .set("with", 1)])
     try await store.setValue(-1, forKey: "refused")
     for number in 40..<80 { try await store.setValue(number, forKey: StoreKey("k\(number)")) }
-    await waitUntil { store.statistics().pendingChanges == 83 }
+    await yieldUntil { store.statistics().pendingChanges == 83 }
     try await pass { store.statistics().pendingChanges == 2 }
     #expect(try contents().count == 80)
     // The waiting one is readable, and new changes pass it.
@@ -157,7 +157,7 @@ import Testing
     try await store.setValue(1, forKey: "a")
     let scan = Task { try await store.count(in: .all) }
     let update = Task { try await store.update("b") { $0 = 1 } }
-    await waitUntil { store.statistics().failedAttempts == 1 && store.statistics().waitingCallers == 1 }
+    await yieldUntil { store.statistics().failedAttempts == 1 && store.statistics().waitingCallers == 1 }
     try await pass { store.statistics().failedAttempts == 4 }
     let error = await expectStoreError(.ioFailed) { try await scan.value }
     #expect(error?.isRetryable == true)
@@ -176,15 +176,15 @@ import Testing
     try await store.close()
   }
 
-  /// An outage that has filled the bounds, so that writes wait, does not make updates wait behind them.
+  /// An outage that has filled the bounds, so writes wait, does not make updates wait behind them.
   @Test func updatesFailBehindWritesThatWaitForRoom() async throws {
     let store = store(bounds: BatchBounds(changes: 1), retries: WriteBehindRetryPolicy(readRetries: 2))
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
     let writing = Task { try await store.setValue(2, forKey: "b") }
-    await waitUntil { store.statistics().waitingCallers == 1 }
+    await yieldUntil { store.statistics().waitingCallers == 1 }
     let update = Task { try await store.update("c") { $0 = 3 } }
-    await waitUntil { store.statistics().waitingCallers == 2 }
+    await yieldUntil { store.statistics().waitingCallers == 2 }
     try await pass { store.statistics().failedAttempts == 4 }
     #expect(store.statistics().waitingCallers == 1)
     await expectStoreError(.ioFailed) { try await store.removeAll() }
@@ -225,13 +225,13 @@ import Testing
     try await store.setValue(1, forKey: "a")
     try await store.setValue(2, forKey: "a")
     let closing = Task { try await store.close(within: .seconds(5)) }
-    await waitUntil { store.isClosed }
+    await yieldUntil { store.isClosed }
     try await pass { told.withLock { $0.count } == 1 }
     let error = await expectStoreError(.timedOut) { try await closing.value }
     #expect((error?.underlying as? StoreError)?.code == .ioFailed)
     #expect(told.withLock { $0 } == [[.set("a", 1), .set("a", 2)]])
     #expect(store.takeFailures().map(\.changes.count) == [2])
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     await expectStoreError(.closed) { try await store.value(forKey: "a") }
     #expect(throws: StoreError.self) { try picky.value(forKey: "a") }
     try await store.close()
@@ -242,9 +242,9 @@ import Testing
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
     let waiting = Task { try await store.setValue(2, forKey: "b") }
-    await waitUntil { store.statistics().waitingCallers == 1 }
+    await yieldUntil { store.statistics().waitingCallers == 1 }
     let closing = Task { try await store.close() }
-    await waitUntil { store.isClosed }
+    await yieldUntil { store.isClosed }
     // One sleeps until the limit, the other until the next attempt.
     try await clock.waitForSleepers(2)
     clock.advance(by: .seconds(5))
@@ -262,7 +262,7 @@ import Testing
     try await base.waitForSuspended()
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(5))
-    await waitUntil { store.queue.withLock { $0.isAbandoned } }
+    await yieldUntil { store.queue.withLock { $0.isAbandoned } }
     base.resume()
     do {
       try await closing.value
@@ -281,7 +281,7 @@ import Testing
     try await store.apply([.set("a", 1), .set("d", 1)])
     try await store.apply([.set("a", 2), .remove("b")])
     let closing = Task { try await store.close(within: .seconds(1), savingTo: rescue) }
-    await waitUntil { store.isClosed }
+    await yieldUntil { store.isClosed }
     try await clock.waitForSleepers(2)
     clock.advance(by: .seconds(1))
     #expect(try await closing.value == 3)
@@ -305,7 +305,7 @@ import Testing
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
     let closing = Task { try await store.close(within: .seconds(1), savingTo: rescue) }
-    await waitUntil { store.isClosed }
+    await yieldUntil { store.isClosed }
     try await clock.waitForSleepers(2)
     clock.advance(by: .seconds(1))
     await expectStoreError(.full) { try await closing.value }

@@ -43,7 +43,7 @@ import Testing
     #expect(store.statistics().oldestAge == .milliseconds(600))
     #expect(picky.attempts == 0)
     clock.advance(by: .milliseconds(400))
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     #expect(picky.appliedSizes == [2])
     #expect(store.statistics().oldestAge == nil)
   }
@@ -54,7 +54,7 @@ import Testing
     try await clock.waitForSleepers(1)
     #expect(picky.attempts == 0)
     try await store.setValue(1, forKey: "c")
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     #expect(picky.appliedSizes == [3])
   }
 
@@ -65,12 +65,12 @@ import Testing
       Task { try await store.apply([.set(StoreKey("\(number % 10)"), number)]) }
     }
     try await base.waitForSuspended()
-    await waitUntil { store.statistics().waitingCallers == 40 }
+    await yieldUntil { store.statistics().waitingCallers == 40 }
     #expect(store.statistics().pendingBytes == 100)
     #expect(store.statistics().pendingChanges == 10)
     // A caller that waits for room can be cancelled, and its write is not made.
     let cancelled = Task { try await store.setValue(-1, forKey: "x") }
-    await waitUntil { store.statistics().waitingCallers == 41 }
+    await yieldUntil { store.statistics().waitingCallers == 41 }
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     base.resume()
@@ -88,7 +88,7 @@ import Testing
     let tasks = (0..<10_000).map { number in
       Task { try await store.apply([.set(StoreKey("a\(number)"), 1), .set(StoreKey("b\(number)"), 1)]) }
     }
-    await waitUntil { store.statistics().waitingCallers == 10_000 }
+    await yieldUntil { store.statistics().waitingCallers == 10_000 }
     for (number, task) in tasks.enumerated() where number != 5000 { task.cancel() }
     base.resume()
     var accepted = 0
@@ -99,7 +99,7 @@ import Testing
       }
     }
     try await store.flush()
-    await waitUntil { store.isIdle }
+    await yieldUntil { store.isIdle }
     let keys = try picky.keys(in: .all, limit: .max, order: .ascending)
     #expect(keys.count == 4 + 2 * accepted)
     #expect(accepted >= 1)
@@ -126,9 +126,9 @@ import Testing
     try await store.apply([.set("a", 1), .set("b", 1)])
     try await base.waitForSuspended()
     let waiting = Task { try await store.setValue(2, forKey: "c") }
-    await waitUntil { store.statistics().waitingCallers == 1 }
+    await yieldUntil { store.statistics().waitingCallers == 1 }
     let closing = Task { try await store.close() }
-    await waitUntil { store.isClosed }
+    await yieldUntil { store.isClosed }
     base.resume()
     try await closing.value
     try await waiting.value
@@ -146,7 +146,7 @@ import Testing
     store = nil
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(1))
-    await waitUntil { observed == nil }
+    await yieldUntil { observed == nil }
     #expect(try contents() == ["a": 1])
   }
 
@@ -170,7 +170,7 @@ import Testing
     for _ in 0..<2 { try await store.setValue(makeCaller(), forKey: "a") }
     try await store.flush()
     try memory.apply([.set("a", makeCaller())])
-    await waitUntil { calls.withLock { $0 } == 2 }
+    await yieldUntil { calls.withLock { $0 } == 2 }
   }
 
   @Test func capabilitiesOfTheBaseAreReachable() async throws {

@@ -32,7 +32,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     /// A key that is named twice in one report counts once.
     case reportsCountOnce
 
-    /// Whether the part exists only over a base that reports its changes.
+    /// A Boolean value that indicates whether the part exists only over a base that reports its changes.
     var isOfReports: Bool {
       switch self {
       case .reportsLeaveCopies, .reportsLeaveCopiesOfBusyKeys, .reportsCountOnce: true
@@ -64,7 +64,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   struct Caller: Hashable {
     var next: Step
     var hasBegun = false
-    /// Whether the order of the results does not matter, because a caller wrote past the cache during the operation.
+    /// A Boolean value that indicates whether the order of the results does not matter, because a caller wrote past the
+    /// cache during the operation.
     var isExcused = false
     var found: [Copy?] = [nil, nil]
     var values: [UInt8] = [0, 0]
@@ -85,7 +86,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   }
 
   let operations: [ModelledOperation]
-  /// Whether the base reports its changes.
+  /// A Boolean value that indicates whether the base reports its changes.
   let isReported: Bool
   let shortcuts: Set<Shortcut>
   var base: [UInt8] = [1, 1]
@@ -103,8 +104,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
 
   /// - Parameters:
   ///   - operations: The operation of each caller.
-  ///   - isWarm: Whether the cache holds both keys initially.
-  ///   - isReported: Whether the base reports its changes.
+  ///   - isWarm: A Boolean value that indicates whether the cache holds both keys initially.
+  ///   - isReported: A Boolean value that indicates whether the base reports its changes.
   ///   - rule: The initial state of the shards.
   ///   - shortcuts: The parts that the callers leave out.
   init(
@@ -145,7 +146,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     }
   }
 
-  /// A description of a fault after the last step, when no caller can continue, or `nil` if there is none.
+  /// A description of a fault after the last step, when no caller can continue, or `nil` if there isn't one.
   var fault: String? {
     if hasServedOlder { return "a reader got an older value than a reload, or a reported write, before it" }
     if orders.isEmpty { return "no order explains the results" }

@@ -40,7 +40,7 @@ struct ModelledOrders: Hashable {
     orders = [Order(values)]
   }
 
-  /// Whether no order explains the results.
+  /// A Boolean value that indicates whether no order explains the results.
   var isEmpty: Bool { orders.isEmpty }
 
   /// Records that a caller has started its operation, which may take effect from now on.
@@ -169,12 +169,12 @@ enum ModelledOperation: Hashable, CaseIterable {
   /// The operations over a base that reports its changes.
   static let reported = allCases.filter { !$0.isPastTheCache }
 
-  /// Whether the operation writes past the cache without a report.
+  /// A Boolean value that indicates whether the operation writes past the cache without a report.
   var isPastTheCache: Bool {
     self == .writeElsewhere || self == .writeElsewhereAndReload || self == .writePast
   }
 
-  /// Whether the operation writes past the cache, which the base reports.
+  /// A Boolean value that indicates whether the operation writes past the cache, which the base reports.
   var isBeside: Bool {
     self == .writeBeside || self == .writeBothBeside || self == .removeRangeBeside
   }

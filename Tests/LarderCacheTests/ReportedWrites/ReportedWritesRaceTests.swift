@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderObservation
 import LarderTesting
@@ -108,3 +109,4 @@ import Testing
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 2)
   }
 }
+#endif

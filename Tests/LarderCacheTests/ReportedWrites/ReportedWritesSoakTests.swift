@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderLMDB
 import LarderObservation
@@ -119,3 +120,4 @@ import Testing
   }
   #endif
 }
+#endif

@@ -1,3 +1,4 @@
+#if LMDB
 import Larder
 import LarderBatching
 import LarderLMDB
@@ -264,4 +265,5 @@ extension ReportedWritesTests {
     }
   }
 }
+#endif
 #endif

@@ -10,7 +10,7 @@ import Testing
     let id: BodyWindow.Reader
     /// The probability of a step in one millisecond; 0 for a reader that has paused.
     let speed: Double
-    /// Whether the reader never waits for anything but bytes.
+    /// A Boolean value that indicates whether the reader never waits for anything but bytes.
     var isFast: Bool { speed == 1 }
     var position: Int64 = 0
     /// The time for which the reader has waited although the origin has more bytes.

@@ -285,7 +285,7 @@ import Testing
 }
 
 extension BodyWindow {
-  /// Whether the producer may append more bytes, without any time passing.
+  /// A Boolean value that indicates whether the producer may append more bytes, without any time passing.
   fileprivate mutating func hasRoom() -> Bool { makeRoom(at: .zero) == .free }
 }
 #endif

@@ -2,6 +2,7 @@
 import HTTPTypes
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache

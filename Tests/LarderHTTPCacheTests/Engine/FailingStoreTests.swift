@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache

@@ -1,6 +1,7 @@
 #if HTTPCache
 import HTTPCachingRules
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache

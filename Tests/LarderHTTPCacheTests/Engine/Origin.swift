@@ -3,6 +3,8 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderTesting
+import TestSupport
+import Testing
 
 @testable import LarderHTTPCache
 
@@ -105,11 +107,6 @@ struct ChunkedBody: AsyncSequence, Sendable {
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator(body: self) }
 }
 
-/// Waits until a condition holds, which another task brings about.
-func waitUntil(_ condition: () async throws -> Bool) async throws {
-  while try await !condition() { try await Task.sleep(for: .milliseconds(1)) }
-}
-
 /// Advances a clock by one step after another until a condition holds, because a task that is to be woken may not sleep yet.
 func advance(_ clock: ManualClock, by step: Duration, until condition: () async throws -> Bool) async throws {
   try await waitUntil {
@@ -118,14 +115,7 @@ func advance(_ clock: ManualClock, by step: Duration, until condition: () async 
   }
 }
 
-/// A gate that a test opens.
-final class Gate: Sendable {
-  private let opening = SharedResult<Void>()
-
-  func wait() async throws { try await opening.value() }
-
-  func open() { opening.finish() }
-
+extension Gate {
   /// Waits as long as nothing cancels the task, and then opens the gate.
   func openWhenCancelled() async throws {
     do {

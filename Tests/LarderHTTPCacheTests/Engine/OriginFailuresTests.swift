@@ -148,7 +148,8 @@ import Testing
       highestAtOnce = max(highestAtOnce, ends.count)
     }
 
-    /// - Parameter cancels: Whether half of the probes are given back without an outcome.
+    /// - Parameter cancels: A Boolean value that indicates whether half of the probes are given back without an
+    ///   outcome.
     mutating func run(seconds: Range<Int>, cancels: Bool = false, _ random: inout SeededGenerator) {
       for tick in seconds.lowerBound * 10..<seconds.upperBound * 10 {
         let now = tick * 100
@@ -205,7 +206,7 @@ import Testing
 }
 
 extension OriginFailures {
-  /// Returns the kind of failure at a time at which none is outdated.
+  /// Returns the kind of failure at a time when none is outdated.
   fileprivate func kind(of url: String) -> OriginFailure? { kind(of: url, at: .zero) }
 }
 #endif

@@ -2,6 +2,7 @@
 import HTTPTypes
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderHTTPCache
@@ -337,7 +338,7 @@ import Testing
     #expect(origin.count == 2)
   }
 
-  /// A short limit for waiting for others is none for the origin: a stale response must be validated.
+  /// A short limit for waiting for others does not limit the origin: a stale response must be validated.
   @Test func aRequestThatWaitsForNoOtherWaitsForTheOrigin() async throws {
     var configuration = HTTPCacheConfiguration.private
     configuration.waitLimit = .zero

@@ -85,7 +85,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  /// The comparison is part of the commit, so that two processes do not both store a response for the same requests.
+  /// The comparison is part of the commit, so two processes do not both store a response for the same requests.
   @Test func aNewerResponseDuringTheCommitIsNotMissed() async throws {
     let base = store.base.faulty()
     let storage = try await ResponseStorage(base, options: smallOptions(clock))

@@ -92,7 +92,7 @@ extension ResponseStorage {
 
   /// Expects that the counted bytes are the stored ones, and that every entry belongs to another one.
   ///
-  /// - Parameter isSwept: Whether there must be no mark and no retired body.
+  /// - Parameter isSwept: A Boolean value that indicates whether there must be no mark and no retired body.
   func expectConsistent(
     isSwept: Bool = false, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {

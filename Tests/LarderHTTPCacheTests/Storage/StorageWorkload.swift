@@ -31,7 +31,7 @@ final class StorageWorkload<Base: DataStore>: Sendable where Base.Value == [UInt
   ///
   /// - Parameters:
   ///   - lengths: The lengths of the bodies.
-  ///   - start: The version that the first response follows, which is greater than all stored ones.
+  ///   - start: The version that the first response follows. It is greater than all stored ones.
   ///   - report: A closure that receives what is done.
   init(
     _ storage: ResponseStorage<Base>, lengths: ClosedRange<Int>, after start: Int64,

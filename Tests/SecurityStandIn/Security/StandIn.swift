@@ -38,7 +38,7 @@ public enum StandIn {
     }
   }
 
-  /// Adds an item, if there is none with its service, account and access group.
+  /// Adds an item, if there isn't one with its service, account and access group.
   static func add(_ item: StandInItem) -> OSStatus {
     state.withLock { state in
       var item = item

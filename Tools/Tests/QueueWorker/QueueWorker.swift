@@ -16,7 +16,7 @@ struct QueueWorker: AsyncParsableCommand {
 
   /// The configuration of the queue.
   ///
-  /// Segments are small, so that many are created and removed. There are no dead letters. The duplicate window is short,
+  /// Segments are small, so many are created and removed. There are no dead letters. The duplicate window is short,
   /// because otherwise each opening in a long run would read hundreds of thousands of keys.
   static let configuration = QueueConfiguration(
     maximumDeliveries: nil, duplicateWindow: .seconds(30), capacity: QueueCapacity(items: 500, policy: .wait),

@@ -12,7 +12,7 @@ protocol YardstickOrder: ~Copyable {
   /// Removes the slot of a removed key.
   mutating func remove(_ slot: Slot)
 
-  /// Returns the slot to evict next, or `none` if there is none.
+  /// Returns the slot to evict next, or `none` if the cache is empty.
   mutating func nextVictim() -> Slot
 }
 

@@ -182,7 +182,7 @@ struct LevelStack<Level>: ~Copyable {
 
   /// Removes all levels.
   ///
-  /// - Parameter keepsMemory: Whether the memory is kept, unless it is large.
+  /// - Parameter keepsMemory: A Boolean value that indicates whether the memory is kept, unless it is large.
   mutating func removeAll(keepsMemory: Bool) {
     count = 0
     if keepsMemory, capacity <= LevelStack.keptCapacity { return }
@@ -193,7 +193,7 @@ struct LevelStack<Level>: ~Copyable {
   }
 }
 
-/// A pool of the memory of unused states, so that not every value needs an allocation.
+/// A pool of the memory of unused states, so not every value needs an allocation.
 ///
 /// The memory is never returned to the system, because a type may keep an encoder or decoder that points into it. Such
 /// an encoder or decoder must find there, permanently, that it is finished. The pool grows to the largest number of

@@ -189,7 +189,7 @@ struct DecodingLevel {
   /// An ID that no other level of the same state has.
   let id: Int
 
-  /// The ID by which its keyed container refers to it, or 0 if it has none.
+  /// The ID by which its keyed container refers to it, or 0 if it doesn't have one.
   var containerID = 0
 
   /// The first byte of the value.

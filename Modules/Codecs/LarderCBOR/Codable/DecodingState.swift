@@ -16,9 +16,10 @@ struct DecodingState: BitwiseCopyable {
     var scope = 0
     /// The number of nested values that are being decoded.
     var valueCount = 0
-    /// Whether a container of an outer value listed its keys after those of an inner value.
+    /// A Boolean value that indicates whether a container of an outer value listed its keys after those of an inner
+    /// value.
     var keepsListings = false
-    /// Whether there may be a suppressed error or a derived decoder.
+    /// A Boolean value that indicates whether there may be a suppressed error or a derived decoder.
     var isUnusual = false
     /// The error of a method that cannot throw.
     ///
@@ -76,8 +77,8 @@ struct DecodingState: BitwiseCopyable {
   /// - Parameters:
   ///   - type: The type of the value.
   ///   - reader: The reader.
-  ///   - inOwnForm: Whether the value is read by its `Codable` conformance, even if the codec has another form for its
-  ///     type. Defaults to `false`.
+  ///   - inOwnForm: A Boolean value that indicates whether the value is read by its `Codable` conformance, even if the
+  ///     codec has another form for its type. Defaults to `false`.
   static func decode<Value: Decodable>(
     _ type: Value.Type, with reader: inout CBORReader, inOwnForm: Bool = false
   ) throws -> Value {

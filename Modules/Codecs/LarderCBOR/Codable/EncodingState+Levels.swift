@@ -14,7 +14,7 @@ struct EncodingLevel {
   /// An ID that no other level of the same state has.
   let id: Int
 
-  /// The ID by which its keyed container refers to it, or 0 if it has none.
+  /// The ID by which its keyed container refers to it, or 0 if it doesn't have one.
   var containerID = 0
 
   /// The index of the enclosing level, or -1.

@@ -22,7 +22,7 @@ struct EncodingState: BitwiseCopyable {
     var valueCount = 0
     /// The bytes that were written to levels after they were closed.
     var fragments: [(level: Int, state: EncodingState)] = []
-    /// Whether there may be fragments or refusals.
+    /// A Boolean value that indicates whether there may be fragments or refusals.
     var isUnusual = false
     /// The errors of containers that could not be created.
     ///
@@ -89,8 +89,8 @@ struct EncodingState: BitwiseCopyable {
   /// - Parameters:
   ///   - value: The value.
   ///   - writer: The writer.
-  ///   - inOwnForm: Whether the value is written by its `Codable` conformance, even if the codec has another form for its
-  ///     type. Defaults to `false`.
+  ///   - inOwnForm: A Boolean value that indicates whether the value is written by its `Codable` conformance, even if
+  ///     the codec has another form for its type. Defaults to `false`.
   static func encode(_ value: some Encodable, with writer: inout CBORWriter, inOwnForm: Bool = false) throws {
     let state = take()
     defer { state.finish() }

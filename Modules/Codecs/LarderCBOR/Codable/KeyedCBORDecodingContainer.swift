@@ -107,7 +107,7 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
   /// Moves the cursor past a value that was read there.
   ///
-  /// It moves only after reading, so that a type that ignores an error can read the field again.
+  /// It moves only after reading, so a type that ignores an error can read the field again.
   @inline(__always)
   private func advance(_ place: Place, _ reader: UnsafeMutablePointer<CBORReader>) {
     guard place == .cursor else { return }

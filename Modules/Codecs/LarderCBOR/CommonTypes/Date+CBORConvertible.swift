@@ -154,7 +154,7 @@ extension CBORReader {
     return base + fraction
   }
 
-  /// Whether the next item is an integer.
+  /// A Boolean value that indicates whether the next item is an integer.
   private var isNextAnInteger: Bool { next < end && next.load(as: UInt8.self) < 0x40 }
 
   /// Reads an array of an exponent of two and an integer, which is a time since 1970.
@@ -183,7 +183,8 @@ extension CBORReader {
 
   /// Reads the bytes of an integer of any size.
   ///
-  /// - Returns: Whether the integer is negative, and its argument, which is -1 - n for a negative integer n.
+  /// - Returns: A Boolean value that indicates whether the integer is negative, and its argument, which is -1 - n for a
+  ///   negative integer n.
   private mutating func readBytesOfBignum() throws -> (isNegative: Bool, [UInt8]) {
     let start = offset
     if isNextAnInteger {

@@ -81,7 +81,7 @@ extension URL: CBORConvertible {
 }
 
 extension CBORReader {
-  /// Whether the next item is a map without a tag.
+  /// A Boolean value that indicates whether the next item is a map without a tag.
   var isNextAMap: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 5 }
 
   /// Whether the next item is an array without a tag.
@@ -140,7 +140,7 @@ extension Decimal: CBORConvertible {
 }
 
 extension CBORReader {
-  /// Whether the next item is a floating-point number or another simple value.
+  /// A Boolean value that indicates whether the next item is a floating-point number or another simple value.
   fileprivate var isNextASimpleValue: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 7 }
 
   /// Skips the tags of a decimal fraction, and returns whether one is the next item.

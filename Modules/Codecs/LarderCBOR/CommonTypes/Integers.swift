@@ -85,7 +85,8 @@ extension CBORReader {
 
   /// Reads an integer of at most 128 bits, either a plain integer or a bignum.
   ///
-  /// - Returns: Whether the integer is negative, and its argument, which is -1 - n for a negative integer n.
+  /// - Returns: A Boolean value that indicates whether the integer is negative, and its argument, which is -1 - n for a
+  ///   negative integer n.
   mutating func readBignum(_ type: Any.Type) throws -> (isNegative: Bool, argument: UInt128) {
     let start = offset
     let tag = try readTag()

@@ -1,6 +1,6 @@
 /// Finds the coding path of a byte in a value.
 ///
-/// Paths are computed only for errors and on request, so that successful coding keeps none. A type may ignore one error
+/// Paths are computed only for errors and on request, so successful coding keeps none. A type may ignore one error
 /// after another, so a finder continues from its last position. It goes back no further than to the start of the array
 /// or map around the byte.
 struct CBORPathFinder {
@@ -70,7 +70,7 @@ struct CBORPathFinder {
 
   /// Skips an item, a break, or the head of an array, map or tag.
   ///
-  /// - Returns: Whether it ends before the offset. If not, nothing is skipped.
+  /// - Returns: A Boolean value that indicates whether it ends before the offset. If not, nothing is skipped.
   private mutating func pass(to target: Int, _ reader: inout CBORReader) throws -> Bool {
     let start = reader.offset
     if let frame = frames.last, frame.isIndefinite, try reader.readBreak() {

@@ -100,7 +100,7 @@ struct ItemHead {
 
   let argument: UInt64
 
-  /// Whether the item ends with a break, or is a break.
+  /// A Boolean value that indicates whether the item ends with a break, or is a break.
   var isIndefinite: Bool { information == 31 }
 
   /// The value of a floating-point number, or `nil` for any other item.
@@ -123,7 +123,7 @@ struct ItemHead {
     }
   }
 
-  /// Whether the item is `null` or `undefined`.
+  /// A Boolean value that indicates whether the item is `null` or `undefined`.
   var isNull: Bool { major == .simple && (information == 22 || information == 23) }
 }
 

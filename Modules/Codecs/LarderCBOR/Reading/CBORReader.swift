@@ -21,7 +21,7 @@ struct CBORReader: ~Copyable {
   /// Whether ``ShortText`` can create strings, cached here instead of queried for every string.
   let makesShortText: Bool
 
-  /// Whether errors get a path.
+  /// A Boolean value that indicates whether errors get a path.
   ///
   /// It is `false` while a path is being searched for.
   var findsPaths = true
@@ -32,7 +32,7 @@ struct CBORReader: ~Copyable {
   /// The finder of the paths of errors.
   var pathFinder: CBORPathFinder
 
-  /// The codec's `userInfo`, or `nil` if it has none.
+  /// The codec's `userInfo`, or `nil` if it doesn't have one.
   ///
   /// It is unmanaged, so that no reference is counted in the common case of `nil`. The codec outlives the reader and
   /// keeps the object.

@@ -41,7 +41,7 @@ extension CBORReader {
     }
   }
 
-  /// Whether the next item is a byte string with the tag of a `[UInt8]`.
+  /// A Boolean value that indicates whether the next item is a byte string with the tag of a `[UInt8]`.
   ///
   /// A byte string without the tag is `Data`. A type that first tries to read an array must not find one there.
   mutating func isNextAnArrayOfBytes() throws -> Bool {
@@ -54,7 +54,7 @@ extension CBORReader {
     return try readTag() == tag && next < end && next.load(as: UInt8.self) &>> 5 == 2
   }
 
-  /// Whether the next item is a date.
+  /// A Boolean value that indicates whether the next item is a date.
   var isNextADate: Bool {
     guard remainingCount > 3 else { return next < end && next.load(as: UInt8.self) & 0xFE == 0xC0 }
     let first = next.load(as: UInt8.self)

@@ -22,7 +22,7 @@ struct CBORWriter: ~Copyable {
   /// The highest bit indicates that two of the keys may be equal.
   var keyBits: UInt64 = 0
 
-  /// The codec's `userInfo`, or `nil` if it has none.
+  /// The codec's `userInfo`, or `nil` if it doesn't have one.
   ///
   /// It is unmanaged, so that no reference is counted in the common case of `nil`. The codec outlives the writer and
   /// keeps the object.

@@ -7,6 +7,14 @@ public import LarderFiles
 ///
 /// Each compressed value names its dictionary. After you add another one, older values remain readable, and they are
 /// compressed with the new one when they are next written.
+///
+/// ```swift
+/// let file = CompressionDictionaries.path(besideStoreAt: folder + "/users")
+/// let dictionary = try CompressionDictionary.train(on: samples, codec: .cbor(User.self))
+/// let dictionaries = try await CompressionDictionaries.add(dictionary, toFile: file)
+/// let users = try await LMDBStore<User>(
+///   path: folder + "/users", codec: .cbor(User.self).compressed(dictionaries: dictionaries))
+/// ```
 public struct CompressionDictionaries: Sendable, Hashable {
   /// The dictionaries, oldest first.
   public private(set) var all: [CompressionDictionary] = []
@@ -33,7 +41,7 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// The dictionary that compresses values: the one that was added last.
   public var current: CompressionDictionary? { all.last }
 
-  /// Returns the dictionary with an identifier, or `nil` if there is none.
+  /// Returns the dictionary with an identifier, or `nil` if there isn't one.
   public subscript(id: CompressionDictionary.ID) -> CompressionDictionary? {
     // Most values were compressed with the current one.
     if let current, current.id == id { return current }

@@ -7,6 +7,14 @@ public import Larder
 ///
 /// Small, similar records gain most. A value cannot be read without the dictionary that it was compressed with, so you
 /// must keep every dictionary that was ever used. ``CompressionDictionaries`` does this for you.
+///
+/// ```swift
+/// let file = CompressionDictionaries.path(besideStoreAt: folder + "/users")
+/// let dictionary = try CompressionDictionary.train(on: samples, codec: .cbor(User.self))
+/// let dictionaries = try await CompressionDictionaries.add(dictionary, toFile: file)
+/// let users = try await LMDBStore<User>(
+///   path: folder + "/users", codec: .cbor(User.self).compressed(dictionaries: dictionaries))
+/// ```
 public struct CompressionDictionary: Sendable, Hashable {
   /// The maximum size of a dictionary, in bytes: the distance that deflate can look back.
   public static let maximumSize = 32_768

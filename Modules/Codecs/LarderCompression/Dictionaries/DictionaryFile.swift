@@ -2,7 +2,7 @@
 import Foundation
 import Larder
 
-/// The format of a dictionary file: JSON, so that any language can decompress the values of a store.
+/// The format of a dictionary file: JSON, so any language can decompress the values of a store.
 ///
 /// ```
 /// {"larder-dictionaries":1,"dictionaries":[

@@ -26,7 +26,7 @@ public struct ZlibDeflater: ~Copyable, @unchecked Sendable {
   ///     15. The memory of a stream, and the time to copy it, grow in proportion.
   ///   - memoryLevel: The amount of memory for finding repetitions, from 1 to 9. Defaults to 8.
   ///   - dictionary: Bytes in which repetitions are found in addition to the data. If they are longer than the window,
-  ///     the last ones count. Defaults to none.
+  ///     the last ones count. Defaults to no dictionary.
   /// - Throws: ``ZlibError`` if there is not enough memory or a parameter is out of range.
   public init(
     level: Int = 6, windowBits: Int = 15, memoryLevel: Int = 8, dictionary: borrowing RawSpan = RawSpan()

@@ -42,7 +42,7 @@ public struct ZlibInflater: ~Copyable, @unchecked Sendable {
   /// - Parameters:
   ///   - input: All of the compressed data and nothing else, at most `UInt32.max` bytes.
   ///   - output: The memory for the data, at most `UInt32.max` bytes. It is filled, unless this method throws.
-  ///   - dictionary: The dictionary that the data was compressed with. Defaults to none.
+  ///   - dictionary: The dictionary that the data was compressed with. Defaults to no dictionary.
   /// - Throws: ``ZlibError``. It is ``ZlibError/damaged`` if the input is not a deflate stream, has another size, or is
   ///   followed by other bytes.
   public mutating func inflate(
@@ -79,7 +79,7 @@ public struct ZlibInflater: ~Copyable, @unchecked Sendable {
   ///   - input: All of the compressed data and nothing else.
   ///   - size: The size of the data, in bytes. A size that the input cannot expand to is refused before memory is
   ///     allocated.
-  ///   - dictionary: The dictionary that the data was compressed with. Defaults to none.
+  ///   - dictionary: The dictionary that the data was compressed with. Defaults to no dictionary.
   /// - Returns: The data.
   /// - Throws: ``ZlibError``. It is ``ZlibError/damaged`` if the input is not a deflate stream, has another size, or is
   ///   followed by other bytes.

@@ -7,13 +7,13 @@ protocol KeychainItems: Sendable {
   /// Returns the content of an item.
   func copy(_ query: KeychainQuery) -> (status: Int32, content: KeychainContent?)
 
-  /// Adds an item, if there is none.
+  /// Adds an item, if there isn't one.
   func add(_ content: KeychainContent, at query: KeychainQuery) -> Int32
 
   /// Replaces the content of an item in place, if it still has a revision.
   func update(_ query: KeychainQuery, revision: [UInt8]?, to content: KeychainContent) -> Int32
 
-  /// Returns the system's text for a status, or `nil` if there is none.
+  /// Returns the system's text for a status, or `nil` if there isn't one.
   func message(for status: Int32) -> String?
 }
 

@@ -61,7 +61,7 @@ public struct KeychainKeySource: KeySource {
   ///
   /// - Parameters:
   ///   - content: The new content.
-  ///   - previous: The content that ``load()`` returned, or `nil` for none.
+  ///   - previous: The content that ``load()`` returned, or `nil`.
   /// - Throws: `KeyRingError`: `changed` if the item has another content than the previous one; the errors of
   ///   ``load()``.
   public func save(_ content: [UInt8], replacing previous: [UInt8]?) async throws {

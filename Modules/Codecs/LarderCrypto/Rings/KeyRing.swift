@@ -64,8 +64,8 @@ public final class KeyRing: Sendable {
   ///
   /// - Parameters:
   ///   - source: The place of the keys.
-  ///   - createsIfMissing: Whether to create a ring with one new key if the source knows that it has none. Defaults to
-  ///     `false`, because a new ring cannot read existing values.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create a ring with one new key if the source knows
+  ///     that it has none. Defaults to `false`, because a new ring cannot read existing values.
   ///   - now: Returns the current time, for the creation time and the age of keys. Defaults to the system's clock.
   /// - Throws: ``KeyRingError``: `notFound` if the source has no ring; `corrupted` if its content is not a ring; the
   ///   errors of the source.
@@ -109,7 +109,7 @@ public final class KeyRing: Sendable {
   /// The identifier of the key that encrypts new values.
   public var primary: KeyID { snapshot.primary.id }
 
-  /// Whether the primary key should be replaced with ``rotate()``.
+  /// A Boolean value that indicates whether the primary key should be replaced with ``rotate()``.
   ///
   /// This is the case after ``rotationSealCount`` values since the ring was opened, or ``rotationAge`` after the key was
   /// created.
@@ -149,7 +149,7 @@ public final class KeyRing: Sendable {
   /// ```
   ///
   /// - Parameter other: The ring with the keys.
-  /// - Returns: The identifiers of the added keys, which may be none.
+  /// - Returns: The identifiers of the added keys. They may be none.
   /// - Throws: The errors of ``addKey()``.
   @discardableResult
   public func addKeys(from other: KeyRing) async throws -> [KeyID] {
@@ -179,6 +179,14 @@ public final class KeyRing: Sendable {
   /// Use it if no other process shares the ring, or if the others may be unable to read new values until they call
   /// ``refresh()``.
   ///
+  /// ```swift
+  /// if ring.needsRotation {
+  ///   try await ring.rotate()
+  ///   let outcome = try await users.reencrypt()
+  ///   print(outcome.examinedCount, outcome.failureCount)
+  /// }
+  /// ```
+  ///
   /// - Returns: The identifier of the new key.
   /// - Throws: The errors of ``addKey()``.
   @discardableResult
@@ -197,7 +205,11 @@ public final class KeyRing: Sendable {
   ///
   /// A ring does not know which stores use it. Encrypt the values of every store anew first.
   ///
-  /// - Parameter id: The identifier of the key, which must not be the primary one.
+  /// ```swift
+  /// for key in ring.keys where !key.isPrimary { try await ring.remove(key.id) }
+  /// ```
+  ///
+  /// - Parameter id: The identifier of the key. It must not be the primary one.
   /// - Throws: ``KeyRingError``: `invalidArgument` if the ring at rest does not have the key, or if it is the primary
   ///   one there or of this ring; the errors of ``addKey()``.
   public func remove(_ id: KeyID) async throws {
@@ -334,7 +346,7 @@ public final class KeyRing: Sendable {
     return content
   }
 
-  /// Runs a closure after all previous changes, so that an older state never replaces a newer one.
+  /// Runs a closure after all previous changes, so an older state never replaces a newer one.
   ///
   /// A change that has started completes, even if the caller is cancelled.
   private func inSequence(_ body: @escaping @Sendable (KeyRing) async throws -> Void) async throws {

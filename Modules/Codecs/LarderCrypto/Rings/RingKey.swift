@@ -83,7 +83,7 @@ final class RingSnapshot: Sendable {
         + (isOther ? "" : "save() to put them back, or ") + "save(to:) to save them in another place")
   }
 
-  /// Returns the key with an identifier, or `nil` if there is none.
+  /// Returns the key with an identifier, or `nil` if there isn't one.
   subscript(id: KeyRing.KeyID) -> RingKey? {
     // Most values are encrypted with the primary key, and a ring has few others.
     primary.id == id ? primary : keys.first { $0.id == id }
@@ -121,7 +121,7 @@ extension KeyRing {
     /// The time when the key was created, in whole seconds.
     public let created: Date
 
-    /// Whether the key encrypts new values.
+    /// A Boolean value that indicates whether the key encrypts new values.
     public let isPrimary: Bool
 
     /// The number of values that this ring has encrypted with the key since it was opened.

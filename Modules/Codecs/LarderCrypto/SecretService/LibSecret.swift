@@ -1,7 +1,7 @@
 #if Crypto
 import Foundation
 
-/// The functions of libsecret and of GLib that are used, loaded while the program runs, so that nothing is needed to build
+/// The functions of libsecret and of GLib that are used, loaded while the program runs, so nothing is needed to build
 /// it.
 ///
 /// Sources: the reference documentation of libsecret 0.20 and GLib 2.74. All objects are untyped pointers.

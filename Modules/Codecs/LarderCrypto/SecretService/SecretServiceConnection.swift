@@ -62,7 +62,7 @@ final class SecretServiceConnection {
   func load() throws(KeyRingError) -> [UInt8]? {
     var found = try search()
     if found.isEmpty {
-      // A keyring that was locked during a search may be unlocked afterwards, so there is a search between two looks.
+      // A keyring that was locked during a search may be unlocked afterward, so there is a search between two looks.
       try refuseLockedCollections()
       found = try search()
     }

@@ -62,7 +62,7 @@ public struct SecretServiceKeySource: KeySource {
   ///
   /// - Parameters:
   ///   - content: The new content.
-  ///   - previous: The content that ``load()`` returned, or `nil` for none.
+  ///   - previous: The content that ``load()`` returned, or `nil`.
   /// - Throws: `KeyRingError`: `changed` if the item has another secret than the previous one; `unavailable` also if
   ///   `XDG_RUNTIME_DIR` is not set or names no folder, or another process does not release the lock for 30 s; `full`
   ///   if the content has more than 1 MiB; the errors of ``load()``.
@@ -124,9 +124,14 @@ extension SecretServiceKeySource: CustomStringConvertible {
 extension KeySource where Self == SecretServiceKeySource {
   /// The user's keyring on Linux; see ``SecretServiceKeySource``.
   ///
+  /// ```swift
+  /// let ring = try await KeyRing.open(
+  ///   in: .secretService(application: "Notes", name: "notes"), createsIfMissing: isFirstStart)
+  /// ```
+  ///
   /// - Parameters:
-  ///   - application: The name of the application, which must not be empty. Programs with the same name share keys.
-  ///   - name: The name of the ring within the application, which must not be empty.
+  ///   - application: The name of the application. It must not be empty. Programs with the same name share keys.
+  ///   - name: The name of the ring within the application. It must not be empty.
   public static func secretService(application: String, name: String) -> SecretServiceKeySource {
     SecretServiceKeySource(application: application, name: name)
   }

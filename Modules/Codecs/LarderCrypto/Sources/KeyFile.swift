@@ -98,7 +98,7 @@ struct KeyFile: Sendable {
     }
   }
 
-  /// Returns the content of the file at a canonical path, or `nil` if there is none.
+  /// Returns the content of the file at a canonical path, or `nil` if there isn't one.
   private func content(at path: String) throws -> [UInt8]? {
     guard try fileSystem.attributes(at: path) != nil else { return nil }
     let file = try fileSystem.open(path, .read)

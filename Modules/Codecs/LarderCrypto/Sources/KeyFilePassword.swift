@@ -4,13 +4,17 @@ import Foundation
 
 /// A password that does not appear in descriptions, mirrors and errors.
 ///
-/// Text is prepared with the profile OpaqueString of RFC 8265, so that a password that is typed on another keyboard or
-/// system is the same one: it is normalized (NFC), and a space of any kind becomes an ASCII space. A file is written with the
-/// prepared password. If the prepared password does not open a file, the password as it was given is tried, because
-/// other programs may have written the file with it.
+/// Text is prepared with the profile OpaqueString of RFC 8265, so a password that is typed on another keyboard or
+/// system is the same one: it is normalized (NFC), and a space of any kind becomes an ASCII space. A file is written
+/// with the prepared password. If the prepared password does not open a file, the password as it was given is tried,
+/// because other programs may have written the file with it.
 ///
 /// Its memory is overwritten when the last copy is released. That does not apply to the text or the bytes that it was
 /// created from.
+///
+/// ```swift
+/// try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: KeyFilePassword(secret)))
+/// ```
 public struct KeyFilePassword: Sendable {
   /// The forms of the password, in symmetric keys because these wipe their memory.
   ///

@@ -17,7 +17,7 @@ public protocol KeySource: Sendable {
   ///
   /// - Parameters:
   ///   - content: The new content.
-  ///   - previous: The content that ``load()`` returned, or `nil` for none.
+  ///   - previous: The content that ``load()`` returned, or `nil`.
   /// - Throws: ``KeyRingError``, with `changed` if the source has another content than the previous one, and `readOnly`
   ///   if it cannot be written.
   func save(_ content: [UInt8], replacing previous: [UInt8]?) async throws

@@ -124,7 +124,8 @@ struct PasswordEnvelope {
   private let nonce: [UInt8]
   private let ciphertext: [UInt8]
   private let tag: [UInt8]
-  /// Whether a checksum has shown that the salt, the count and the encrypted key are not damaged.
+  /// A Boolean value that indicates whether a checksum has shown that the salt, the count and the encrypted key are not
+  /// damaged.
   private let isChecked: Bool
 
   /// Splits an envelope into its parts and checks all that can be checked without the password.

@@ -66,7 +66,7 @@ public struct PasswordFileKeySource: KeySource {
   ///
   /// - Parameters:
   ///   - content: The new content.
-  ///   - previous: The content that ``load()`` returned, or `nil` for none.
+  ///   - previous: The content that ``load()`` returned, or `nil`.
   /// - Throws: ``KeyRingError``: `changed` if the file has another content than the previous one; `invalidArgument` if
   ///   the number of iterations is not in ``allowedIterations``; `full` if the file would have more than 1 MiB;
   ///   `unavailable` if another process does not release the lock for 30 s; the errors of ``load()``.
@@ -93,6 +93,10 @@ extension PasswordFileKeySource: CustomStringConvertible {
 
 extension KeySource where Self == PasswordFileKeySource {
   /// A file that is encrypted with a password; see ``PasswordFileKeySource``.
+  ///
+  /// ```swift
+  /// try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword))
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the file, which need not exist. Its folder must exist.

@@ -125,7 +125,8 @@ private enum SecretFile {
   /// - Parameters:
   ///   - path: The path.
   ///   - name: The name of the file for errors.
-  ///   - refusesOtherWriters: Whether a file that its group or other users can write is refused. Defaults to `false`.
+  ///   - refusesOtherWriters: A Boolean value that indicates whether a file that its group or other users can write is
+  ///     refused. Defaults to `false`.
   static func content(of path: String, _ name: String, refusesOtherWriters: Bool = false) throws -> [UInt8]? {
     let fileSystem = POSIXFileSystem()
     guard let found = try fileSystem.attributes(at: path) else { return nil }

@@ -2,7 +2,7 @@
 import Foundation
 public import Larder
 
-/// A codec that encrypts each value that another codec encodes, so that a store of any kind holds encrypted values.
+/// A codec that encrypts each value that another codec encodes, so a store of any kind holds encrypted values.
 ///
 /// ```swift
 /// let ring = try await KeyRing.open(in: .file("/var/lib/app/keys.json"))
@@ -21,7 +21,7 @@ public import Larder
 /// keys.
 ///
 /// Call ``Larder/Codec/encrypted(with:purpose:algorithm:)`` last, after `.versioned(…)`, `.expiring()` and
-/// `.compressed()`, so that the deadline is authenticated and the value is compressed before it is encrypted.
+/// `.compressed()`, so the deadline is authenticated and the value is compressed before it is encrypted.
 ///
 /// Encrypting twice yields different bytes, because each value gets a random nonce. In an `update`, a value that stays
 /// equal keeps its stored bytes if they are encrypted with the primary key and the algorithm of this codec.
@@ -111,6 +111,13 @@ public struct EncryptedCodec<Base: Codec>: AuthenticatedCodec {
 
 extension Codec {
   /// Returns this codec with encrypted values; see ``EncryptedCodec``.
+  ///
+  /// ```swift
+  /// let source = FileKeySource(path: keyFolder + "/keys.json")
+  /// let ring = try await KeyRing.open(in: source, createsIfMissing: isFirstStart)
+  /// let users = try await LMDBStore<User>(
+  ///   path: folder + "/users", codec: .cbor(User.self).encrypted(with: ring, purpose: "users"))
+  /// ```
   ///
   /// - Parameters:
   ///   - keyRing: The keys.

@@ -36,7 +36,7 @@ struct ValueSealer: Sendable {
   /// - Parameters:
   ///   - bytes: The array.
   ///   - start: The index at which the encrypted value begins. The plain value begins
-  ///     ``EncryptedValue/maximumOverhead`` bytes later, so that the encrypted value needs no further memory.
+  ///     ``EncryptedValue/maximumOverhead`` bytes later, so the encrypted value needs no further memory.
   ///   - key: The key of the entry.
   ///   - keys: The keys, of which the primary one is used.
   ///   - algorithm: The algorithm.

@@ -5,7 +5,7 @@ struct SizedBatch<Value: Sendable>: Sendable {
   let batch: ChangeBatch<Value>
   let size: BatchSize
 
-  /// The time at which the batch was accepted.
+  /// The time when the batch was accepted.
   var acceptedAt = Duration.zero
 
   /// Measures a batch.
@@ -56,10 +56,10 @@ struct PendingChanges<Value: Sendable>: Sendable {
   /// The total size of the batches.
   private(set) var size = BatchSize()
 
-  /// Whether nothing is pending.
+  /// A Boolean value that indicates whether nothing is pending.
   var isEmpty: Bool { batches.isEmpty }
 
-  /// The last change to a key, or `nil` if there is none.
+  /// The last change to a key, or `nil` if there isn't one.
   subscript(key: StoreKey) -> Content? { contents[key] }
 
   /// Returns whether a change in a scope is among these changes.

@@ -1,6 +1,11 @@
 /// A change that a ``WriteBehindStore`` has accepted and not written, as the value of its key in another store.
 ///
 /// With a codec of JSON it is `{"set": value}` or `{"removed": true}`.
+///
+/// ```swift
+/// let rescue = try await JSONFileStore<UnwrittenChange<Position>>(path: folder + "/unwritten.json")
+/// try await positions.restoreChanges(from: rescue)
+/// ```
 public enum UnwrittenChange<Value: Sendable>: Sendable {
   /// The key has a new value.
   case set(Value)

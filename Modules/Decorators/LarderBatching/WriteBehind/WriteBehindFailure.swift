@@ -46,7 +46,7 @@ public struct WriteBehindStatistics: Sendable, Hashable {
   /// The number of bytes of their keys and values, or 0 if the bounds do not count bytes.
   public let pendingBytes: Int
 
-  /// The age of the oldest change that is pending or being written, or `nil` if there is none.
+  /// The age of the oldest change that is pending or being written, or `nil` if there isn't one.
   public let oldestAge: Duration?
 
   /// The number of callers that wait for room or for exclusive access to the base.

@@ -63,7 +63,7 @@ extension WriteBehindQueue {
     var retained = PendingChanges<Value>()
     /// The error of the first batch that was tried and is retained.
     var error: StoreError?
-    /// Whether the error may concern every change to the base.
+    /// A Boolean value that indicates whether the error may concern every change to the base.
     var isBaseDown = false
   }
 }

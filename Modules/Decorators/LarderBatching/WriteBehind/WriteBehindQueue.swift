@@ -13,9 +13,9 @@ import Larder
 /// tries nothing else until the delay is over.
 ///
 /// A *turn* gives a caller exclusive access to the base. It begins when nothing is unwritten, and nothing is accepted
-/// until it ends, so that the base is complete and the caller may read and write it. Turns, and writes for which there
-/// is no room, wait in one wait queue. A *drain* waits until accepted batches are written. A caller may leave its wait
-/// queue until it is served.
+/// until it ends, so the base is complete and the caller may read and write it. Turns, and writes for which there is no
+/// room, wait in one wait queue. A *drain* waits until accepted batches are written. A caller may leave its wait queue
+/// until it is served.
 struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   private enum Flusher { case none, deciding, waiting, flushing }
 
@@ -30,7 +30,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     let flush: UInt64?
     /// The scope of the changes to wait for.
     var scope = ChangeScope.all
-    /// Whether the caller waits as long as the base is down.
+    /// A Boolean value that indicates whether the caller waits as long as the base is down.
     var isPatient = true
     let caller: Caller
   }
@@ -49,9 +49,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   /// The number of the flush that will write the pending batches.
   private var nextFlush: UInt64 = 1
-  /// Whether retained batches in flight are tried again.
+  /// A Boolean value that indicates whether retained batches in flight are tried again.
   private var isRetrying = false
-  /// Whether pending batches are in flight.
+  /// A Boolean value that indicates whether pending batches are in flight.
   private var isFlushing = false
   private var retryTime = Duration.zero
   private var isBaseDown = false
@@ -63,13 +63,13 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   /// The number of times in a row that retained batches were tried and some of them failed.
   private(set) var failedAttempts = 0
 
-  /// The error with which retained batches failed last, or `nil` if there are none.
+  /// The error with which retained batches failed last, or `nil` if there aren't any.
   private(set) var retriedError: StoreError?
 
-  /// Whether new callers are refused.
+  /// A Boolean value that indicates whether new callers are refused.
   private(set) var isClosed = false
 
-  /// Whether closing has reached its limit, so that nothing is written any more.
+  /// A Boolean value that indicates whether closing has reached its limit, so nothing is written any more.
   private(set) var isAbandoned = false
 
   /// Creates an empty queue.
@@ -86,7 +86,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     self.errors = errors
   }
 
-  /// Whether no work is in progress and no caller waits.
+  /// A Boolean value that indicates whether no work is in progress and no caller waits.
   ///
   /// There may be failures.
   var isIdle: Bool {
@@ -123,7 +123,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request of the caller.
-  ///   - caller: The caller, which is resumed later if it has to wait.
+  ///   - caller: The caller. It is resumed later if it has to wait.
   ///   - now: The current time.
   mutating func arrive(_ request: Request, _ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
     guard !isClosed else { return (.refused, Consequences()) }
@@ -141,7 +141,8 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - scope: The scope of the changes to wait for.
-  ///   - isPatient: Whether the caller waits as long as the base is down, rather than fail after some retries.
+  ///   - isPatient: A Boolean value that indicates whether the caller waits as long as the base is down, rather than
+  ///     fail after some retries.
   ///   - caller: The caller.
   ///   - now: The current time.
   mutating func drain(
@@ -289,12 +290,12 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   private var isDrained: Bool { pending.isEmpty && inFlight == nil && retained.isEmpty }
 
-  /// Whether closing has nothing left to wait for.
+  /// A Boolean value that indicates whether closing has nothing left to wait for.
   private var isQuiet: Bool { isDrained && !isTurn && waiters.isEmpty }
 
   private var unwrittenSize: BatchSize { pending.size + (inFlight?.size ?? BatchSize()) + retained.size }
 
-  /// Whether callers that need the base fail rather than wait.
+  /// A Boolean value that indicates whether callers that need the base fail rather than wait.
   private var isPatienceOver: Bool { failedAttempts > retries.readRetries }
 
   /// The error of callers that wait for a turn, or `nil` if they continue to wait.
@@ -315,7 +316,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return .finished(errors.baseDown(retriedError))
   }
 
-  /// Whether a caller waits for the pending changes or they fill half of the limit.
+  /// A Boolean value that indicates whether a caller waits for the pending changes or they fill half of the limit.
   private var isFlushWanted: Bool {
     if pending.isEmpty || isBaseDown { return false }
     // The other half is left for changes that arrive during the flush.
@@ -327,7 +328,8 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - now: The current time.
-  ///   - servesDrains: Whether a drain may be over, or turns may fail. Any number of them may wait. Defaults to `false`.
+  ///   - servesDrains: A Boolean value that indicates whether a drain may be over, or turns may fail. Any number of
+  ///     them may wait. Defaults to `false`.
   private mutating func settle(at now: Duration, servesDrains: Bool = false) -> Consequences {
     var consequences = Consequences()
     if isAbandoned {

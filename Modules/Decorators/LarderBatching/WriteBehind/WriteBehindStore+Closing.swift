@@ -57,6 +57,11 @@ extension WriteBehindStore {
   /// changes are removed only after they were written, so a crash repeats some of them and loses none. During an outage
   /// of the base, the method waits.
   ///
+  /// ```swift
+  /// let rescue = try await JSONFileStore<UnwrittenChange<Position>>(path: folder + "/unwritten.json")
+  /// try await positions.restoreChanges(from: rescue)
+  /// ```
+  ///
   /// - Parameter rescue: The store with the saved changes. Nothing else may write to it in the meantime.
   /// - Returns: The number of keys whose change was written.
   /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``; the errors of `rescue`;
@@ -129,7 +134,7 @@ extension WriteBehindStore {
 
   /// Ends the writing when a time is over.
   ///
-  /// - Returns: Whether it did, rather than being cancelled before.
+  /// - Returns: A Boolean value that indicates whether it did, rather than being cancelled before.
   private func abandon(after limit: Duration) async -> Bool {
     do {
       try await clock.sleep(for: limit)

@@ -24,7 +24,8 @@ extension WriteBehindStore {
   /// - Parameters:
   ///   - batches: The batches.
   ///   - retained: The older batches that are not tried.
-  ///   - isolatesErrors: Whether to find the batches that cause an error that may concern all of them.
+  ///   - isolatesErrors: A Boolean value that indicates whether to find the batches that cause an error that may
+  ///     concern all of them.
   private func write(
     _ batches: [SizedBatch<Value>], besides retained: [SizedBatch<Value>], isolatesErrors: Bool
   ) async -> Queue.FlushResult {

@@ -1,7 +1,7 @@
 public import Larder
 
-/// A decorator that returns from a write before it has reached the base, so that a crash loses the writes accepted
-/// since the last flush.
+/// A decorator that returns from a write before it has reached the base, so a crash loses the writes accepted since the
+/// last flush.
 ///
 /// The loss is limited to what ``BatchBounds`` allow and is seldom older than ``maximumAge``. In return, a write takes
 /// microseconds, and of many writes to one key only the last one reaches the base.
@@ -117,15 +117,15 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return queue.withLock { $0.statistics(at: now) }
   }
 
-  /// The error with which pending changes failed last and are being retried, or `nil` if there are none.
+  /// The error with which pending changes failed last and are being retried, or `nil` if there aren't any.
   ///
   /// ``WriteBehindStatistics/failedAttempts`` is the number of times that they have failed in a row.
   public var retriedError: StoreError? { queue.withLock { $0.retriedError } }
 
-  /// Whether no work is in progress and nothing is pending.
+  /// A Boolean value that indicates whether no work is in progress and nothing is pending.
   var isIdle: Bool { queue.withLock { $0.isIdle } }
 
-  /// Whether closing has begun.
+  /// A Boolean value that indicates whether closing has begun.
   var isClosed: Bool { queue.withLock { $0.isClosed } }
 
   /// Returns the changes that were given up and frees their space for new writes.
@@ -230,9 +230,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - scope: The scope. Defaults to `all`.
-  ///   - isPatient: Whether to wait as long as the base is down, rather than throw its error after some retries.
-  ///     Defaults to `false`.
-  ///   - isCancellable: Whether to end if the task is cancelled. Defaults to `true`.
+  ///   - isPatient: A Boolean value that indicates whether to wait as long as the base is down, rather than throw its
+  ///     error after some retries. Defaults to `false`.
+  ///   - isCancellable: A Boolean value that indicates whether to end if the task is cancelled. Defaults to `true`.
   ///   - operation: The operation that waits.
   /// - Throws: `StoreError` with `closed`, or the error of the changes; `CancellationError` if the task is cancelled.
   func waitForFlush(

@@ -43,8 +43,8 @@ struct EvictionState: ~Copyable, Sendable {
   /// The statistics, except for reads.
   @usableFromInline var statistics = CacheStatistics()
 
-  /// The stripe whose reads the next write passes to the eviction order, besides those of its own stripe, so that no
-  /// stripe keeps its reads for long.
+  /// The stripe whose reads the next write passes to the eviction order, besides those of its own stripe, so no stripe
+  /// keeps its reads for long.
   @usableFromInline var nextStripe = 0
 
   /// Creates the state of an empty cache.
@@ -52,9 +52,9 @@ struct EvictionState: ~Copyable, Sendable {
   /// - Parameters:
   ///   - entryLimit: The maximum number of entries.
   ///   - costLimit: The maximum total cost, or `nil` for no limit.
-  ///   - hasCosts: Whether entries may have a cost other than 1.
+  ///   - hasCosts: A Boolean value that indicates whether entries may have a cost other than 1.
   ///   - policy: The policy that decides which entries to evict.
-  ///   - expires: Whether entries expire.
+  ///   - expires: A Boolean value that indicates whether entries expire.
   @usableFromInline
   init(entryLimit: Int, costLimit: Int?, hasCosts: Bool, policy: EvictionPolicy, expires: Bool) {
     self.entryLimit = entryLimit
@@ -75,7 +75,7 @@ struct EvictionState: ~Copyable, Sendable {
 
   @usableFromInline var totalCost: Int { order.totalCost }
 
-  /// Whether an entry must be evicted.
+  /// A Boolean value that indicates whether an entry must be evicted.
   @usableFromInline var isOverLimit: Bool { order.count > entryLimit || order.totalCost > costLimit }
 
   /// The slot for the next new entry.
@@ -147,7 +147,7 @@ struct EvictionState: ~Copyable, Sendable {
 
   /// Counts the reads in ``reads`` as uses, except for those of slots that are no longer in use.
   ///
-  /// Afterwards, the buffer is empty.
+  /// Afterward, the buffer is empty.
   @usableFromInline
   mutating func recordReads() {
     // Two loops, so that the processor waits for the memory of several slots at a time.

@@ -1,8 +1,8 @@
 /// A count-min sketch that estimates how often each key was used recently, with four 4-bit counters for each key.
 ///
-/// The four counters of a key lie in one block of 64 bytes, so that an estimate costs one miss of the processor's
-/// cache. When a full sample of uses has been counted, all counters are halved, so that the sketch forgets keys that
-/// were popular once. The halving is spread over the following uses, so that none of them has to wait for all of it.
+/// The four counters of a key lie in one block of 64 bytes, so an estimate costs one miss of the processor's cache.
+/// When a full sample of uses has been counted, all counters are halved, so the sketch forgets keys that were popular
+/// once. The halving is spread over the following uses, so none of them has to wait for all of it.
 struct FrequencySketch: ~Copyable {
   /// The maximum of a counter.
   static let highestCount = 15
@@ -32,7 +32,7 @@ struct FrequencySketch: ~Copyable {
 
   /// Creates a sketch.
   ///
-  /// - Parameter capacity: The number of keys that matter at a time, which is the number of entries of the full cache.
+  /// - Parameter capacity: The number of keys that matter at a time. It is the number of entries of the full cache.
   ///   Initially, there is memory for at most 512 of them. ``reserve(_:)`` allocates more.
   init(capacity: Int) {
     var blockCount = max(1, (capacity * FrequencySketch.wordsPerEntry + 7) / 8)
@@ -137,7 +137,7 @@ struct FrequencySketch: ~Copyable {
   }
 }
 
-/// Words in memory that is aligned to the lines of the processor's cache, so that the 64 bytes of a block lie in one line.
+/// Words in memory that is aligned to the lines of the processor's cache, so the 64 bytes of a block lie in one line.
 ///
 /// With an array, whose elements are not aligned, an insertion into a `MemoryCache` takes 6 to 9 % longer.
 ///

@@ -56,7 +56,7 @@ struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
     return (bit - 6, position - 1 << bit)
   }
 
-  /// Allocates memory for a slot, if there is none yet.
+  /// Allocates memory for a slot, if there isn't one yet.
   ///
   /// - Parameters:
   ///   - slot: The slot.

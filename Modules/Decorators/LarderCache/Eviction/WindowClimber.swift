@@ -72,7 +72,7 @@ struct WindowClimber: ~Copyable {
   /// - Parameters:
   ///   - hash: A part of the hash of the key.
   ///   - sketch: The estimates of how often keys are used.
-  /// - Returns: Whether the best size has changed.
+  /// - Returns: A Boolean value that indicates whether the best size has changed.
   mutating func noteUse(of hash: UInt32, by sketch: borrowing FrequencySketch) -> Bool {
     // These are not the bits that select a bucket or a counter.
     guard (hash &* 0x85EB_CA6B) >> 1 < UInt32(1 << 31) >> sampledShift else { return false }
@@ -149,7 +149,7 @@ private struct WindowTrial: ~Copyable {
   /// - Parameters:
   ///   - hash: A part of the hash of the key.
   ///   - sketch: The estimates of how often keys are used.
-  /// - Returns: Whether the key was present.
+  /// - Returns: A Boolean value that indicates whether the key was present.
   mutating func use(_ hash: UInt32, by sketch: borrowing FrequencySketch) -> Bool {
     let bucket = self.bucket(of: hash)
     var slot = buckets[bucket]

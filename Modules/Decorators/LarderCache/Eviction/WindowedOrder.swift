@@ -179,7 +179,7 @@ struct SlotRecords: ~Copyable {
   private let records = SlotArray<Record>()
   // Empty if each entry costs 1.
   private let costs = SlotArray<Int>()
-  /// Whether entries may have a cost other than 1.
+  /// A Boolean value that indicates whether entries may have a cost other than 1.
   let hasCosts: Bool
 
   // MARK: One slot

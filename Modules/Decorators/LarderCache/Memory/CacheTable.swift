@@ -36,9 +36,9 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   @usableFromInline
   struct Reading {
     @usableFromInline var value: Value?
-    /// Whether there was an expired entry.
+    /// A Boolean value that indicates whether there was an expired entry.
     @usableFromInline var isExpired = false
-    /// Whether the reads noted in the stripe must be passed to the eviction order.
+    /// A Boolean value that indicates whether the reads noted in the stripe must be passed to the eviction order.
     @usableFromInline var isFull = false
 
     @inlinable
@@ -112,7 +112,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   ///   - key: The key.
   ///   - hash: A part of its hash.
   ///   - time: The current time.
-  ///   - counts: Whether the read counts in the statistics and as a use.
+  ///   - counts: A Boolean value that indicates whether the read counts in the statistics and as a use.
   @inlinable
   func read(_ key: Key, hash: UInt32, at time: Int64, counts: Bool) -> Reading {
     stripe(of: hash).pointee.state.withLock { state in
@@ -267,7 +267,7 @@ struct CacheStripe: ~Copyable {
     /// Without insertions, no entry has to be evicted, and the order need not be exact. After as many reads without an
     /// insertion as could have used every entry twice, only one read in sixteen is noted.
     ///
-    /// - Returns: Whether the noted reads must be passed to the eviction order.
+    /// - Returns: A Boolean value that indicates whether the noted reads must be passed to the eviction order.
     @inlinable
     mutating func noteRead(of slot: Slot) -> Bool {
       hits += 1

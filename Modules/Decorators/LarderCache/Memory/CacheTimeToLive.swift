@@ -67,7 +67,7 @@ struct EntryTimesToLive: Sendable {
     afterAccess = timeToLive.afterAccess.map(\.wholeNanoseconds)
   }
 
-  /// Whether entries expire at all.
+  /// A Boolean value that indicates whether entries expire at all.
   @inlinable var areLimited: Bool { afterWrite != nil || afterAccess != nil }
 
   /// Returns whether an entry has expired, which it has from its deadline on.

@@ -63,7 +63,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - policy: The policy that decides which entries to evict. Defaults to ``EvictionPolicy/adaptive``.
   ///   - timeToLive: The time to live of the entries. Defaults to ``CacheTimeToLive/unlimited``.
   ///   - clock: The clock that measures the time to live. Defaults to a `ContinuousClock`.
-  ///   - trimsUnderMemoryPressure: Whether entries are evicted when the system is short of memory. Defaults to `true`.
+  ///   - trimsUnderMemoryPressure: A Boolean value that indicates whether entries are evicted when the system is short
+  ///     of memory. Defaults to `true`.
   ///   - cost: A closure that returns the cost of an entry. It is called outside all locks. Defaults to a cost of 1 for
   ///     each entry.
   ///   - onRemoval: A closure that is called after an entry was removed, on the thread that removed it, outside all
@@ -107,7 +108,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// The read counts in the statistics and, for the eviction policy, as a use of the entry.
   ///
-  /// - Returns: The value, or `nil` if there is none.
+  /// - Returns: The value, or `nil` if there isn't one.
   @inlinable
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryCache.hash(of: key)
@@ -120,7 +121,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Returns the value of a key without counting a hit, a miss or a use of the entry.
   ///
-  /// - Returns: The value, or `nil` if there is none.
+  /// - Returns: The value, or `nil` if there isn't one.
   @inlinable
   public func peekValue(forKey key: Key) -> Value? {
     table.read(key, hash: MemoryCache.hash(of: key), at: time?.nanoseconds ?? 0, counts: false).value
@@ -218,7 +219,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Removes a value.
   ///
-  /// - Returns: The value, or `nil` if there was none.
+  /// - Returns: The value, or `nil` if there wasn't one.
   @inlinable @discardableResult
   public func removeValue(forKey key: Key) -> Value? {
     let removed = take(key)
@@ -303,7 +304,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Evicts entries, the least valuable first, until the total cost of the others is within a limit.
   ///
-  /// The cache may grow again afterwards.
+  /// The cache may grow again afterward.
   ///
   /// - Parameter cost: The maximum total cost of the remaining entries, or their number if the cache was created
   ///   without a cost. A negative limit removes all entries, including those that cost nothing.

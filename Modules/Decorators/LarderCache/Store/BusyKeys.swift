@@ -25,7 +25,7 @@ struct BusyKeys<Load> {
     let key: StoreKey
     /// The epoch of the key when the read began.
     let epoch: UInt64
-    /// Whether other readers may join it.
+    /// A Boolean value that indicates whether other readers may join it.
     let isLoad: Bool
   }
 
@@ -44,7 +44,7 @@ struct BusyKeys<Load> {
     let key: StoreKey
     /// The epoch that began with this write.
     let epoch: UInt64
-    /// Whether no other write touched the key when this one began.
+    /// A Boolean value that indicates whether no other write touched the key when this one began.
     let wasAlone: Bool
   }
 
@@ -67,7 +67,7 @@ struct BusyKeys<Load> {
     var epoch: UInt64
     /// The load that a reader may join, which belongs to the current epoch.
     var load: Load?
-    /// Whether the base has reported the key since the last write of it began.
+    /// A Boolean value that indicates whether the base has reported the key since the last write of it began.
     var isReported = false
   }
 
@@ -75,7 +75,7 @@ struct BusyKeys<Load> {
   private var rangeWrites: [RangeWrite] = []
   private var lastEpoch: UInt64 = 0
 
-  /// Whether no read and no write is running.
+  /// A Boolean value that indicates whether no read and no write is running.
   var isIdle: Bool { states.isEmpty && rangeWrites.isEmpty }
 
   /// Returns whether a write that touches a key is running.
@@ -123,7 +123,7 @@ struct BusyKeys<Load> {
   /// Ends a read of the base.
   ///
   /// - Parameter fill: The read.
-  /// - Returns: Whether its result may be inserted, in the same critical section.
+  /// - Returns: A Boolean value that indicates whether its result may be inserted, in the same critical section.
   mutating func end(_ fill: Fill) -> Bool {
     guard var state = states[fill.key] else { return false }
     state.fills -= 1
@@ -156,7 +156,7 @@ struct BusyKeys<Load> {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - own: The range writes of the same batch, which do not count as other writes. Defaults to none.
+  ///   - own: The range writes of the same batch, which do not count as other writes. Defaults to an empty list.
   mutating func beginWrite(of key: StoreKey, besides own: [RangeWrite] = []) -> KeyWrite {
     let meetsRange = rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
     lastEpoch += 1
@@ -183,7 +183,8 @@ struct BusyKeys<Load> {
   /// Ends a write of a key.
   ///
   /// - Parameter write: The write.
-  /// - Returns: Whether the written value may be inserted, in the same critical section, if the write succeeded.
+  /// - Returns: A Boolean value that indicates whether the written value may be inserted, in the same critical section,
+  ///   if the write succeeded.
   mutating func end(_ write: KeyWrite) -> Bool {
     guard var state = states[write.key] else { return false }
     state.writes -= 1

@@ -93,8 +93,9 @@ extension CachedStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - isReload: Whether no older value may stay in the cache.
-  ///   - isRetry: Whether a load that this reader joined has failed because of another key.
+  ///   - isReload: A Boolean value that indicates whether no older value may stay in the cache.
+  ///   - isRetry: A Boolean value that indicates whether a load that this reader joined has failed because of another
+  ///     key.
   private func load(_ key: StoreKey, isReload: Bool, isRetry: Bool = false) async throws -> (any CachedValue)? {
     // Begun before it is known whether there will be a load, because a load that this reader starts must be counted.
     guard operations.begin() else { throw ownInformation.closedError(for: .value) }
@@ -123,7 +124,7 @@ extension CachedStore {
     }
   }
 
-  /// Returns whether an error concerns only other keys than the given ones, so that these may be read without them.
+  /// Returns whether an error concerns only other keys than the given ones, so these may be read without them.
   ///
   /// An error that names no key, such as that of an unavailable base, concerns all keys.
   private func isFault(_ error: any Error, ofOthersThan keys: [StoreKey]) -> Bool {
@@ -196,7 +197,7 @@ extension CachedStore {
   ///   - load: The load that readers wait for.
   ///   - keys: The keys to read.
   ///   - fills: The fill of each key, or `nil` for a key that is busy.
-  ///   - isReload: Whether no older value may stay in the cache.
+  ///   - isReload: A Boolean value that indicates whether no older value may stay in the cache.
   /// - Returns: The error of the base, or `nil` if the read succeeded.
   @discardableResult
   private func run(
@@ -222,13 +223,14 @@ extension CachedStore {
   ///
   /// The values are one snapshot. Its moment is when this reader's own load reads the base, or, without such a load, any
   /// moment after all keys have been looked up. A cached entry was current at that moment if it is still cached
-  /// afterwards. The result of a load that others have begun was current if no write of its key has begun by then.
+  /// afterward. The result of a load that others have begun was current if no write of its key has begun by then.
   ///
   /// - Parameters:
   ///   - keys: The keys.
   ///   - found: The cached entries of the keys.
-  ///   - isReload: Whether no older value may stay in the cache.
-  ///   - isRetry: Whether a load that this reader joined has failed because of another key.
+  ///   - isReload: A Boolean value that indicates whether no older value may stay in the cache.
+  ///   - isRetry: A Boolean value that indicates whether a load that this reader joined has failed because of another
+  ///     key.
   private func load(
     _ keys: [StoreKey], _ found: [CachedEntry?], isReload: Bool, isRetry: Bool = false
   ) async throws -> [Value?] {

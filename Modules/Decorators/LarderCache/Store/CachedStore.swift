@@ -142,6 +142,14 @@ extension CachedStore: CustomStringConvertible {
 extension DataStore {
   /// Returns a decorator that keeps the most valuable entries of this store in memory; see ``CachedStore``.
   ///
+  /// ```swift
+  /// let users = try await LMDBStore<User>(path: folder + "/users").cached(
+  ///   CachedStoreConfiguration(entryLimit: 50_000, negativeTimeToLive: .seconds(5)))
+  ///
+  /// let ada = try await users.value(forKey: "user:1")  // loaded from the base, then cached
+  /// try await users.setValue(user, forKey: "user:2")  // written to the base, then cached
+  /// ```
+  ///
   /// - Parameters:
   ///   - configuration: The limits and times of the cache. Defaults to 10,000 entries.
   ///   - clock: The clock that measures times to live. Defaults to a `ContinuousClock`.
@@ -154,7 +162,7 @@ extension DataStore {
 }
 
 extension CachedStore: InvalidatableStore {
-  /// Removes the cached entry of a key, so that the next read loads it from the base.
+  /// Removes the cached entry of a key, so the next read loads it from the base.
   ///
   /// Running loads of the key are not cached, and later readers do not join them. Entries cached by the base itself
   /// stay.

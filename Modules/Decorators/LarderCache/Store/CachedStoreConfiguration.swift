@@ -56,7 +56,7 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
-  /// Whether entries are evicted when the system is short of memory.
+  /// A Boolean value that indicates whether entries are evicted when the system is short of memory.
   ///
   /// Defaults to `true`.
   public var trimsUnderMemoryPressure = true

@@ -89,12 +89,12 @@ final class EntryCache: Sendable {
     }
   }
 
-  /// Whether no read and no write is running.
+  /// A Boolean value that indicates whether no read and no write is running.
   var isIdle: Bool {
     state.withLock { $0.refreshes.count == 0 && $0.busy.isIdle }
   }
 
-  /// Whether the age of an entry can matter.
+  /// A Boolean value that indicates whether the age of an entry can matter.
   private var agesMatter: Bool { negativeTimeToLive != nil || refreshAfter != nil }
 
   /// Ends the use of cached entries.
@@ -102,12 +102,13 @@ final class EntryCache: Sendable {
     isClosing.store(true, ordering: .releasing)
   }
 
-  /// Whether ``beginClosing()`` was called.
+  /// A Boolean value that indicates whether ``beginClosing()`` was called.
   var hasBegunClosing: Bool { isClosing.load(ordering: .acquiring) }
 
   // MARK: Entries
 
-  /// Whether a cached value can be returned without checking anything else, which is the common case.
+  /// A Boolean value that indicates whether a cached value can be returned without checking anything else, which is the
+  /// common case.
   var hasPlainEntries: Bool { !agesMatter && !hasBegunClosing }
 
   /// Returns the cached value of a key if nothing else has to be checked.
@@ -175,7 +176,7 @@ final class EntryCache: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - isReload: Whether the current value of the base is wanted.
+  ///   - isReload: A Boolean value that indicates whether the current value of the base is wanted.
   ///   - makeLoad: A closure that creates the load for others to join, if this reader leads.
   func beginReading(_ key: StoreKey, isReload: Bool, makeLoad: () -> SharedLoad.Part) -> Reading {
     let time = agesMatter ? time.duration : .zero
@@ -202,7 +203,7 @@ final class EntryCache: Sendable {
   /// - Parameters:
   ///   - fill: The read, or `nil` if the key was busy.
   ///   - key: The key.
-  ///   - isReload: Whether no value may stay that may be older.
+  ///   - isReload: A Boolean value that indicates whether no value may stay that may be older.
   ///   - entry: The entry that was read.
   func end(_ fill: Keys.Fill?, of key: StoreKey, isReload: Bool, keeping entry: CachedEntry?) {
     guard fill != nil || isReload else { return }
@@ -215,9 +216,9 @@ final class EntryCache: Sendable {
     withExtendedLifetime((entry, removed)) {}
   }
 
-  /// Ends a read of the base without caching a result, because there is none or another reader performs the read.
+  /// Ends a read of the base without caching a result, because there isn't one or another reader performs the read.
   ///
-  /// - Returns: Whether the key has not been changed since.
+  /// - Returns: A Boolean value that indicates whether the key has not been changed since.
   @discardableResult
   func end(_ fill: Keys.Fill) -> Bool {
     state.withLock { $0.busy.end(fill) }
@@ -325,7 +326,7 @@ final class EntryCache: Sendable {
 ///
 /// It does not depend on the type of the value, so the cache is compiled once, for concrete types. In generic code that
 /// is not specialized, an insertion takes 2.6 µs instead of 1.1 µs and a lookup 300 ns instead of 50 ns. A miss through
-/// the full stack would exceed its limit in `Docs/Benchmarks.md`.
+/// the full stack would exceed its limit in `Docs/BenchmarkResults.md`.
 struct CachedEntry: Sendable {
   /// The value, or `nil` if the base does not have the key.
   let value: (any CachedValue)?
@@ -333,7 +334,7 @@ struct CachedEntry: Sendable {
   /// The cost of the entry.
   let cost: Int
 
-  /// The time at which it was created, by the clock of the store, or zero if ages do not matter.
+  /// The time when it was created, by the clock of the store, or zero if ages do not matter.
   let time: Duration
 
   /// A number that distinguishes it from every earlier and later entry of the key, even from an equal one.

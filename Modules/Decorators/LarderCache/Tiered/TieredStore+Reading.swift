@@ -147,7 +147,7 @@ extension TieredStore {
     }
   }
 
-  /// Starts a load in a task of its own, so that the cancellation of a reader does not cancel it for others.
+  /// Starts a load in a task of its own, so the cancellation of a reader does not cancel it for others.
   ///
   /// The caller is a running operation.
   private func start(_ load: SharedLoad, of keys: [StoreKey], _ fills: [Keys.Fill?], isReload: Bool) {

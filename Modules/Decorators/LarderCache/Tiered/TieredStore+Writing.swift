@@ -28,7 +28,7 @@ extension TieredStore {
     }
   }
 
-  /// Removes the copy of a key from the cache, so that the next read loads it from the base.
+  /// Removes the copy of a key from the cache, so the next read loads it from the base.
   ///
   /// Running loads of the key are not cached, and later readers do not join them.
   ///
@@ -99,7 +99,7 @@ extension TieredStore {
     end(fills)
   }
 
-  /// Replaces the copies of some keys by the results of a reload, so that no later reader gets an older value.
+  /// Replaces the copies of some keys by the results of a reload, so no later reader gets an older value.
   ///
   /// - Parameters:
   ///   - keys: The keys.

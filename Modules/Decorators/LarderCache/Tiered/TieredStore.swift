@@ -14,8 +14,8 @@ public import Larder
 /// with ``CachedStore``, also after a restart.
 ///
 /// A write first removes the cached entries of its keys, durably, and writes to the base only then. If the process dies
-/// in the meantime, the next one finds nothing in the cache and asks the base. The first copy after opening, and after a
-/// write whose outcome is unknown, synchronizes the base, so that no copy outlives what a power failure takes back.
+/// in the meantime, the next one finds nothing in the cache and asks the base. The first copy after opening, and after
+/// a write whose outcome is unknown, synchronizes the base, so no copy outlives what a power failure takes back.
 ///
 /// **Writes beside the cache.** Writes to the base that are not made through this object leave the cached entries as
 /// they are until their ``TieredStoreConfiguration/timeToLive`` is over. If other programs can write to the base, or if it
@@ -54,7 +54,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
 
   let state = Locked(State())
 
-  /// A lock that insertions into the cache share, so that a write can wait for those that are running.
+  /// A lock that insertions into the cache share, so a write can wait for those that are running.
   ///
   /// An insertion checks whether it is allowed while it holds the lock. A write first marks its keys as busy, which
   /// forbids every later insertion, and then waits until it has had the lock alone.
@@ -164,7 +164,7 @@ extension DataStore {
   /// Returns a decorator that keeps copies of the entries of this store in a faster one; see ``TieredStore``.
   ///
   /// - Parameters:
-  ///   - cache: The store of bytes for the copies, which may be bounded.
+  ///   - cache: The store of bytes for the copies. They may be bounded.
   ///   - codec: The codec of the copies.
   ///   - configuration: The times and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.

@@ -30,10 +30,10 @@ public struct TieredStoreConfiguration: Sendable {
 
   /// The prefix of the keys in the cache.
   ///
-  /// Defaults to none. Several stores can share a cache if no prefix begins with another one.
+  /// Defaults to an empty prefix. Several stores can share a cache if no prefix begins with another one.
   public var keyPrefix: StoreKey = ""
 
-  /// Whether the copies of encrypted values may be in plain form.
+  /// A Boolean value that indicates whether the copies of encrypted values may be in plain form.
   ///
   /// Defaults to `false`. Then the codec of the copies, or the cache, must encrypt them.
   public var allowsPlainCopies = false

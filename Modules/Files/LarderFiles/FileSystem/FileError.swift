@@ -80,7 +80,7 @@ extension StoreError {
   ///   - store: The name of the store.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A message that describes the failure.
-  ///   - outcome: Whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: A Boolean value that indicates whether anything may have been changed. Defaults to `nothingChanged`.
   public init(
     _ error: FileError, during operation: StoreOperation, store: String, key: StoreKey? = nil, message: String,
     outcome: Outcome = .nothingChanged
@@ -92,28 +92,30 @@ extension StoreError {
 }
 
 extension FileError {
-  /// Whether the disk could not read or write a part of the file.
+  /// A Boolean value that indicates whether the disk could not read or write a part of the file.
   public var isDiskFailure: Bool { errorNumber == EIO }
 
-  /// Whether there is nothing at the path.
+  /// A Boolean value that indicates whether there is nothing at the path.
   public var isMissing: Bool { errorNumber == ENOENT }
 
-  /// Whether something exists at the path already.
+  /// A Boolean value that indicates whether something exists at the path already.
   public var isExisting: Bool { [EEXIST, ENOTEMPTY].contains(errorNumber) }
 
-  /// Whether the disk or a quota was full.
+  /// A Boolean value that indicates whether the disk or a quota was full.
   public var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
 
-  /// Whether the permissions of the file or of a folder forbid the access.
+  /// A Boolean value that indicates whether the permissions of the file or of a folder forbid the access.
   var isAccessDenied: Bool { errorNumber == EACCES }
 
-  /// Whether the file system cannot lock files, as some on a network or in user space cannot.
+  /// A Boolean value that indicates whether the file system cannot lock files, as some on a network or in user space
+  /// cannot.
   var lacksLocks: Bool { operation == .lock && [ENOSYS, EOPNOTSUPP, ENOTSUP, ENOLCK].contains(errorNumber) }
 
-  /// Whether a signal interrupted the call.
+  /// A Boolean value that indicates whether a signal interrupted the call.
   var isInterruption: Bool { errorNumber == EINTR }
 
-  /// Whether the failed replacement of a file may have taken effect, or may do so after power loss.
+  /// A Boolean value that indicates whether the failed replacement of a file may have taken effect, or may do so after
+  /// power loss.
   public var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
 
   /// The error of a write that reports no error and writes nothing.
@@ -139,7 +141,8 @@ extension FileError {
     }
   }
 
-  /// Whether the same call may succeed later, when resources have been freed or without an interruption.
+  /// A Boolean value that indicates whether the same call may succeed later, when resources have been freed or without
+  /// an interruption.
   public var isTransient: Bool {
     [EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
   }

@@ -8,7 +8,7 @@ public protocol OpenStoreFile: AnyObject, Sendable {
   /// - Parameters:
   ///   - buffer: The buffer that receives the bytes.
   ///   - offset: The offset of the first byte in the file.
-  /// - Returns: The number of bytes read, which may be less than the size of the buffer. It is 0 only at the end of the
+  /// - Returns: The number of bytes read. It may be less than the size of the buffer. It is 0 only at the end of the
   ///   file.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int
 
@@ -17,7 +17,7 @@ public protocol OpenStoreFile: AnyObject, Sendable {
   /// - Parameters:
   ///   - bytes: The bytes.
   ///   - offset: The offset of the first byte in the file.
-  /// - Returns: The number of bytes written, which may be less than the number given.
+  /// - Returns: The number of bytes written. It may be less than the number given.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int
 
   /// Changes the size of the file.
@@ -53,11 +53,12 @@ public protocol OpenStoreFile: AnyObject, Sendable {
   /// The lock excludes every other opening of the file, in this process and in others. It ends with this object or with
   /// its process, even if the process is killed.
   ///
-  /// - Parameter kind: Whether others may hold a shared lock at the same time.
-  /// - Returns: Whether the lock was acquired. It is not if another owner holds a conflicting lock.
+  /// - Parameter kind: A Boolean value that indicates whether others may hold a shared lock at the same time.
+  /// - Returns: A Boolean value that indicates whether the lock was acquired. It is not if another owner holds a
+  ///   conflicting lock.
   func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool
 
-  /// Closes the file. Afterwards, every operation fails with EBADF.
+  /// Closes the file. Afterward, every operation fails with EBADF.
   ///
   /// Closing again is a no-op.
   func close() throws(FileError)
@@ -136,7 +137,7 @@ extension OpenStoreFile {
   ///
   /// - Parameters:
   ///   - start: The offset of the first byte.
-  ///   - end: The offset after the last byte, which may be beyond the end of the file.
+  ///   - end: The offset after the last byte. It may be beyond the end of the file.
   /// - Returns: The bytes, and whether the disk could read all of them.
   /// - Throws: ``FileError`` for any other failure.
   public func readable(from start: Int64, upTo end: Int64) throws(FileError) -> (bytes: [UInt8], isWhole: Bool) {

@@ -9,6 +9,16 @@ import Foundation
 /// in these cases.
 ///
 /// Paths are operating system paths. A relative path starts at the working directory.
+///
+/// ```swift
+/// func save(_ text: String, at path: String, in fileSystem: some StoreFileSystem) throws {
+///   guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else { throw InUse() }
+///   // Writes a temporary file, synchronizes it and renames it. A crash leaves the old file or the new one.
+///   let result = Result { try fileSystem.replaceFile(at: path) { try $0.write(Array(text.utf8)) } }
+///   try lock.release()
+///   try result.get()
+/// }
+/// ```
 public protocol StoreFileSystem: Sendable {
   /// Opens a file.
   ///
@@ -44,16 +54,16 @@ public protocol StoreFileSystem: Sendable {
   /// Returns the names in a directory, without "." and "..", in any order.
   func contentsOfDirectory(at path: String) throws(FileError) -> [String]
 
-  /// Returns the attributes of the item at a path, or `nil` if there is none. Symbolic links are followed.
+  /// Returns the attributes of the item at a path, or `nil` if there isn't one. Symbolic links are followed.
   func attributes(at path: String) throws(FileError) -> FileAttributes?
 
-  /// Returns the attributes of the item at a path, or `nil` if there is none. A symbolic link is not followed, and has the
-  /// kind ``FileAttributes/Kind/other``.
+  /// Returns the attributes of the item at a path, or `nil` if there isn't one. A symbolic link is not followed, and
+  /// has the kind ``FileAttributes/Kind/other``.
   ///
   /// The default implementation returns ``attributes(at:)``, for a file system without symbolic links.
   func attributesWithoutFollowing(at path: String) throws(FileError) -> FileAttributes?
 
-  /// Returns the identity of the item at a path, or `nil` if there is none. Symbolic links are followed.
+  /// Returns the identity of the item at a path, or `nil` if there isn't one. Symbolic links are followed.
   ///
   /// The default implementation returns the identity in ``attributes(at:)``. A file system may have a faster
   /// implementation.

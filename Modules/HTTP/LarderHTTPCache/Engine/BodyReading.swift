@@ -21,7 +21,7 @@ final class BodyReading: Sendable {
   private struct State {
     /// The segments that were not read yet, the next one last.
     var segments: [Segment]
-    /// Whether a task waits for the next bytes.
+    /// A Boolean value that indicates whether a task waits for the next bytes.
     var isReading = false
 
     /// Returns the next segment, and removes it if it is in memory.
@@ -122,7 +122,7 @@ final class BodyReading: Sendable {
 extension StoreCalls {
   /// Calls the store to read, and repeats the call once if the store fails or exceeds its time limit.
   ///
-  /// The head of a response has left the cache when most of its body is read, so that the origin cannot answer instead.
+  /// The head of a response has left the cache when most of its body is read, so the origin cannot answer instead.
   func reading<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
     do {
       return try await self(body)

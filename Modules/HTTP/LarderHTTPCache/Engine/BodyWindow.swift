@@ -5,10 +5,10 @@
 /// of readers with a position each. The window keeps a bounded part of the body in memory. It drops bytes only when it
 /// needs room:
 ///
-/// - While the body is stored, it drops bytes that the store has. A reader that needs them reads them from the store, so
-///   that a slow reader delays neither the producer nor another reader.
-/// - Otherwise, it drops bytes that every reader has read. The producer then waits for the slowest reader. A reader that
-///   makes others wait for longer than a limit is cut off, so that the others continue without it.
+/// - While the body is stored, it drops bytes that the store has. A reader that needs them reads them from the store,
+///   so a slow reader delays neither the producer nor another reader.
+/// - Otherwise, it drops bytes that every reader has read. The producer then waits for the slowest reader. A reader
+///   that makes others wait for longer than a limit is cut off, so the others continue without it.
 ///
 /// The memory is bounded whatever the number of readers: before a chunk of the producer is appended, the window has less
 /// than ``limit`` bytes and one buffer.
@@ -36,7 +36,7 @@ struct BodyWindow: Sendable {
     case cutOff
   }
 
-  /// Whether the producer may append more bytes.
+  /// A Boolean value that indicates whether the producer may append more bytes.
   enum Room: Sendable, Equatable {
     /// It may.
     case free
@@ -64,13 +64,13 @@ struct BodyWindow: Sendable {
     var position: Int64
     /// The end of the range to read; `nil` for the end of the body.
     let end: Int64?
-    /// Whether the reader has found no bytes at its position, and waits for them.
+    /// A Boolean value that indicates whether the reader has found no bytes at its position, and waits for them.
     var isWaiting = false
     /// The time for which others have waited for this reader.
     var delay: Duration = .zero
     var isCutOff = false
 
-    /// Whether the reader will need bytes from its position on.
+    /// A Boolean value that indicates whether the reader will need bytes from its position on.
     var isReading: Bool { !isCutOff && position < end ?? .max }
   }
 
@@ -81,8 +81,8 @@ struct BodyWindow: Sendable {
     let causes: [Reader]
   }
 
-  /// The number of bytes below which arriving bytes are added to the last buffer, so that a body that arrives in tiny
-  /// chunks needs little more memory than its bytes.
+  /// The number of bytes below which arriving bytes are added to the last buffer, so a body that arrives in tiny chunks
+  /// needs little more memory than its bytes.
   static let smallBuffer = 16 << 10
 
   /// The number of bytes from which the window is full.
@@ -116,7 +116,7 @@ struct BodyWindow: Sendable {
   /// The number of bytes that the store has, counted from the beginning of the body.
   private(set) var persisted: Int64 = 0
 
-  /// Whether the body is being stored.
+  /// A Boolean value that indicates whether the body is being stored.
   private(set) var isStoring: Bool
 
   /// The end of the body, or `nil` if more bytes may arrive.
@@ -125,11 +125,11 @@ struct BodyWindow: Sendable {
   /// Creates an empty window.
   ///
   /// - Parameters:
-  ///   - isStoring: Whether a writer stores the body.
+  ///   - isStoring: A Boolean value that indicates whether a writer stores the body.
   ///   - limit: The number of bytes from which the window is full.
   ///   - smallestBatch: The number of bytes that are worth a batch for the store before the end of the body.
   ///   - largestBatch: The largest number of bytes in a batch.
-  ///   - longestDelay: The time, altogether, for which a reader may make others wait; defaults to one second.
+  ///   - longestDelay: The time, altogether, for which a reader may make others wait. Defaults to one second.
   init(
     isStoring: Bool, limit: Int = 2 << 20, smallestBatch: Int = 256 << 10, largestBatch: Int = 1 << 20,
     longestDelay: Duration = .seconds(1)
@@ -182,7 +182,7 @@ struct BodyWindow: Sendable {
 
   /// Drops the bytes that the store has, or that every reader has read, until the window is no longer full.
   ///
-  /// - Returns: Whether there is room.
+  /// - Returns: A Boolean value that indicates whether there is room.
   private mutating func dropBytes() -> Bool {
     guard byteCount >= limit else { return true }
     let droppable = isStoring ? persisted : slowestPosition
@@ -274,7 +274,7 @@ struct BodyWindow: Sendable {
 
   // MARK: Readers
 
-  /// Whether there is a reader.
+  /// A Boolean value that indicates whether there is a reader.
   var hasReaders: Bool { !readers.isEmpty }
 
   /// Adds a reader.

@@ -11,7 +11,7 @@ typealias CacheWriter = BodyWriter<AnyDataStore<[UInt8]>>
 
 /// A request that was forwarded to the origin, and its response while that is received.
 ///
-/// The fetch has a task of its own, so that no caller depends on another one. Callers first wait for ``outcome``, then read
+/// The fetch has a task of its own, so no caller depends on another one. Callers first wait for ``outcome``, then read
 /// the body. When no caller is left before the end, the task is cancelled.
 final class Fetch: Sendable {
   /// The origin's answer.
@@ -39,10 +39,10 @@ final class Fetch: Sendable {
     /// A reader of the stored response that is the answer or a part of it.
     let reader: CacheReader?
 
-    /// Whether the body is being stored, so that other callers may read it.
+    /// A Boolean value that indicates whether the body is being stored, so other callers may read it.
     let isStoring: Bool
 
-    /// Whether the origin's response has a body for the caller.
+    /// A Boolean value that indicates whether the origin's response has a body for the caller.
     let hasBody: Bool
   }
 
@@ -61,9 +61,9 @@ final class Fetch: Sendable {
     var failure: (any Error)?
     var task: Task<Void, Never>?
     var isCancelled = false
-    /// Whether the fetch is the one that finds out if the origin works again.
+    /// A Boolean value that indicates whether the fetch is the one that finds out if the origin works again.
     var isProbe: Bool
-    /// Whether the fetch continues without callers.
+    /// A Boolean value that indicates whether the fetch continues without callers.
     var isDetached: Bool
     /// Readers and the storing task wait for bytes, and for the end of the body.
     var bytesSignal: SharedResult<Void>?
@@ -101,13 +101,13 @@ final class Fetch: Sendable {
 
   private let state: Locked<State>
 
-  /// Whether the fetch refreshes a stored response without a caller.
+  /// A Boolean value that indicates whether the fetch refreshes a stored response without a caller.
   let isBackground: Bool
 
-  /// The time at which the fetch began.
+  /// The time when the fetch began.
   let start: Duration
 
-  /// The time from which on an error of the fetch is that of its caller, who has waited for long enough; `nil` for none.
+  /// The time from which on an error of the fetch is that of its caller, who has waited for long enough, or `nil`.
   let deadline: Duration?
 
   /// Creates a fetch with one caller.
@@ -115,8 +115,9 @@ final class Fetch: Sendable {
   /// - Parameters:
   ///   - start: The current time.
   ///   - deadline: The time until which the caller waits; `nil` for no limit.
-  ///   - isBackground: Whether the fetch continues without callers; defaults to `false`.
-  ///   - isProbe: Whether the fetch finds out if an origin that has failed works again; defaults to `false`.
+  ///   - isBackground: A Boolean value that indicates whether the fetch continues without callers. Defaults to `false`.
+  ///   - isProbe: A Boolean value that indicates whether the fetch finds out if an origin that has failed works again.
+  ///     Defaults to `false`.
   init(at start: Duration, until deadline: Duration? = nil, isBackground: Bool = false, isProbe: Bool = false) {
     self.start = start
     // An origin that is silent for longer fails, whatever the caller wanted.
@@ -125,7 +126,7 @@ final class Fetch: Sendable {
     state = Locked(State(isProbe: isProbe, isDetached: isBackground))
   }
 
-  /// Whether the fetch finds out if an origin that has failed works again.
+  /// A Boolean value that indicates whether the fetch finds out if an origin that has failed works again.
   var isProbe: Bool { state.withLock { $0.isProbe } }
 
   /// Continues the fetch without callers, to find out if the origin works again.
@@ -150,7 +151,7 @@ final class Fetch: Sendable {
   /// Changes the state, and resumes those who wait for the change.
   ///
   /// - Parameters:
-  ///   - bytes: Whether there are more bytes, or their end.
+  ///   - bytes: A Boolean value that indicates whether there are more bytes, or their end.
   ///   - room: The reason why there may be more room.
   private func change<Result>(
     bytes: Bool = false, room: RoomChange = .none, _ body: (inout State) -> sending Result
@@ -181,7 +182,8 @@ final class Fetch: Sendable {
 
   /// Adds a caller that waits for the outcome.
   ///
-  /// - Returns: Whether the fetch continues. If not, it was cancelled because it had no caller.
+  /// - Returns: A Boolean value that indicates whether the fetch continues. If not, it was cancelled because it had no
+  ///   caller.
   func join() -> Bool {
     state.withLock { state in
       guard !state.isCancelled else { return false }
@@ -190,7 +192,7 @@ final class Fetch: Sendable {
     }
   }
 
-  /// Whether the fetch has one caller, and no reader.
+  /// A Boolean value that indicates whether the fetch has one caller, and no reader.
   var hasOneCaller: Bool { state.withLock { $0.interest == 1 && !$0.window.hasReaders } }
 
   /// Removes a caller that has its answer, is a reader now, or does not wait any longer.
@@ -204,9 +206,9 @@ final class Fetch: Sendable {
 
   /// Adds a reader of the body.
   ///
-  /// The caller must have joined the fetch, and leave it afterwards.
+  /// The caller must have joined the fetch, and leave it afterward.
   ///
-  /// - Parameter range: The bytes to read, counted from the beginning of the body; defaults to `nil`, for all.
+  /// - Parameter range: The bytes to read, counted from the beginning of the body. Defaults to `nil`, for all.
   /// - Returns: The reader, or `nil` if the beginning of the body is not there any more.
   func addReader(_ range: Range<Int64>? = nil) -> BodyWindow.Reader? {
     state.withLock { state in
@@ -326,7 +328,7 @@ final class Fetch: Sendable {
     }
   }
 
-  /// Whether the body is being stored.
+  /// A Boolean value that indicates whether the body is being stored.
   var isStoring: Bool { state.withLock { $0.window.isStoring } }
 
   /// The number of bytes that have arrived.

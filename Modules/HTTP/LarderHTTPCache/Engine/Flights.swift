@@ -60,7 +60,7 @@ struct Flights<Fetch: Sendable & AnyObject>: Sendable {
     return .lead(fetch)
   }
 
-  /// Ends a flight, so that no further request joins it.
+  /// Ends a flight, so no further request joins it.
   ///
   /// A later flight for the same key continues.
   mutating func end(_ key: Key, _ fetch: Fetch) {

@@ -12,7 +12,7 @@ extension HTTPCache {
   /// - Parameters:
   ///   - reuse: The answer.
   ///   - entry: The stored response.
-  ///   - reader: A reader of its body; defaults to `nil`, for a new one.
+  ///   - reader: A reader of its body. Defaults to `nil`, for a new one.
   func answer(
     _ reuse: Reuse, from entry: StoredEntry, reader: CacheReader? = nil
   ) async throws -> Attempt {

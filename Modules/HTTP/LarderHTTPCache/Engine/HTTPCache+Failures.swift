@@ -125,7 +125,7 @@ extension HTTPCache {
 
   /// Records what the head of a response says about the origin.
   ///
-  /// - Returns: Whether the URL works if the body is complete.
+  /// - Returns: A Boolean value that indicates whether the URL works if the body is complete.
   func noteHead(_ head: HTTPResponse, of fetch: Fetch, _ exchange: Exchange) -> Bool {
     guard exchange.isRetrieval else {
       state.withLock { $0.failures.noteResponse(from: exchange.url) }
@@ -141,7 +141,7 @@ extension HTTPCache {
 
   /// Records the end of a body whose head had no error.
   ///
-  /// - Parameter isCut: Whether the origin has cut the body short.
+  /// - Parameter isCut: A Boolean value that indicates whether the origin has cut the body short.
   func noteBody(isCut: Bool, of fetch: Fetch, _ exchange: Exchange) {
     if isCut {
       noteFailure(.errorResponse, of: fetch, exchange)
@@ -157,7 +157,7 @@ extension HTTPCache {
 }
 
 extension Exchange {
-  /// Whether a stale response could answer the request if the origin fails.
+  /// A Boolean value that indicates whether a stale response could answer the request if the origin fails.
   ///
   /// An error of another request can be the fault of its body.
   fileprivate var isRetrieval: Bool {

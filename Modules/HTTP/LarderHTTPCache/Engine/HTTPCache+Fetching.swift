@@ -63,9 +63,9 @@ extension HTTPCache {
 
     /// The time until which the caller wants to wait for others; `nil` for no limit.
     let deadline: Duration?
-    /// Whether a stale response could answer if the origin fails.
+    /// A Boolean value that indicates whether a stale response could answer if the origin fails.
     var mayBeStale: Bool
-    /// Whether the request has waited for others as long as it must.
+    /// A Boolean value that indicates whether the request has waited for others as long as it must.
     ///
     /// It then waits without this limit, because the next fetch began when it could have been forwarded itself.
     var hasWaited = false
@@ -74,7 +74,7 @@ extension HTTPCache {
       (self.deadline, self.mayBeStale) = (deadline, mayBeStale)
     }
 
-    /// Returns the first limit of waiting for a fetch, or `nil` for none.
+    /// Returns the first limit of waiting for a fetch, or `nil`.
     func next(for fetch: Fetch, _ configuration: HTTPCacheConfiguration) -> (time: Duration, cause: Cause)? {
       let limits: [(time: Duration?, cause: Cause)] = [
         (mayBeStale ? fetch.start + configuration.originTimeLimit : nil, .origin),
@@ -159,13 +159,13 @@ extension HTTPCache {
     let fetch: Fetch
     /// The stored responses to which the positions of a decision refer.
     let entries: [StoredEntry]
-    /// The key of the flight that others may join, or `nil` for none.
+    /// The key of the flight that others may join, or `nil`.
     let key: Flights<Fetch>.Key?
     var exchange: Exchange
     /// The state of the invalidations before the request, or `nil` if the response must not be stored.
     var token: FetchToken?
     var requestTime: Date
-    /// Whether the head says that the URL works, so that the end of the body decides.
+    /// A Boolean value that indicates whether the head says that the URL works, so the end of the body decides.
     var isWorking = false
   }
 
@@ -295,7 +295,7 @@ extension HTTPCache {
   ///
   /// - Parameters:
   ///   - work: The fetch.
-  ///   - failure: The error of the readers if the body was cut short; defaults to `nil`.
+  ///   - failure: The error of the readers if the body was cut short. Defaults to `nil`.
   private func end(_ work: Forwarding, _ failure: (any Error)? = nil) {
     // Readers that repeat the request must find the outcome. A fetch that was cancelled had no reader left, and its body was
     // not cut by the origin.

@@ -26,7 +26,8 @@ struct PendingInvalidations: Sendable {
   struct Entry: Sendable {
     let number: UInt64
     let invalidation: Invalidation
-    /// Whether the store has failed to carry it out, and nothing else tries to at the moment.
+    /// A Boolean value that indicates whether the store has failed to carry it out, and nothing else tries to at the
+    /// moment.
     var hasFailed = false
   }
 
@@ -60,7 +61,7 @@ struct PendingInvalidations: Sendable {
 
   /// Records that the store has failed to carry out an invalidation.
   ///
-  /// It is repeated after all others, so that one that always fails does not hold them up.
+  /// It is repeated after all others, so one that always fails does not hold them up.
   mutating func noteFailure(of entry: Entry) {
     guard let index = entries.firstIndex(where: { $0.number == entry.number }) else { return }
     entries.remove(at: index)
@@ -110,6 +111,12 @@ extension HTTPCache {
   ///
   /// A response whose request was forwarded before is not stored, in other processes neither. Responses that are being read
   /// can be read to their end.
+  ///
+  /// ```swift
+  /// try await cache.invalidate("https://api.example/users/7")
+  /// try await cache.invalidate(prefix: "https://api.example/users/")
+  /// try await cache.removeAll()
+  /// ```
   ///
   /// - Parameter url: The absolute URL. A fragment is ignored.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; `CancellationError` if the task is cancelled before; the errors of the
@@ -179,7 +186,7 @@ extension HTTPCache {
   ///
   /// - Parameters:
   ///   - invalidation: The responses.
-  ///   - token: The state before the request that causes the invalidation was forwarded; defaults to `nil`.
+  ///   - token: The state before the request that causes the invalidation was forwarded. Defaults to `nil`.
   /// - Returns: The state with which the response to that request can be stored; `nil` if it cannot.
   @discardableResult
   func invalidate(
@@ -243,7 +250,8 @@ extension HTTPCache {
     }
   }
 
-  /// Whether what is stored for a URL must not be used, because it was invalidated and may still be there.
+  /// A Boolean value that indicates whether what is stored for a URL must not be used, because it was invalidated and
+  /// may still be there.
   ///
   /// If invalidations have failed, this begins to repeat them.
   func isInvalidated(_ url: String) -> Bool {

@@ -102,19 +102,23 @@ public final class HTTPCache: Sendable {
   ///
   /// If the task is cancelled, the request to the origin is cancelled as well, unless it serves other callers.
   ///
+  /// ```swift
+  /// let response = try await cache.response(to: request, policy: .preferCache, forward: forward)
+  /// ```
+  ///
   /// - Parameters:
   ///   - request: The request. It must have a scheme, an authority, and a path without a fragment, no credentials in the
   ///     authority, and at most one field `Host`. A `Host` that names another server than the authority has responses of
   ///     its own. The body of the request, if it has one, is the business of `forward`. A request to the origin may have
   ///     a range, conditions and directives; the cache obeys them all.
-  ///   - policy: The policy; defaults to `standard`.
-  ///   - partition: The partition of the request; defaults to `nil`, for the one of
+  ///   - policy: The policy. Defaults to `standard`.
+  ///   - partition: The partition of the request. Defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/partition``.
-  ///   - identity: The identity of the user of the request; defaults to `nil`, for the one of
+  ///   - identity: The identity of the user of the request. Defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/identity``.
-  ///   - waitLimit: The time for which the request waits for the responses to others before it is forwarded by itself;
-  ///     defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``. If it is less than one second,
-  ///     an error that `forward` throws after this time does not count as a failure of the origin.
+  ///   - waitLimit: The time for which the request waits for the responses to others before it is forwarded by itself.
+  ///     Defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``. If it is less than
+  ///     one second, an error that `forward` throws after this time does not count as a failure of the origin.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of
   ///     `request`, with the scheme and the host in lower case and without the scheme's default port. It may have other
   ///     conditions or another range. The closure can be called after this method has returned, to refresh a stale response
@@ -190,7 +194,7 @@ public final class HTTPCache: Sendable {
     case unreadable(Int)
   }
 
-  /// Waits until earlier fetches have stored their responses, so that a caller that has read the whole of a response finds
+  /// Waits until earlier fetches have stored their responses, so a caller that has read the whole of a response finds
   /// it in the cache.
   private func settle(_ url: String, _ limit: Duration?) async throws {
     let fetches = state.withLock { $0.settling.isEmpty ? [] : $0.settling[url] ?? [] }
@@ -207,7 +211,7 @@ public final class HTTPCache: Sendable {
 
   /// Reads the stored responses for a URL: those of a user, and the public ones of all.
   ///
-  /// There is none if the store fails.
+  /// If the store fails, the array is empty.
   private func entries(url: String, _ scope: CacheScope) async throws -> [StoredEntry] {
     guard !isInvalidated(url) else { return [] }
     do {

@@ -36,10 +36,10 @@ public struct HTTPCacheConfiguration: Sendable {
   ///
   /// Defaults to 100,000,000.
   ///
-  /// A fifth of the capacity is a share for bodies that are being stored, or the length of ``largestBody`` if that is more.
-  /// Complete responses have the rest, 80 % by default, and those that were not used for longest are evicted first. A body of
-  /// 1 MiB or more reserves its length in the share until it is complete. One that would exceed the share is passed on and
-  /// not stored, so that bodies which are never completed evict nothing.
+  /// A fifth of the capacity is a share for bodies that are being stored, or the length of ``largestBody`` if that is
+  /// more. Complete responses have the rest, 80 % by default, and those that were not used for longest are evicted
+  /// first. A body of 1 MiB or more reserves its length in the share until it is complete. One that would exceed the
+  /// share is passed on and not stored, so bodies which are never completed evict nothing.
   ///
   /// All programs that share a store must have the same capacity.
   public var capacity = 100_000_000
@@ -58,7 +58,7 @@ public struct HTTPCacheConfiguration: Sendable {
 
   /// The targeted fields of RFC 9213 that the cache obeys instead of `Cache-Control`, such as `CDN-Cache-Control`.
   ///
-  /// Defaults to none. If a response has several of them, the first one in this list counts.
+  /// Defaults to an empty list. If a response has several of them, the first one in this list counts.
   public var targetedFields: [HTTPField.Name] = []
 
   /// The responses with `Set-Cookie` that are stored.
@@ -173,7 +173,7 @@ public struct HTTPCacheConfiguration: Sendable {
   #if Metrics
   /// The report to swift-metrics and to tracing, which needs the trait `Metrics`.
   ///
-  /// Defaults to `nil`, for none.
+  /// Defaults to `nil`.
   public var metering: HTTPCacheMetering?
   #endif
 

@@ -13,11 +13,11 @@
 public struct HTTPCacheQueryKey: Sendable, Hashable {
   /// The names of the parameters that are not in the key.
   ///
-  /// Defaults to none. A name that ends with `*` stands for all names with this beginning. Names are compared byte for byte:
+  /// Defaults to an empty list. A name that ends with `*` stands for all names with this beginning. Names are compared byte for byte:
   /// letter case counts, and an encoded name such as `%75tm_source` is another one.
   public var ignoredNames: [String]
 
-  /// Whether the key has the parameters in the order of their names.
+  /// A Boolean value that indicates whether the key has the parameters in the order of their names.
   ///
   /// Defaults to `false`. Parameters with the same name keep their order.
   public var ignoresOrder: Bool
@@ -25,8 +25,9 @@ public struct HTTPCacheQueryKey: Sendable, Hashable {
   /// Creates a key.
   ///
   /// - Parameters:
-  ///   - ignoredNames: The names of the parameters that are not in the key. Defaults to none.
-  ///   - ignoresOrder: Whether the key has the parameters in the order of their names. Defaults to `false`.
+  ///   - ignoredNames: The names of the parameters that are not in the key. Defaults to an empty list.
+  ///   - ignoresOrder: A Boolean value that indicates whether the key has the parameters in the order of their names.
+  ///     Defaults to `false`.
   public init(ignoring ignoredNames: [String] = [], ignoresOrder: Bool = false) {
     (self.ignoredNames, self.ignoresOrder) = (ignoredNames, ignoresOrder)
   }

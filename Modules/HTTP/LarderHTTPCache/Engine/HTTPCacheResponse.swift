@@ -15,7 +15,7 @@ public struct HTTPCacheResponse: Sendable {
   /// The way in which the cache answered.
   public var cacheStatus: CacheStatus
 
-  /// The data that ``HTTPCacheConfiguration/willStore`` has added to the stored response; empty if there is none.
+  /// The data that ``HTTPCacheConfiguration/willStore`` has added to the stored response; empty if there isn't one.
   public var userData: [UInt8]
 }
 
@@ -82,15 +82,15 @@ public struct HTTPCacheBody: AsyncSequence, Sendable {
     return bytes
   }
 
-  /// Reads the body without keeping it, so that the response is stored.
+  /// Reads the body without keeping it, so the response is stored.
   ///
   /// Only a whole body is stored. Call the method for a response whose body you don't need, such as a redirect that you
   /// follow. It gives up without an error if the body is too large, takes too long or fails, because the response is then only
   /// not stored.
   ///
   /// - Parameters:
-  ///   - limit: The number of bytes after which it gives up; defaults to 65,536.
-  ///   - time: The time after which it gives up; defaults to `nil`, for none.
+  ///   - limit: The number of bytes after which it gives up. Defaults to 65,536.
+  ///   - time: The time after which it gives up. Defaults to `nil`.
   /// - Throws: `CancellationError` if the task is cancelled.
   public func discard(upTo limit: Int = 65_536, within time: Duration? = nil) async throws {
     await withTaskGroup(of: Void.self) { group in

@@ -18,7 +18,7 @@ public struct HTTPForwardedResponse: Sendable {
   /// The head.
   public var head: HTTPResponse
 
-  /// Whether the response may be stored.
+  /// A Boolean value that indicates whether the response may be stored.
   ///
   /// Defaults to `true`. Set it to `false` if your client has changed the response in a way that the head does not
   /// describe. `Cache-Status` then has the detail `not-stored-client`.
@@ -44,7 +44,7 @@ public struct HTTPForwardedResponse: Sendable {
   ///
   /// - Parameters:
   ///   - head: The head.
-  ///   - body: The body; defaults to an empty one.
+  ///   - body: The body. Defaults to an empty one.
   public init(head: HTTPResponse, body: [UInt8] = []) {
     self.head = head
     forEachChunk = { receive in

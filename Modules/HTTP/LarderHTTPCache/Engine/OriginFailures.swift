@@ -1,7 +1,7 @@
 #if HTTPCache
 internal import HTTPCachingRules
 
-/// The failures of origins that requests must know, so that a stale response is served immediately while an origin fails.
+/// The failures of origins that requests must know, so a stale response is served immediately while an origin fails.
 ///
 /// Failures are remembered for URLs. If requests for two URLs of an origin have failed for some time and the origin has
 /// answered no request since, the origin as a whole counts as failing. While a URL or an origin fails, one request at a
@@ -33,12 +33,12 @@ struct OriginFailures: Sendable {
     var count = 0
     var last: Duration
     var nextProbe: Duration
-    /// The time at which the current probe no longer counts; `nil` if there is none.
+    /// The time when the current probe no longer counts; `nil` if there isn't one.
     var probeEnd: Duration?
 
     func mayProbe(at now: Duration) -> Bool { probeEnd.map { now >= $0 } ?? (now >= nextProbe) }
 
-    /// Whether the failure says nothing about the origin any more.
+    /// A Boolean value that indicates whether the failure says nothing about the origin any more.
     func isOutdated(at now: Duration) -> Bool { now >= max(nextProbe, probeEnd ?? .zero) + OriginFailures.longestDelay }
   }
 
@@ -59,13 +59,13 @@ struct OriginFailures: Sendable {
 
   /// Creates an empty memory.
   ///
-  /// - Parameter jitter: A closure that returns the factor of a delay; defaults to a random one from 0.75 to 1, so that
+  /// - Parameter jitter: A closure that returns the factor of a delay. Defaults to a random one from 0.75 to 1, so
   ///   several processes don't probe in step.
   init(jitter: @escaping @Sendable () -> Double = { Double.random(in: 0.75...1) }) {
     self.jitter = jitter
   }
 
-  /// Whether nothing has failed.
+  /// A Boolean value that indicates whether nothing has failed.
   var isEmpty: Bool { urls.isEmpty && origins.isEmpty }
 
   /// The number of URLs and of origins that are remembered.
@@ -81,7 +81,8 @@ struct OriginFailures: Sendable {
 
   /// Claims the next probe of a failing URL.
   ///
-  /// - Returns: Whether the caller must probe, and report the outcome. If not, a probe is under way or not yet due.
+  /// - Returns: A Boolean value that indicates whether the caller must probe, and report the outcome. If not, a probe
+  ///   is under way or not yet due.
   mutating func beginProbe(of url: String, at now: Duration) -> Bool {
     change(url) { failure in
       guard failure.mayProbe(at: now) else { return false }
@@ -97,7 +98,7 @@ struct OriginFailures: Sendable {
 
   /// Records that there was no response for so long that a stale response is served.
   ///
-  /// - Returns: Whether the request becomes the probe, which must report its outcome.
+  /// - Returns: A Boolean value that indicates whether the request becomes the probe. It must report its outcome.
   mutating func noteLate(_ url: String, at now: Duration) -> Bool {
     let isKnown = kind(of: url, at: now) != nil
     noteFailure(.disconnected, of: url, wasProbe: false, at: now)
@@ -111,7 +112,8 @@ struct OriginFailures: Sendable {
   /// - Parameters:
   ///   - kind: The kind of failure.
   ///   - url: The URL.
-  ///   - wasProbe: Whether the request was a probe. Other requests don't change the time of the next probe.
+  ///   - wasProbe: A Boolean value that indicates whether the request was a probe. Other requests don't change the time
+  ///     of the next probe.
   ///   - now: The current time.
   mutating func noteFailure(_ kind: OriginFailure, of url: String, wasProbe: Bool, at now: Duration) {
     let (key, originKey) = (url.hashValue, Self.origin(of: url))

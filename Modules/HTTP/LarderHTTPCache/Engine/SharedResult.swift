@@ -55,7 +55,7 @@ final class SharedResult<Value: Sendable>: Sendable {
 
   private let state = Locked(State())
 
-  /// The result, or `nil` if there is none yet.
+  /// The result, or `nil` if there isn't one yet.
   var result: Result<Value, any Error>? { state.withLock { $0.result } }
 
   /// The number of callers that wait.
@@ -76,7 +76,7 @@ final class SharedResult<Value: Sendable>: Sendable {
 
   /// Waits for the result.
   ///
-  /// - Parameter limit: The time limit; `nil` for none.
+  /// - Parameter limit: The time limit, or `nil`.
   /// - Throws: The error of the result; ``TimedOut`` when the limit has passed; `CancellationError` if the task is
   ///   cancelled before there is a result.
   func value(within limit: TimeLimit? = nil) async throws -> Value {
@@ -139,7 +139,7 @@ final class SharedResult<Value: Sendable>: Sendable {
 }
 
 extension SharedResult where Value == Void {
-  /// Sets the result, so that all waiters continue.
+  /// Sets the result, so all waiters continue.
   func finish() {
     finish(.success(()))
   }

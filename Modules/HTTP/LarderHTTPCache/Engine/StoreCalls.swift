@@ -33,7 +33,7 @@ final class StoreCalls: Sendable {
   /// The number of calls that failed, and how many of them exceeded their limit.
   var counts: (failures: Int, timeouts: Int) { state.withLock { ($0.failureCount, $0.timeoutCount) } }
 
-  /// Whether the store is paused because a call exceeded the limit.
+  /// A Boolean value that indicates whether the store is paused because a call exceeded the limit.
   private var isPaused: Bool {
     state.withLock { state in
       guard let end = state.pauseEnd else { return false }
@@ -48,8 +48,9 @@ final class StoreCalls: Sendable {
   /// The call begins on the caller's thread. If it returns without being suspended, it costs less than a microsecond more.
   ///
   /// - Parameters:
-  ///   - evenIfPaused: Whether to make the call although an earlier one has exceeded the limit; defaults to `false`.
-  ///   - body: The call, which is cancelled if the limit passes or the caller is cancelled. It may continue after that.
+  ///   - evenIfPaused: A Boolean value that indicates whether to make the call although an earlier one has exceeded the
+  ///     limit. Defaults to `false`.
+  ///   - body: The call. It is cancelled if the limit passes or the caller is cancelled. It may continue after that.
   /// - Returns: The result of the call.
   /// - Throws: The errors of the call; `StoreError` with `timedOut`; `CancellationError`. All but the last are counted.
   @discardableResult

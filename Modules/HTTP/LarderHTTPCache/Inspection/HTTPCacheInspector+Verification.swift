@@ -8,7 +8,8 @@ extension HTTPCacheInspector {
     /// The number of entries that were checked, and the damage that was found, in the order of the keys.
     public internal(set) var report = VerificationReport(entryCount: 0)
 
-    /// Whether no program changed the cache in the meantime, so that its totals could be compared with its entries.
+    /// A Boolean value that indicates whether no program changed the cache in the meantime, so its totals could be
+    /// compared with its entries.
     ///
     /// If not, the report has only the damage that three walks over the entries found alike.
     public internal(set) var isComplete = true
@@ -92,9 +93,10 @@ private struct VerificationWalk {
     /// The place of the first byte after the chunks, which must be the place of the next one.
     var end: Int64
     var footprint = 0
-    /// Whether the chunks begin at the beginning of the body.
+    /// A Boolean value that indicates whether the chunks begin at the beginning of the body.
     let isFromBeginning: Bool
-    /// Whether a chunk is missing between two, or one that is not the last has another length than all others.
+    /// A Boolean value that indicates whether a chunk is missing between two, or one that is not the last has another
+    /// length than all others.
     var hasGap = false
   }
 
@@ -247,7 +249,7 @@ private struct VerificationWalk {
 
   /// Returns whether the chunks of a body must still be those of its owner, as it was read.
   ///
-  /// A program removes the chunks of a retired body in several steps, so that three walks can find each a part of them.
+  /// A program removes the chunks of a retired body in several steps, so three walks can find each a part of them.
   private func isUnchanged(_ owner: Owner) async throws -> Bool {
     guard case .footprint(let footprint) = owner.size else { return true }
     let value = try await storage.readableValue(forKey: owner.key, unreadable: [])

@@ -63,7 +63,7 @@ public struct HTTPCacheInspector: Sendable {
     /// The keys of the records that are damaged.
     public internal(set) var damagedKeys: [StoreKey] = []
 
-    /// The key after which the next page begins, or `nil` if there is none.
+    /// The key after which the next page begins, or `nil` if there isn't one.
     public internal(set) var next: StoreKey?
   }
 
@@ -96,8 +96,15 @@ public struct HTTPCacheInspector: Sendable {
 
   /// Returns stored responses, in the order of their URLs and in all partitions.
   ///
+  /// ```swift
+  /// let inspector = try HTTPCacheInspector(store, configuration: .private)
+  /// for response in try await inspector.responses(prefix: "https://api.example/").responses {
+  ///   print(response.status, response.freshness, response.url)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
-  ///   - prefix: The beginning of the URLs, such as `https://api.example/users/`; defaults to the empty text, for all.
+  ///   - prefix: The beginning of the URLs, such as `https://api.example/users/`. Defaults to the empty text, for all.
   ///     If it is not empty, it must have a scheme and an authority.
   ///   - limit: The maximum number of records that are read, at least 1. Defaults to 256.
   ///   - previous: The key after which to begin, from ``Page/next``. Defaults to `nil`, for the first page.

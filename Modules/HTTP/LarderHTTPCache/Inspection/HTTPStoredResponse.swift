@@ -44,7 +44,7 @@ public struct HTTPStoredResponse: Sendable {
   /// The number of bytes of the representation that are stored.
   public let storedLength: Int64
 
-  /// Whether every byte of the representation is stored.
+  /// A Boolean value that indicates whether every byte of the representation is stored.
   public let isComplete: Bool
 
   /// The number of bytes of the keys and values that the response takes up in the store.
@@ -65,7 +65,7 @@ public struct HTTPStoredResponse: Sendable {
   /// The use that a cache can make of the response at the time of the inspection.
   public let freshness: Freshness
 
-  /// The time at which the response becomes or became stale.
+  /// The time when the response becomes or became stale.
   public let freshUntil: Date
 
   /// The data that ``HTTPCacheConfiguration/willStore`` added.

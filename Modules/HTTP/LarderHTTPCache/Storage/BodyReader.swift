@@ -49,7 +49,7 @@ final class BodyReader<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   ///
   /// - Parameters:
   ///   - position: The place of the first byte in the representation.
-  ///   - end: The end of the range, which is greater.
+  ///   - end: The end of the range. It is greater.
   /// - Returns: At least one byte, and at most one chunk.
   /// - Throws: `StoreError` with `corrupted` if the response does not have the byte, or if the chunk is missing or
   ///   damaged; the errors of the store.
@@ -67,7 +67,7 @@ final class BodyReader<Base: DataStore>: Sendable where Base.Value == [UInt8] {
 extension ResponseStorage {
   /// Returns a reader of the body of a stored response, or `nil` if the response has been removed since it was read.
   func reader(of entry: StoredEntry) async throws -> BodyReader<Base>? {
-    // The reader is registered first. If the response is still there afterwards, its bodies are not retired yet, and
+    // The reader is registered first. If the response is still there afterward, its bodies are not retired yet, and
     // are not removed before the reader's end.
     let reader = BodyReader(entry, self)
     return try await base.value(forKey: entry.key) == nil ? nil : reader

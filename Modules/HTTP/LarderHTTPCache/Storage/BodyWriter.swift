@@ -46,7 +46,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
 
   /// Appends bytes, and stores the full chunks as soon as there are enough for the first batch.
   ///
-  /// - Throws: ``StorageRefusal``; the errors of the store. Afterwards, abandon the body.
+  /// - Throws: ``StorageRefusal``; the errors of the store. Afterward, abandon the body.
   func append(_ bytes: some Collection<UInt8>) async throws {
     guard count + Int64(bytes.count) <= storage.options.largestBody else { throw StorageRefusal.tooLarge }
     state.withLock { $0.pending.append(contentsOf: bytes) }
@@ -56,7 +56,7 @@ final class BodyWriter<Base: DataStore>: Sendable where Base.Value == [UInt8] {
   private struct Batch: Sendable {
     var start: Int64
     var bytes: ArraySlice<UInt8>
-    /// Whether the body has a mark already.
+    /// A Boolean value that indicates whether the body has a mark already.
     var isMarked: Bool
 
     var end: Int64 { start + Int64(bytes.count) }

@@ -16,7 +16,7 @@ enum Invalidation: Sendable, Equatable {
   /// The number of entries that the log keeps.
   static let logLength: UInt64 = 1_024
 
-  /// The length in bytes from which on a prefix is cut, so that it stands for more URLs.
+  /// The length in bytes from which on a prefix is cut, so it stands for more URLs.
   static let maximumPrefixLength = 1_024
 
   init(url: String) {
@@ -59,14 +59,14 @@ enum Invalidation: Sendable, Equatable {
 extension ResponseStorage {
   /// Invalidates all responses for a URL, in all partitions.
   ///
-  /// Each invalidation is logged first, so that responses whose requests are under way are not stored, in other processes
+  /// Each invalidation is logged first, so responses whose requests are under way are not stored, in other processes
   /// neither. Then the stored responses are removed.
   ///
   /// - Parameters:
   ///   - url: The URL.
-  ///   - token: The state before the request that causes the invalidation was forwarded; defaults to `nil`.
+  ///   - token: The state before the request that causes the invalidation was forwarded. Defaults to `nil`.
   /// - Returns: The state with which the response to that request can be stored, or `nil` if the URL was invalidated since
-  ///   `token` or there is none.
+  ///   `token`, or if `token` is `nil`.
   @discardableResult
   func invalidate(url: String, after token: FetchToken? = nil) async throws -> FetchToken? {
     let new = try await log(Invalidation(url: url)) { commit in
@@ -124,8 +124,8 @@ extension ResponseStorage {
   ///
   /// - Parameters:
   ///   - invalidation: The entry.
-  ///   - isCurrent: A closure that returns whether a request that was forwarded before may continue after the entry;
-  ///     defaults to one that returns `false`.
+  ///   - isCurrent: A closure that returns whether a request that was forwarded before may continue after the entry.
+  ///     Defaults to one that returns `false`.
   /// - Returns: The state after the entry, or `nil` if `isCurrent` returned `false`.
   @discardableResult
   private func log(

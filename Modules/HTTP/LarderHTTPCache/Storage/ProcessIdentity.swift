@@ -18,7 +18,7 @@ struct ProcessIdentity: Sendable, Hashable {
   /// The number of the process, at least 1.
   let number: UInt32
 
-  /// The time at which the process started, in ticks since the boot of its host.
+  /// The time when the process started, in ticks since the boot of its host.
   let start: UInt64
 
   init(place: [UInt8], number: UInt32, start: UInt64) {

@@ -5,9 +5,9 @@ internal import Larder
 extension ResponseStorage {
   /// Removes the bodies that were abandoned by their writers, and those that were retired long enough ago.
   ///
-  /// It reads only marks and retired bodies. It also renews the marks of this object's writers, so that other processes
-  /// don't take a slow body for an abandoned one. Call it more often than ``StorageOptions/markTimeout``.
-  /// A mark that cannot be retired does not keep the others from it.
+  /// It reads only marks and retired bodies. It also renews the marks of this object's writers, so other processes
+  /// don't take a slow body for an abandoned one. Call it more often than ``StorageOptions/markTimeout``. A mark that
+  /// cannot be retired does not keep the others from it.
   ///
   /// - Throws: The first error of the store.
   func sweep() async throws {
@@ -38,7 +38,7 @@ extension ResponseStorage {
   /// - Parameters:
   ///   - bytes: The number of bytes.
   ///   - lasting: The number of bytes among them that are not transient, or `nil` to evict nothing.
-  /// - Returns: Whether there was room for a moment.
+  /// - Returns: A Boolean value that indicates whether there was room for a moment.
   func makeRoom(for bytes: Int, lasting: Int?) async throws -> Bool {
     guard bytes <= options.capacity, lasting ?? 0 <= lastingCapacity else { return false }
     return try await roomGate.withAccess(.exclusive) {
@@ -67,7 +67,7 @@ extension ResponseStorage {
   ///
   /// - Parameters:
   ///   - needed: The number of bytes after which it stops.
-  ///   - early: Whether to remove those as well whose retention is not over.
+  ///   - early: A Boolean value that indicates whether to remove those as well whose retention is not over.
   /// - Returns: The number of bytes that were removed.
   private func removeRetired(atLeast needed: Int, early: Bool) async throws -> Int {
     var removed = 0
@@ -156,7 +156,7 @@ extension ResponseStorage {
 
   /// Retires a body if its writer has abandoned it, or renews its mark if that is due.
   ///
-  /// - Returns: Whether the body was retired.
+  /// - Returns: A Boolean value that indicates whether the body was retired.
   private func sweepMark(of body: BodyIdentifier, _ mark: BodyMark?) async throws -> Bool {
     if leases.contains(body) {
       let isDue = mark.map { has(options.markTimeout / 4, passedSince: $0.renewed, at: now) } ?? true

@@ -35,7 +35,7 @@ struct StorageOptions: Sendable {
   /// The number of bytes that the bodies which are being stored may have together: a fifth of the capacity, or the
   /// largest body if that is more, but at most half of the capacity.
   ///
-  /// Responses leave this share free, so that the unfinished bodies of a program that is killed again and again evict
+  /// Responses leave this share free, so the unfinished bodies of a program that is killed again and again evict
   /// nothing. A larger share would leave no room for a response with a body of this size.
   var unfinishedShare: Int { max(capacity / 5, min(largestBody, capacity / 2)) }
 
@@ -96,7 +96,7 @@ struct StorageCounters: Sendable, Equatable {
 
 /// The responses of an HTTP cache in a store of bytes.
 ///
-/// Every change is one update of the store, with the totals, so that several storages, also of different processes, can
+/// Every change is one update of the store, with the totals, so several storages, also of different processes, can
 /// share a store. A response is written last, in one update with everything that depends on it: the end of its body's
 /// mark, the retirement of the bodies that it replaces, and the check that no invalidation came since its request.
 final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt8] {
@@ -120,7 +120,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
   /// The lock of storing and invalidating responses.
   let storeGate = WriteGate()
 
-  /// The lock of making room, so that not all writers evict at the same time.
+  /// The lock of making room, so not all writers evict at the same time.
   let roomGate = WriteGate()
 
   /// The number of entries that one step of a walk reads, and the number of chunks that one commit removes.
@@ -202,7 +202,7 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
     return StorageUsage(bytes: totals.bytes, responses: totals.responses)
   }
 
-  /// Returns the state of the invalidations, for a request that is forwarded afterwards.
+  /// Returns the state of the invalidations, for a request that is forwarded afterward.
   func beginFetch() async throws -> FetchToken {
     FetchToken(invalidations: try await totals(for: .value).invalidations)
   }

@@ -4,8 +4,8 @@ internal import Larder
 
 /// The changes of one commit of a cache's storage, with the conditions under which they hold.
 ///
-/// This is plain state without any I/O. A commit is one update of the store that changes the record of totals as well, so
-/// that the counted bytes and the stored bytes agree after every crash.
+/// This is plain state without any I/O. A commit is one update of the store that changes the record of totals as well,
+/// so the counted bytes and the stored bytes agree after every crash.
 struct StorageCommit: Sendable {
   /// The reason for which the totals refuse a commit, with nothing changed.
   enum Refusal: Sendable {
@@ -58,10 +58,11 @@ struct StorageCommit: Sendable {
   /// The number of invalidations that must not have changed, or `nil` for any.
   var invalidations: UInt64?
 
-  /// Whether the commit may be made only if no response got a place since the totals were read.
+  /// A Boolean value that indicates whether the commit may be made only if no response got a place since the totals
+  /// were read.
   var refusesNewPlaces = false
 
-  /// Whether the commit is an invalidation.
+  /// A Boolean value that indicates whether the commit is an invalidation.
   var isInvalidation = false
 
   let layout: StorageLayout
@@ -98,7 +99,7 @@ struct StorageCommit: Sendable {
   /// - Parameters:
   ///   - key: The key of the mark.
   ///   - stored: The stored mark, or `nil` if there must be none.
-  ///   - footprint: The number of bytes of the chunks that the stored mark counts; defaults to `nil`, for what it says.
+  ///   - footprint: The number of bytes of the chunks that the stored mark counts. Defaults to `nil`, for what it says.
   ///   - mark: The new mark, or `nil` to remove it.
   mutating func setMark(
     _ key: StoreKey, replacing stored: [UInt8]?, counting footprint: Int? = nil, by mark: BodyMark?
@@ -177,7 +178,8 @@ struct StorageCommit: Sendable {
   ///   - retiredKey: The key of the retired body.
   ///   - stored: The value of this key.
   ///   - footprint: The number of bytes that the remaining chunks count.
-  ///   - isRest: Whether these are all remaining chunks. If not, none of them is the last one of the body.
+  ///   - isRest: A Boolean value that indicates whether these are all remaining chunks. If not, none of them is the
+  ///     last one of the body.
   /// - Returns: The number of bytes by which the totals decrease.
   mutating func free(
     _ chunks: some Collection<StoreKey>, of retiredKey: StoreKey, _ stored: [UInt8], footprint: Int, isRest: Bool

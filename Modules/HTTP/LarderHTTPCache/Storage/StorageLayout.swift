@@ -8,7 +8,7 @@ internal import Larder
 struct StorageLayout: Sendable {
   /// The number of bytes of every chunk but the last one of a body.
   ///
-  /// It is less than 64 KiB, so that a chunk fits into 16 pages of 4 KiB together with what a store, a checksum or an
+  /// It is less than 64 KiB, so a chunk fits into 16 pages of 4 KiB together with what a store, a checksum or an
   /// encryption adds.
   static let chunkLength = 65_408
 
@@ -111,7 +111,7 @@ struct StorageLayout: Sendable {
     StoreKey(bytes: prefix.bytes + [UInt8(ascii: "m")] + body.bytes)
   }
 
-  /// Returns the body that a mark belongs to, or `nil` if the key is none of a mark.
+  /// Returns the body that a mark belongs to, or `nil` if the key is not that of a mark.
   func body(ofMark key: StoreKey) -> BodyIdentifier? {
     BodyIdentifier(key.bytes.dropFirst(prefix.count + 1))
   }
@@ -121,7 +121,7 @@ struct StorageLayout: Sendable {
       bytes: prefix.bytes + [UInt8(ascii: "x")] + UInt64(bitPattern: microseconds).bigEndianBytes + body.bytes)
   }
 
-  /// Returns a retired body and the time of its retirement, or `nil` if the key is none of a retired body.
+  /// Returns a retired body and the time of its retirement, or `nil` if the key is not that of a retired body.
   func retired(_ key: StoreKey) -> (body: BodyIdentifier, microseconds: Int64)? {
     let bytes = key.bytes.dropFirst(prefix.count + 1)
     guard let body = BodyIdentifier(bytes.dropFirst(8)) else { return nil }
@@ -147,7 +147,7 @@ struct StorageLayout: Sendable {
     return StoreKey(bytes: bytes)
   }
 
-  /// Returns the body of a chunk and the place of its first byte, or `nil` if the key is none of a chunk.
+  /// Returns the body of a chunk and the place of its first byte, or `nil` if the key is not that of a chunk.
   func chunk(_ key: StoreKey) -> (body: BodyIdentifier, offset: Int64)? {
     let bytes = key.bytes.dropFirst(prefix.count + 1)
     let offset = UInt64(bigEndianBytes: bytes.dropFirst(BodyIdentifier.length))
@@ -188,7 +188,7 @@ struct StorageLayout: Sendable {
     return value.count == 8 && footprint <= self.footprint(ofBody: Self.maximumBodyLength) ? footprint : nil
   }
 
-  /// The greatest length of a body, so that sums cannot overflow if a record is damaged.
+  /// The greatest length of a body, so sums cannot overflow if a record is damaged.
   static let maximumBodyLength: Int64 = 1 << 44
 
   // MARK: Invalidations

@@ -7,7 +7,7 @@ struct StorageTotals: Sendable, Equatable {
   static let formatVersion: UInt8 = 3
   static let length = 49
 
-  /// The greatest valid sum, place and number in a record, so that nothing overflows.
+  /// The greatest valid sum, place and number in a record, so nothing overflows.
   private static let maximum: UInt64 = 1 << 62
 
   /// The number of bytes of the keys and values of all other entries of the cache.
@@ -34,7 +34,7 @@ struct StorageTotals: Sendable, Equatable {
   /// Creates the totals of an empty cache.
   init() {}
 
-  /// Reads the record, or returns the totals of an empty cache if there is none.
+  /// Reads the record, or returns the totals of an empty cache if there isn't one.
   ///
   /// - Throws: `StoreError` with `versionMismatch` or `corrupted`.
   init(_ record: [UInt8]?, store: String, for operation: StoreOperation) throws {
@@ -121,8 +121,8 @@ struct StoredBody: Sendable, Hashable {
   var length: Int64
 }
 
-/// An entry of the order of use: everything that the eviction of a response needs, so that a damaged response can be
-/// evicted as well.
+/// An entry of the order of use: everything that the eviction of a response needs, so a damaged response can be evicted
+/// as well.
 struct UseRecord: Sendable, Equatable {
   /// The key of the response.
   var responseKey: StoreKey

@@ -25,7 +25,7 @@ struct StoredEntry: Sendable, Equatable {
   /// The response's place in the order of use, in which a smaller one is evicted first.
   let place: UInt64
 
-  /// The time at which the place was recorded, in microseconds since 1970.
+  /// The time when the place was recorded, in microseconds since 1970.
   let used: Int64
 
   /// The response, whose ranges are those of ``parts``.
@@ -123,7 +123,7 @@ struct StoredEntry: Sendable, Equatable {
 
   // MARK: Reading
 
-  /// Reads an entry, or returns `nil` if there is none or its record is damaged.
+  /// Reads an entry, or returns `nil` if there isn't one or its record is damaged.
   ///
   /// A record of a newer version counts as damaged, because a cache can do without it.
   init?(_ key: StoreKey, _ bytes: [UInt8]?) {

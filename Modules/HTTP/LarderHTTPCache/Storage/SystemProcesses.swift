@@ -5,7 +5,7 @@ internal import Larder
 extension ProcessTable {
   /// The processes of the system.
   ///
-  /// Only Linux identifies processes. On other systems all processes are unknown, so that only the times of marks count.
+  /// Only Linux identifies processes. On other systems all processes are unknown, so only the times of marks count.
   static let system = ProcessTable(own: identity.identity(ofNumber: getpid()), find: findProcess)
 
   private static let identity = OwnIdentity(ownIdentity)
@@ -50,7 +50,7 @@ extension ProcessTable {
     }
   }
 
-  /// Returns the target of a symbolic link, or `nil` if there is none.
+  /// Returns the target of a symbolic link, or `nil` if there isn't one.
   private static func target(ofLink path: String) -> String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
       guard let start = buffer.baseAddress else { return nil }
@@ -65,13 +65,13 @@ extension ProcessTable {
 struct ProcessEntry: Sendable, Hashable {
   let number: UInt32
 
-  /// The time at which the process started, in ticks since the boot of its host.
+  /// The time when the process started, in ticks since the boot of its host.
   let start: UInt64
 
-  /// Whether the process has ended, and its parent has not asked for its status yet.
+  /// A Boolean value that indicates whether the process has ended, and its parent has not asked for its status yet.
   let hasEnded: Bool
 
-  /// Reads a line such as `12 (name) S 1 …`, or returns `nil` if it is none.
+  /// Reads a line such as `12 (name) S 1 …`, or returns `nil` if it has another form.
   ///
   /// The name may have any bytes, also parentheses and spaces.
   init?(_ text: String) {

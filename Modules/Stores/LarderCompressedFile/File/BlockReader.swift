@@ -39,7 +39,7 @@ final class BlockReader: Sendable {
   ///
   /// - Parameters:
   ///   - offset: The offset of the block in the file.
-  ///   - isKept: Whether to cache the block.
+  ///   - isKept: A Boolean value that indicates whether to cache the block.
   /// - Throws: ``Damage``; ``FileError``.
   func block(at offset: Int64, isKept: Bool) throws -> Block {
     if let found = cache.withLock({ $0.block(at: offset) }) { return found }
@@ -107,7 +107,7 @@ struct BlockCache {
 
   /// Adds a block, and evicts others if there is not enough room.
   ///
-  /// - Returns: The evicted blocks, so that the caller can release them outside a lock.
+  /// - Returns: The evicted blocks, so the caller can release them outside a lock.
   mutating func insert(_ block: Block) -> [Block] {
     let cost = BlockCache.cost(of: block)
     guard cost <= capacity, places[block.offset] == nil else { return [] }

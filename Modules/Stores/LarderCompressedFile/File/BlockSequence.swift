@@ -39,7 +39,7 @@ struct BlockSequence {
 
   /// The approximate target size of a compressed block, in bytes.
   private static let targetSize = 4096.0
-  /// The maximum size of the notes about one block, in bytes, so that they fit into a later block.
+  /// The maximum size of the notes about one block, in bytes, so they fit into a later block.
   private static let maximumNotesSize = 24_000
   /// The minimum size of a line of notes for which an otherwise uncompressed block is compressed, in bytes.
   private static let leastCompressedNotesSize = 512
@@ -52,7 +52,7 @@ struct BlockSequence {
   ///   - head: The header of the file.
   ///   - unnoted: The preceding blocks that no notes cover yet.
   ///   - composer: The composer of the blocks.
-  ///   - isCompressed: Whether to compress the blocks.
+  ///   - isCompressed: A Boolean value that indicates whether to compress the blocks.
   init(
     _ start: BlockStart, at offset: Int64, of head: FileHead, after unnoted: UnnotedBlocks, by composer: BlockComposer,
     isCompressed: Bool

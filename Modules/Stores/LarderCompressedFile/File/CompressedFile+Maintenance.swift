@@ -37,7 +37,8 @@ extension CompressedFile {
   ///
   /// - Parameters:
   ///   - destination: The path of the copy.
-  ///   - isCompacted: Whether to compact the copy. Otherwise it is a byte-for-byte copy, including damage.
+  ///   - isCompacted: A Boolean value that indicates whether to compact the copy. Otherwise it is a byte-for-byte copy,
+  ///     including damage.
   /// - Throws: ``StoreError``.
   mutating func backup(to destination: String, compacting isCompacted: Bool) throws {
     guard let (index, lines) = snapshot else { return }

@@ -13,7 +13,8 @@ extension CompressedFile {
   ///   - contents: The content of the file as readers see it.
   ///   - cacheSize: The maximum size of the block cache, in bytes.
   ///   - newCodecName: The name of the codec of a new file.
-  ///   - findsPossiblyOlder: Whether entries are found that unknown changes may have replaced. Defaults to `false`.
+  ///   - findsPossiblyOlder: A Boolean value that indicates whether entries are found that unknown changes may have
+  ///     replaced. Defaults to `false`.
   ///   - isAbandoned: A closure that returns whether no store uses the file any more. Defaults to never.
   /// - Throws: ``StoreError``.
   static func open(

@@ -16,14 +16,14 @@ extension CompressedFile {
   /// The total size of the lines that later changes have made obsolete, in bytes.
   private var deadSize: Int64 { max(0, layout.changeSize - contents.look(\.index.liveTextSize)) }
 
-  /// Whether enough has been appended or become obsolete for a compaction.
+  /// A Boolean value that indicates whether enough has been appended or become obsolete for a compaction.
   var isCompactionDue: Bool {
     guard uncopied == nil, !mustBeReplaced else { return false }
     return uncompactedSize >= max(1 << 20, layout.baseEnd, retryUncompactedSize)
       || deadSize >= max(CompressedFile.leastDeadSize, contents.look(\.index.liveTextSize), retryDeadSize)
   }
 
-  /// Whether a compaction is cheap enough to run before the file is closed.
+  /// A Boolean value that indicates whether a compaction is cheap enough to run before the file is closed.
   var isCompactionCheap: Bool {
     guard uncopied == nil, !mustBeReplaced, log != nil else { return false }
     let live = contents.look(\.index.liveTextSize)
@@ -124,7 +124,7 @@ extension CompressedFile {
   ///
   /// - Parameters:
   ///   - operation: The operation.
-  ///   - isCompacted: Whether the new file is compacted. Defaults to `false`.
+  ///   - isCompacted: A Boolean value that indicates whether the new file is compacted. Defaults to `false`.
   /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file.
   mutating func replace(during operation: StoreOperation, isCompacted: Bool = false) throws {
     guard let (index, lines) = snapshot else { return }
@@ -242,7 +242,7 @@ extension CompressedFile {
 
   /// Replaces the file if possible; see ``replace(during:isCompacted:)``.
   ///
-  /// - Returns: Whether the file was replaced. If not, the next write tries again.
+  /// - Returns: A Boolean value that indicates whether the file was replaced. If not, the next write tries again.
   mutating func replaceIfPossible() -> Bool {
     do {
       try replace(during: .apply)

@@ -22,7 +22,7 @@ struct CompressedFile: Sendable {
   let inflaters: StreamPool<ZlibInflater>
   let cacheSize: Int
 
-  /// Returns whether no store uses the file any more, so that compaction is useless.
+  /// Returns whether no store uses the file any more, so compaction is useless.
   let isAbandoned: @Sendable () -> Bool
 
   let path: String
@@ -52,7 +52,8 @@ struct CompressedFile: Sendable {
   /// The log that appends to the file, or `nil` if nothing has been appended and the file is as it was opened.
   var log: AppendLog?
 
-  /// Whether it is unknown which bytes of the file are on disk, so that it must be replaced before the next append.
+  /// A Boolean value that indicates whether it is unknown which bytes of the file are on disk, so it must be replaced
+  /// before the next append.
   ///
   /// This is the case after a failed synchronization, and if the file was not closed. Another process may have met such
   /// a failure, after which the system shows bytes that are not on disk.
@@ -187,7 +188,7 @@ struct CompressedFile: Sendable {
     }
   }
 
-  /// Returns the log, which it creates if there is none, on a new file if the old one must not be written to.
+  /// Returns the log, which it creates if there isn't one, on a new file if the old one must not be written to.
   mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
     try checkFiles(during: operation)
     return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {

@@ -36,10 +36,11 @@ struct CompressedFileIndex: Sendable {
   /// The total size of the lines of all entries, in bytes.
   private(set) var liveTextSize: Int64 = 0
 
-  /// The offset before which every entry is lost, because unknown later changes may have overwritten it; 0 if there is none.
+  /// The offset before which every entry is lost, because unknown later changes may have overwritten it; 0 if there
+  /// isn't one.
   private(set) var horizon: Int64 = 0
 
-  /// Whether any entry is lost.
+  /// A Boolean value that indicates whether any entry is lost.
   var isDamaged: Bool { lostCount > 0 || gaps.count > 0 }
 
   // MARK: Reading
@@ -207,7 +208,7 @@ struct EntryLocation: Equatable, Sendable {
   /// The offset of the line in the text of that block.
   var textOffset: Int { Int(offset) }
 
-  /// Whether the line is lost.
+  /// A Boolean value that indicates whether the line is lost.
   var isLost: Bool { length == 0 }
 }
 

@@ -117,7 +117,7 @@ struct FileCompaction: Sendable {
   ///
   /// - Parameters:
   ///   - changes: The changes, with the locations of their lines in the old file.
-  ///   - lines: The reader of the old file, which may have been replaced by a copy since the compaction began.
+  ///   - lines: The reader of the old file. It may have been replaced by a copy since the compaction began.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `corrupted` if a block is damaged; ``FileError``.
   mutating func copy(

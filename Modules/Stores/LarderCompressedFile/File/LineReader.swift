@@ -10,7 +10,7 @@ struct LineReader: Sendable {
   /// The name of the store, for errors.
   let store: String
 
-  /// The offset of the block whose changes are unknown, so that they may have affected any key; 0 if there is none.
+  /// The offset of the block whose changes are unknown, so they may have affected any key; 0 if there isn't one.
   let unknownBlock: Int64
 
   /// Reads the lines of some keys.
@@ -20,7 +20,7 @@ struct LineReader: Sendable {
   /// - Parameters:
   ///   - findings: The keys, each with the information of the index.
   ///   - operation: The operation, for errors.
-  ///   - isKept: Whether to cache the blocks.
+  ///   - isKept: A Boolean value that indicates whether to cache the blocks.
   ///   - use: A closure that receives a key and its line.
   /// - Returns: The results of `use` in the order of the keys, with `nil` for keys that are missing.
   /// - Throws: ``StoreError`` for the first key, in the given order, whose line is lost or damaged (`corrupted`) or
@@ -68,7 +68,7 @@ struct LineReader: Sendable {
   /// - Parameters:
   ///   - location: The location of the line.
   ///   - last: The block that was read last.
-  ///   - isKept: Whether to cache the blocks.
+  ///   - isKept: A Boolean value that indicates whether to cache the blocks.
   /// - Throws: ``BlockReader/Damage``; ``FileError``.
   func line(
     at location: EntryLocation, _ last: inout Block?, isKept: Bool

@@ -85,7 +85,8 @@ enum BlockFrame {
   /// - Parameters:
   ///   - text: The text.
   ///   - data: The deflated text. With the header and the trailer, it must have at most ``maximumSize`` bytes.
-  ///   - isContinuation: Whether the text continues a line that the previous block began.
+  ///   - isContinuation: A Boolean value that indicates whether the text continues a line that the previous block
+  ///     began.
   ///   - salt: The salt of the file.
   ///   - offset: The offset of the block in the file.
   static func block(
@@ -112,7 +113,7 @@ struct Block: Equatable, Sendable {
   /// The offset of the block in the file, and that of the next one.
   var offset: Int64
   var end: Int64
-  /// Whether the text continues a line that the previous block began.
+  /// A Boolean value that indicates whether the text continues a line that the previous block began.
   var isContinuation = false
   var text: [UInt8]
 }
@@ -155,9 +156,10 @@ final class BlockComposer: Sendable {
   ///
   /// - Parameters:
   ///   - text: The text, at most ``BlockFrame/maximumTextSize`` bytes.
-  ///   - isContinuation: Whether the text continues a line that the previous block began. Defaults to `false`.
-  ///   - isCompressed: Whether to compress the text, if that makes it smaller. Otherwise it is stored, which takes no
-  ///     time.
+  ///   - isContinuation: A Boolean value that indicates whether the text continues a line that the previous block
+  ///     began. Defaults to `false`.
+  ///   - isCompressed: A Boolean value that indicates whether to compress the text, if that makes it smaller. Otherwise
+  ///     it is stored, which takes no time.
   ///   - salt: The salt of the file.
   ///   - offset: The offset of the block in the file.
   /// - Throws: ``ZlibError`` if there is not enough memory.

@@ -3,7 +3,7 @@ import Larder
 
 /// A line of notes in a block.
 ///
-/// It repeats the changes in another part of the file, so that the loss is known if that part is damaged.
+/// It repeats the changes in another part of the file, so the loss is known if that part is damaged.
 ///
 /// ```
 /// {"notes":{"from":0,"upTo":4060,"blocks":[{"at":190,"changes":[{"set":["a"]}]}]},"larder":2,…,"salt":"…"}
@@ -117,7 +117,7 @@ struct UnnotedBlocks: Sendable {
     blocks.append((range, changes.bytes))
   }
 
-  /// Removes the blocks that a block at an offset can cover, and returns its line of notes; empty if there are none.
+  /// Removes the blocks that a block at an offset can cover, and returns its line of notes; empty if there aren't any.
   ///
   /// - Parameters:
   ///   - offset: The offset of the block that will hold the line.

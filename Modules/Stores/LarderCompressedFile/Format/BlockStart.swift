@@ -28,7 +28,7 @@ struct BlockStart: Equatable {
   var number: UInt32 = 0
   /// The last batch that is known to be durable.
   var durableBatch: UInt64 = 0
-  /// Whether the block is the last one of its batch or base.
+  /// A Boolean value that indicates whether the block is the last one of its batch or base.
   var isLast = true
 
   /// The maximum number of a batch, which every JSON implementation can represent exactly.

@@ -7,8 +7,8 @@ import Larder
 /// {"larder":2,"format":"compressed","codec":"json","salt":"0f1e2d3c4b5a6978","after":7,"base":true}
 /// ```
 ///
-/// The end mark repeats all of it, and the notes repeat most of it, so that it is known even if the first page of the
-/// file is lost.
+/// The end mark repeats all of it, and the notes repeat most of it, so it is known even if the first page of the file
+/// is lost.
 struct FileHead: Equatable, Sendable {
   /// The name of the codec of the values.
   var codecName: String
@@ -16,7 +16,7 @@ struct FileHead: Equatable, Sendable {
   var salt = UInt64.random(in: 1 ... .max)
   /// The last batch before the file was rewritten, which the base includes; 0 in a new file.
   var batch: UInt64 = 0
-  /// Whether a base follows.
+  /// A Boolean value that indicates whether a base follows.
   var hasBase = false
 
   /// The reason why a line is not a header.

@@ -109,7 +109,7 @@ enum StoreLine {
 
 /// Functions for the lines in the text of a block.
 enum StoreText {
-  /// Returns the offset after the next newline, or `nil` if there is none.
+  /// Returns the offset after the next newline, or `nil` if there isn't one.
   static func lineEnd(in text: [UInt8], from start: Int) -> Int? {
     text.withUnsafeBufferPointer { $0[start...].firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } }
   }

@@ -38,7 +38,7 @@ struct BlockFinder {
     return isTooMuch ? .max : max(product, 64 << 20)
   }
 
-  /// Returns the block at an offset, or `nil` if there is none.
+  /// Returns the block at an offset, or `nil` if there isn't one.
   mutating func block(at offset: Int64) throws -> Block? {
     let size = try window.withBytes(at: offset, count: BlockFrame.headerSize) { BlockFrame.size(at: $0) }
     guard let size, offset <= window.size - Int64(size) else { return nil }
@@ -46,7 +46,7 @@ struct BlockFinder {
     return try window.withBytes(at: offset, count: size) { try Block($0, salt: salt, at: offset, by: inflaters) }
   }
 
-  /// Returns the first block after an offset, or `nil` if there is none.
+  /// Returns the first block after an offset, or `nil` if there isn't one.
   ///
   /// - Throws: ``FileProblem/damaged(at:reason:)`` if there are too many false matches.
   mutating func nextBlock(after offset: Int64) throws -> Block? {
@@ -91,7 +91,7 @@ struct NotesFinder {
 
   /// Creates a finder of notes.
   ///
-  /// - Parameter finder: The finder of blocks, which must not be used elsewhere afterwards.
+  /// - Parameter finder: The finder of blocks. They must not be used elsewhere afterward.
   init(_ finder: BlockFinder) {
     self.finder = finder
     reader = finder

@@ -50,14 +50,14 @@ enum FileIdentity {
     throw foreignFile(beginning: start) ?? .damaged(at: 0, reason: "the first block of the file is damaged")
   }
 
-  /// Returns whether bytes look like a block of a store, so that decompressing them is worthwhile.
+  /// Returns whether bytes look like a block of a store, so decompressing them is worthwhile.
   private static func isCandidate(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard let size = BlockFrame.size(at: bytes), size <= bytes.count else { return false }
     // Other programs leave the field of the seal zero.
     return bytes.littleEndian(at: 4, as: UInt32.self) != 0
   }
 
-  /// Returns the header that a block has as its first line or repeats with its notes, or `nil` if there is none.
+  /// Returns the header that a block has as its first line or repeats with its notes, or `nil` if there isn't one.
   private static func head(
     of bytes: UnsafeRawBufferPointer, at offset: Int64, inflaters: StreamPool<ZlibInflater>
   ) throws -> (head: FileHead, source: Source)? {

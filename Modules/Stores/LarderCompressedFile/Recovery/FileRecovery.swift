@@ -28,12 +28,12 @@ struct FileRecovery {
   /// The last batch that any block states to be durable.
   private(set) var durableBatch: UInt64 = 0
 
-  /// Whether the base is being read.
+  /// A Boolean value that indicates whether the base is being read.
   ///
   /// It was written as a whole, so a crash cannot explain missing parts of it.
   private(set) var isInBase = false
 
-  /// Whether the last part was a hole whose extent is not determined yet.
+  /// A Boolean value that indicates whether the last part was a hole whose extent is not determined yet.
   var isInHole: Bool { hole != nil }
 
   /// The batch that the next block belongs to.
@@ -290,7 +290,8 @@ struct FileRecovery {
   ///
   /// - Parameters:
   ///   - offset: The offset of the hole, or of the first damage if the previous part was a block.
-  ///   - areInBase: Whether the blocks belong to the base, so that they changed no earlier entry.
+  ///   - areInBase: A Boolean value that indicates whether the blocks belong to the base, so they changed no earlier
+  ///     entry.
   ///   - bound: The first key after the blocks in the base, or `nil` if the base ends with them. Defaults to `nil`.
   private mutating func loseChanges(at offset: Int64, areInBase: Bool, upTo bound: StoreKey? = nil) {
     if let hole, areInBase || hole.notes != nil { loseCutLines(of: hole) }

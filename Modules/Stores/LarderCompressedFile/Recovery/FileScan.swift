@@ -186,7 +186,7 @@ struct FoundFile {
 
   var layout = FileLayout()
 
-  /// Whether the file was closed, so that all of it is known to be durable.
+  /// A Boolean value that indicates whether the file was closed, so all of it is known to be durable.
   var isClosed = false
 
   /// The end of the part of the file that remaining notes cover, and the blocks after it.

@@ -145,7 +145,7 @@ struct JSONDocument {
   /// Writes a document in pieces, with the keys in order and each entry on its own line.
   ///
   /// - Parameters:
-  ///   - stamp: The stamp of the file that is written, which receives the checksums.
+  ///   - stamp: The stamp of the file that is written. It receives the checksums.
   ///   - write: A closure that receives the next piece.
   func write(stamping stamp: inout JSONStamp, _ write: ([UInt8]) throws -> Void) throws {
     var line: [UInt8] = Array("{\"larder\":\(JSONDocument.version),".utf8)

@@ -96,8 +96,8 @@ extension OpenStoreFile {
   ///
   /// - Parameters:
   ///   - size: The size of the file, which the caller has bounded.
-  ///   - isDamaged: Whether to return NUL in place of unreadable bytes. The text then ends only after 16 MiB of nothing
-  ///     but NUL. Defaults to `false`.
+  ///   - isDamaged: A Boolean value that indicates whether to return NUL in place of unreadable bytes. The text then
+  ///     ends only after 16 MiB of nothing but NUL. Defaults to `false`.
   /// - Throws: ``FileError``.
   func readText(size: Int64, isDamaged: Bool = false) throws(FileError) -> [UInt8] {
     var text: [UInt8] = []

@@ -41,7 +41,7 @@ extension JSONFile {
   /// Reads all entries from the disk and checks them.
   ///
   /// - Parameter check: A closure that returns a description of the problem with the text of a value, or `nil` if there
-  ///   is none.
+  ///   isn't one.
   func verify(_ check: (StoreKey, ArraySlice<UInt8>) -> String?) throws -> VerificationReport {
     let entries = contents.snapshot
     var report = VerificationReport(entryCount: entries.map.count)

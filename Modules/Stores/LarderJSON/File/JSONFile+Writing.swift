@@ -123,7 +123,7 @@ extension JSONFile {
 
   /// Returns a journal that can be written to.
   ///
-  /// It is created if there is none or if the old one must not be written to.
+  /// It is created if there isn't one or if the old one must not be written to.
   private mutating func usableJournal(during operation: StoreOperation) throws -> AppendLog {
     if !mustFold, case .open(let log) = journal, log.failure == nil { return log }
     if mustFold || journal.hasFailed {
@@ -327,7 +327,7 @@ extension JSONFile {
     isJournalLeft = false
   }
 
-  /// Folds the journal and removes it before the store is closed, so that only the document is left.
+  /// Folds the journal and removes it before the store is closed, so only the document is left.
   mutating func settle() throws {
     if hasWritten || hasChanges { try configuration.check(opened, during: .close) }
     try fold(during: .close)
@@ -341,7 +341,7 @@ extension JSONFile {
 }
 
 extension JSONFile.Journal {
-  /// Whether the journal must not be written to any more.
+  /// A Boolean value that indicates whether the journal must not be written to any more.
   fileprivate var hasFailed: Bool {
     if case .open(let log) = self { log.failure != nil } else { false }
   }

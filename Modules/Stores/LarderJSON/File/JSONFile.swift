@@ -75,14 +75,15 @@ struct JSONFile: Sendable {
     case open(AppendLog)
   }
 
-  /// Whether a journal that is already folded is still at its path.
+  /// A Boolean value that indicates whether a journal that is already folded is still at its path.
   var isJournalLeft = false
 
-  /// Whether power loss may restore the previous document and its journal, whose latest changes may not be durable.
+  /// A Boolean value that indicates whether power loss may restore the previous document and its journal, whose latest
+  /// changes may not be durable.
   var isFoldUncertain = false
 
-  /// Whether the document must be folded before anything else is written, because a failed fold left it unknown which
-  /// document is in place.
+  /// A Boolean value that indicates whether the document must be folded before anything else is written, because a
+  /// failed fold left it unknown which document is in place.
   var mustFold = false
 
   /// The document that may be in place after a failed fold.
@@ -91,7 +92,7 @@ struct JSONFile: Sendable {
   /// The number of failed folds.
   var failedFolds: Int64 = 0
 
-  /// Whether the store has written anything.
+  /// A Boolean value that indicates whether the store has written anything.
   var hasWritten = false
 
   /// An upper bound for the size of the document if it was folded now.
@@ -266,7 +267,7 @@ struct JSONFile: Sendable {
 
   // MARK: Closing and maintenance
 
-  /// Folds the journal, so that the document alone holds all entries, and releases the lock.
+  /// Folds the journal, so the document alone holds all entries, and releases the lock.
   ///
   /// - Throws: ``StoreError``. The lock is released even if an error is thrown, and unfolded changes stay in the
   ///   journal.

@@ -5,7 +5,7 @@ import Larder
 /// See ``JSONJournalLine`` for its lines.
 ///
 /// An unreadable line is the torn tail of a batch that was never completed, unless a later batch or mark states that
-/// the line was durable. In that case, the file was damaged afterwards, and an error is thrown.
+/// the line was durable. In that case, the file was damaged afterward, and an error is thrown.
 struct JSONJournal {
   /// A reason why a journal cannot be used.
   enum Problem: Error, Equatable {
@@ -106,7 +106,7 @@ enum JSONJournalLine {
     var codecName: String
     /// The generation of the document; 0 if it has none.
     var generation: Int64 = 0
-    /// The digest of the stamp of the document, or `nil` if it has none.
+    /// The digest of the stamp of the document, or `nil` if it doesn't have one.
     var document: String?
   }
 
@@ -229,7 +229,7 @@ enum JSONJournalLine {
     return number
   }
 
-  /// Returns the valid line that an unreadable line ends in, or `nil` if there is none.
+  /// Returns the valid line that an unreadable line ends in, or `nil` if there isn't one.
   ///
   /// If its line end was damaged, a line includes the next one.
   static func lineSwallowed(by line: ArraySlice<UInt8>, number: Int) -> Content? {

@@ -44,10 +44,10 @@ struct DataFileFormat: Equatable {
   /// The place in a page from which the places of its nodes count.
   var nodeBase: Int { self == .version1 ? 0 : pageHeaderSize }
 
-  /// Whether the key of a named database ends with a zero byte after the name.
+  /// A Boolean value that indicates whether the key of a named database ends with a zero byte after the name.
   var terminatesNames: Bool { self != .version1 }
 
-  /// Whether the data of a node begins at an even distance from its key.
+  /// A Boolean value that indicates whether the data of a node begins at an even distance from its key.
   var alignsData: Bool { self != .version1 }
 
   /// The number of bytes by which the fields of a page are behind their places in version 1.
@@ -101,7 +101,7 @@ struct DataFileHeader: Equatable {
   /// - Parameters:
   ///   - bytes: The first ``maximumSize`` bytes of the file, or the whole file if it is shorter.
   ///   - store: The name of the environment, for errors.
-  ///   - readable: The format that is accepted, or `nil` for all; defaults to that of the loaded library.
+  ///   - readable: The format that is accepted, or `nil` for all. Defaults to that of the loaded library.
   /// - Throws: ``StoreError`` with `unrecognizedFormat`, `unsupported`, `versionMismatch` or `corrupted`.
   init(_ bytes: [UInt8], store: String, readable: DataFileFormat? = .linked) throws(StoreError) {
     func error(_ code: StoreError.Code, _ message: String) -> StoreError {
@@ -187,7 +187,7 @@ struct DataFileHeader: Equatable {
 /// last page number implies, because LMDB does not write pages that a transaction allocated and freed again. Only a
 /// walk over all pages could tell whether any other page is missing. This check therefore reads a bounded number of
 /// pages: the roots that the newer meta page names, and the roots of the named databases, if a single page lists them
-/// all. A truncated file has usually lost one of them, because every write moves the root of its tree, mostly towards
+/// all. A truncated file has usually lost one of them, because every write moves the root of its tree, mostly toward
 /// the end.
 /// Source of the layout: `struct MDB_page`, `MDB_node` and `MDB_db` in `mdb.c` of LMDB 0.9 and 1.0.
 struct DataFileRoots {

@@ -19,12 +19,12 @@ struct EnvironmentFiles: Equatable {
   let identity: FileAttributes.Identity?
   /// The number of hard links of the data file.
   let linkCount: Int
-  /// Whether the data file is not empty.
+  /// A Boolean value that indicates whether the data file is not empty.
   let hasData: Bool
   /// The identity of the lock file, or `nil` if it did not exist before the data file was examined.
   let lockIdentity: FileAttributes.Identity?
 
-  /// Whether the data file was emptied or removed after use.
+  /// A Boolean value that indicates whether the data file was emptied or removed after use.
   ///
   /// The lock file is created after the data file's first pages. A new data file would share it with the programs that
   /// have the old one open.

@@ -8,7 +8,7 @@ import LarderFiles
 
 /// Turns a missing or empty data file into the data file of an empty environment.
 ///
-/// The lock file is created only afterwards. An empty data file beside a lock file was therefore emptied later. An
+/// The lock file is created only afterward. An empty data file beside a lock file was therefore emptied later. An
 /// empty data file without a lock file is being created, or its process died while creating it.
 enum DataFileCreation {
   /// Creates the data file unless another process is faster.

@@ -29,7 +29,7 @@ final class DataFileCheck: Sendable {
   /// one, as after the copy-up of an overlay file system, or after an older state was written over it.
   ///
   /// - Parameters:
-  ///   - transaction: The transaction, which has begun to read.
+  ///   - transaction: The transaction. It has begun to read.
   ///   - operation: The operation, for errors.
   ///   - store: The name of the store in errors.
   /// - Throws: ``StoreError``: `conflict`; `ioFailed`.

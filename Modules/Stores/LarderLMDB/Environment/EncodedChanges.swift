@@ -25,7 +25,7 @@ extension EncodedChanges {
 
   /// Writes the changes to a database.
   ///
-  /// - Returns: Whether anything was set or removed.
+  /// - Returns: A Boolean value that indicates whether anything was set or removed.
   func write(to database: RawDatabase) throws -> Bool {
     var hasWritten = false
     for step in steps {

@@ -76,7 +76,8 @@ final class EnvironmentHandle: Sendable {
 
   /// Runs a closure in a read transaction.
   ///
-  /// - Parameter isBackup: Whether the read is a backup, which may take long and uses no named database.
+  /// - Parameter isBackup: A Boolean value that indicates whether the read is a backup. It may take long and uses no
+  ///   named database.
   /// - Throws: The error that `body` throws; ``StoreError`` if the transaction cannot begin or `body` throws an
   ///   `LMDBError`.
   @inline(__always)
@@ -132,7 +133,7 @@ final class EnvironmentHandle: Sendable {
     observers.close()
   }
 
-  /// Marks the handle as closed, so that later operations throw.
+  /// Marks the handle as closed, so later operations throw.
   func markClosed() {
     closed.store(true, ordering: .sequentiallyConsistent)
   }

@@ -15,13 +15,13 @@ final class EnvironmentObservers: Sendable {
   private struct State {
     var stores = ObservedStores<MDB_dbi>()
     var commits = ReportedCommits()
-    /// Whether a task polls for commits of other processes.
+    /// A Boolean value that indicates whether a task polls for commits of other processes.
     var isPolling = false
   }
 
   private let state = Locked(State())
 
-  /// Whether a commit must be reported.
+  /// A Boolean value that indicates whether a commit must be reported.
   var areObserving: Bool {
     state.withLock { $0.stores.areObserving }
   }
@@ -34,7 +34,7 @@ final class EnvironmentObservers: Sendable {
   ///   - identifier: The database of the store.
   ///   - observers: The observers of the store.
   ///   - transaction: A transaction that was the latest one not before the observation began.
-  /// - Returns: Whether the caller must begin to poll for commits of other processes.
+  /// - Returns: A Boolean value that indicates whether the caller must begin to poll for commits of other processes.
   func add(
     _ handle: ObjectIdentifier, root: ObjectIdentifier, _ identifier: MDB_dbi, _ observers: StoreObservers,
     since transaction: Int
@@ -82,7 +82,7 @@ final class EnvironmentObservers: Sendable {
   ///
   /// - Parameters:
   ///   - commit: The changes.
-  ///   - hasWritten: Whether the transaction has certainly written something.
+  ///   - hasWritten: A Boolean value that indicates whether the transaction has certainly written something.
   func report(_ commit: CommitRecord<MDB_dbi>, hasWritten: Bool) {
     let (followsOthers, stores) = state.withLock { state in
       (state.commits.didEnd(hasWritten: hasWritten), state.stores)
@@ -93,7 +93,7 @@ final class EnvironmentObservers: Sendable {
   /// Reports commits of other processes.
   ///
   /// - Parameter latest: The number of the latest transaction that a read of this process has found.
-  /// - Returns: Whether a store is still observed.
+  /// - Returns: A Boolean value that indicates whether a store is still observed.
   func reportOthers(upTo latest: Int) -> Bool {
     let (areObserving, stores) = state.withLock { state -> (Bool, ObservedStores<MDB_dbi>?) in
       guard state.stores.areObserving else {
@@ -148,8 +148,9 @@ struct ReportedCommits: Sendable, Hashable {
 
   /// Records that the transaction of this process has ended and that its changes, if any, are reported now.
   ///
-  /// - Parameter hasWritten: Whether it has certainly changed something, so that the number is its own.
-  /// - Returns: Whether to report earlier commits of other processes too.
+  /// - Parameter hasWritten: A Boolean value that indicates whether it has certainly changed something, so the number
+  ///   is its own.
+  /// - Returns: A Boolean value that indicates whether to report earlier commits of other processes too.
   mutating func didEnd(hasWritten: Bool) -> Bool {
     guard let ended = own else { return false }
     own = nil
@@ -163,7 +164,7 @@ struct ReportedCommits: Sendable, Hashable {
   /// The number may be older than the other calls, because the read is not synchronized with the writer.
   ///
   /// - Parameter latest: The number of the transaction.
-  /// - Returns: Whether to report commits of other processes.
+  /// - Returns: A Boolean value that indicates whether to report commits of other processes.
   mutating func didFind(_ latest: Int) -> Bool {
     // If the transaction of this process turns out to have written nothing, the number is found again.
     let others = latest == own ? latest - 1 : latest

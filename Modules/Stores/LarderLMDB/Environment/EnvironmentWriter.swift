@@ -7,7 +7,7 @@ import LarderFiles
 actor EnvironmentWriter {
   /// The number of transactions between checks for the reader slots of killed processes.
   ///
-  /// Such a slot keeps all pages in use that were freed since, so that the file grows.
+  /// Such a slot keeps all pages in use that were freed since, so the file grows.
   private static let transactionsPerCheck = 1024
 
   private nonisolated let executor = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.writer")
@@ -287,7 +287,7 @@ actor EnvironmentWriter {
   /// A named database created by another program has no record. It gets one if `newCodecName` is not `nil`, except in a
   /// read-only environment.
   ///
-  /// - Returns: The database, and the name of the codec in the store's record, or `nil` if it has none.
+  /// - Returns: The database, and the name of the codec in the store's record, or `nil` if it doesn't have one.
   /// - Throws: ``StoreError``.
   func openDatabase(
     for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool, newCodecName: String?, turn: WriteTurn?
@@ -351,7 +351,8 @@ actor EnvironmentWriter {
     }
   }
 
-  /// Compares a label with the one in a store's record, and records it there if there is none and the store may write.
+  /// Compares a label with the one in a store's record, and records it there if there isn't one and the store may
+  /// write.
   ///
   /// - Throws: ``StoreError``, with `invalidArgument` if the label is invalid and `versionMismatch` if it is another one.
   func label(_ handle: EnvironmentHandle, named name: String, contents: String, turn: WriteTurn?) throws {

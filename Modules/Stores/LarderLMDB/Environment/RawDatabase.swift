@@ -62,7 +62,7 @@ struct RawDatabase {
 
   /// Removes a key and its value.
   ///
-  /// - Returns: Whether there was a value.
+  /// - Returns: A Boolean value that indicates whether there was a value.
   func removeValue(forKey key: StoreKey) throws -> Bool {
     let code = key.withUnsafeBytes { key in
       var name = MDB_val(key)
@@ -75,7 +75,7 @@ struct RawDatabase {
 
   /// Removes all entries in a range.
   ///
-  /// - Returns: Whether there were any.
+  /// - Returns: A Boolean value that indicates whether there were any.
   func removeAll(in range: KeyRange) throws -> Bool {
     if range.lowerBound.isEmpty && range.upperBound == nil {
       // LMDB would write an empty database again.
@@ -137,7 +137,7 @@ struct RawCursor {
 
   // MARK: Moving
 
-  /// Moves the cursor and returns the new current entry, or `nil` if there is none.
+  /// Moves the cursor and returns the new current entry, or `nil` if there isn't one.
   ///
   /// - Parameters:
   ///   - operation: The operation.
@@ -156,7 +156,7 @@ struct RawCursor {
 
   /// Moves to the first entry whose key is greater than or equal to a bound.
   ///
-  /// - Parameter bound: The bound, which may be empty or longer than the longest key.
+  /// - Parameter bound: The bound. It may be empty or longer than the longest key.
   func moveUp(
     to bound: UnsafeRawBufferPointer
   ) throws(LMDBError) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? {
@@ -171,7 +171,7 @@ struct RawCursor {
 
   /// Moves to the last entry whose key is less than a bound.
   ///
-  /// - Parameter bound: The bound, which may be empty or longer than the longest key.
+  /// - Parameter bound: The bound. It may be empty or longer than the longest key.
   func moveDown(
     to bound: UnsafeRawBufferPointer
   ) throws(LMDBError) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? {
@@ -183,7 +183,7 @@ struct RawCursor {
 
   /// Sets the value of a key, replacing any existing value.
   ///
-  /// - Parameter isLast: Whether the key is known to come after all existing keys.
+  /// - Parameter isLast: A Boolean value that indicates whether the key is known to come after all existing keys.
   @inline(__always)
   func setValue(
     _ value: UnsafeRawBufferPointer, forKey key: UnsafeRawBufferPointer, isLast: Bool
@@ -195,7 +195,7 @@ struct RawCursor {
 
   /// Removes a key and its value.
   ///
-  /// - Returns: Whether there was a value.
+  /// - Returns: A Boolean value that indicates whether there was a value.
   func removeValue(forKey key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
     guard try move(MDB_SET, to: MDB_val(key)) != nil else { return false }
     try removeCurrent()

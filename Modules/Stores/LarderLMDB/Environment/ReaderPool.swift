@@ -9,8 +9,8 @@ import Foundation
 /// blocks reads while the memory map is replaced.
 ///
 /// Each idle transaction has a slot in the reader table, which all processes share. A shard keeps up to two. The number
-/// of shards is bounded by the number of processors and by the size of the table, so that a process keeps at most an
-/// eighth of the table.
+/// of shards is bounded by the number of processors and by the size of the table, so a process keeps at most an eighth
+/// of the table.
 ///
 /// A read costs two uncontended locks in addition to LMDB's own work. A thread that needs reads to end waits on a
 /// single condition, which reads signal only if a thread is waiting.
@@ -22,7 +22,7 @@ final class ReaderPool: Sendable {
     fileprivate let shard: Shard
   }
 
-  /// Whether reads can begin.
+  /// A Boolean value that indicates whether reads can begin.
   fileprivate enum Gate {
     case open
     /// Reads must wait: the memory map is being replaced.
@@ -236,9 +236,9 @@ extension ReaderPool.Shard.State {
   ///
   /// - Parameters:
   ///   - read: The read.
-  ///   - isNested: Whether the read passes the gate.
+  ///   - isNested: A Boolean value that indicates whether the read passes the gate.
   ///   - idle: Receives a transaction for the read, if one is idle.
-  /// - Returns: Whether the read was registered.
+  /// - Returns: A Boolean value that indicates whether the read was registered.
   fileprivate mutating func admit(
     _ read: ActiveRead, isNested: Bool, reusing idle: inout ReadTransaction?
   ) -> Bool {
@@ -252,8 +252,8 @@ extension ReaderPool.Shard.State {
   ///
   /// - Parameters:
   ///   - read: The read.
-  ///   - transaction: The transaction of the read, already reset, or `nil` if there is none.
-  /// - Returns: Whether a thread waits for reads to end.
+  ///   - transaction: The transaction of the read, already reset, or `nil` if there isn't one.
+  /// - Returns: A Boolean value that indicates whether a thread waits for reads to end.
   fileprivate mutating func end(_ read: ActiveRead, keeping transaction: ReadTransaction?) -> Bool {
     if let transaction {
       if idle.count < ReaderPool.idleCapacity {
@@ -274,18 +274,18 @@ struct ActiveRead: Sendable, Hashable {
   let handle: ObjectIdentifier
   /// The root handle, which is the handle itself or the one that it depends on.
   let root: ObjectIdentifier
-  /// Whether the read is a backup, which may take long and uses no named database.
+  /// A Boolean value that indicates whether the read is a backup, which may take long and uses no named database.
   var isBackup = false
   /// The thread on which the value was created.
   let thread = ThreadIdentity.current
 
-  /// Whether the read may use any store of the environment.
+  /// A Boolean value that indicates whether the read may use any store of the environment.
   var usesAnyStore: Bool { handle == root && !isBackup }
 }
 
 /// A read transaction of LMDB that is reused.
 ///
-/// Between uses it is reset: it pins no snapshot but keeps its slot in the reader table, so that renewing it is cheap.
+/// Between uses it is reset: it pins no snapshot but keeps its slot in the reader table, so renewing it is cheap.
 struct ReadTransaction: @unchecked Sendable {
   // Proof for @unchecked: the environment is opened with MDB_NOTLS, so that a read transaction may move between threads
   // if only one thread uses it at a time. `ReaderPool` gives it to one reader at a time, under a lock.

@@ -10,7 +10,7 @@ struct RecordedCodec: ~Copyable, Sendable {
   private let codec: CodecRecord
   private let store: StoreKey
 
-  /// The bytes of a record whose name stays, so that a record is only parsed when it has changed.
+  /// The bytes of a record whose name stays, so a record is only parsed when it has changed.
   private let known = Locked<[UInt8]>([])
 
   /// Creates the value.
@@ -40,7 +40,7 @@ struct RecordedCodec: ~Copyable, Sendable {
   ///
   /// Call it after `check(in:_:)` in a transaction that writes.
   ///
-  /// - Returns: Whether the record was changed.
+  /// - Returns: A Boolean value that indicates whether the record was changed.
   /// - Throws: ``StoreError``; `LMDBError`.
   func record(in transaction: OpaquePointer, _ catalog: StoreCatalog) throws -> Bool {
     // The new record is not remembered here, because the transaction may be aborted.

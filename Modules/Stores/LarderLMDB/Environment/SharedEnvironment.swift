@@ -116,7 +116,8 @@ final class SharedEnvironment: Sendable {
   ///
   /// It holds the write lock.
   ///
-  /// - Parameter keepsHandles: Whether the handles of named databases that the closure opens stay open.
+  /// - Parameter keepsHandles: A Boolean value that indicates whether the handles of named databases that the closure
+  ///   opens stay open.
   func readOnce<Result: Sendable>(
     keepingHandles keepsHandles: Bool = true, _ body: (OpaquePointer) throws -> Result
   ) throws -> Result {
@@ -138,7 +139,7 @@ final class SharedEnvironment: Sendable {
   ///
   /// Blocks, but never for a writer, which may wait long for the lock of another process.
   ///
-  /// - Returns: Whether a store of the environment is still observed.
+  /// - Returns: A Boolean value that indicates whether a store of the environment is still observed.
   func reportOtherCommits() -> Bool {
     do {
       guard try openedFiles.firstMismatch(in: POSIXFileSystem()) == nil else {
@@ -331,7 +332,7 @@ final class SharedEnvironment: Sendable {
   ///
   /// The write lock must be held.
   ///
-  /// - Returns: Whether the database is closed.
+  /// - Returns: A Boolean value that indicates whether the database is closed.
   func closeDatabase(named name: StoreKey) -> Bool {
     guard databases.withLock({ $0[name]?.storeCount ?? 0 }) == 0 else { return false }
     readers.exclusively { closeUnusedDatabases() }
@@ -358,7 +359,7 @@ final class SharedEnvironment: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name.
-  ///   - isClaimed: Whether the store has claimed the database for a type.
+  ///   - isClaimed: A Boolean value that indicates whether the store has claimed the database for a type.
   func releaseDatabase(named name: StoreKey, isClaimed: Bool) {
     databases.withLock { databases in
       databases[name]?.storeCount -= 1

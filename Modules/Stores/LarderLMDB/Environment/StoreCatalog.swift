@@ -95,7 +95,7 @@ struct StoreCatalog {
     _ = try records.removeValue(forKey: StoreKey(name))
   }
 
-  /// Returns the bytes of the record of a store, or `nil` if it has none.
+  /// Returns the bytes of the record of a store, or `nil` if it doesn't have one.
   ///
   /// - Throws: ``StoreError``; `LMDBError`.
   func record(of name: StoreKey, in transaction: OpaquePointer) throws -> UnsafeRawBufferPointer? {
@@ -108,7 +108,7 @@ struct StoreCatalog {
   ///   - codecName: The new name.
   ///   - name: The name of the store.
   ///   - transaction: A transaction that writes.
-  /// - Returns: Whether there is a record with another name.
+  /// - Returns: A Boolean value that indicates whether there is a record with another name.
   /// - Throws: ``StoreError``; `LMDBError`.
   func setCodecName(_ codecName: String, ofStore name: StoreKey, in transaction: OpaquePointer) throws -> Bool {
     guard let records = try records(in: transaction), let bytes = try records.value(forKey: name),
@@ -151,7 +151,7 @@ struct StoreCatalog {
 
   /// Compares a label with that of a record.
   ///
-  /// - Returns: Whether the record has the label. If not, it has none.
+  /// - Returns: A Boolean value that indicates whether the record has the label. If not, it has none.
   /// - Throws: ``StoreError`` with `invalidArgument` if the label is invalid, and `versionMismatch` if the record has
   ///   another one.
   func check(_ contents: String, against record: Record?) throws -> Bool {
@@ -174,7 +174,7 @@ struct StoreCatalog {
 
   /// Adds a label to the record of a store, unless another process did so in the meantime.
   ///
-  /// - Returns: Whether the label was added.
+  /// - Returns: A Boolean value that indicates whether the label was added.
   /// - Throws: ``StoreError`` as `check(_:against:)`; `LMDBError`.
   func record(_ contents: String, of name: String, in transaction: OpaquePointer) throws -> Bool {
     guard let records = try records(in: transaction), let bytes = try records.value(forKey: StoreKey(name)),

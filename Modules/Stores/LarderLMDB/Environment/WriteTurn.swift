@@ -22,7 +22,7 @@ final class WriteTurn: Sendable {
 
   /// Notes that the call has the write lock and is about to run.
   ///
-  /// - Throws: `CancellationError` if the call was given up, so that nothing may be changed.
+  /// - Throws: `CancellationError` if the call was given up, so nothing may be changed.
   func begin() throws {
     let hasBegun = phase.withLock { phase in
       if phase == .waiting { phase = .begun }
@@ -38,7 +38,7 @@ final class WriteTurn: Sendable {
 
   /// Gives the call up unless it has begun.
   ///
-  /// - Returns: Whether the call was given up, now or before.
+  /// - Returns: A Boolean value that indicates whether the call was given up, now or before.
   func giveUp() -> Bool {
     phase.withLock { phase in
       if phase == .waiting { phase = .givenUp }
@@ -50,7 +50,7 @@ final class WriteTurn: Sendable {
   ///
   /// - Parameters:
   ///   - timeout: The time from now on, raised to ``shortestTimeout``.
-  ///   - body: The call, which must call ``begin()`` once it has the write lock and before it changes anything.
+  ///   - body: The call. It must call ``begin()`` once it has the write lock and before it changes anything.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; ``TimedOut``, or `CancellationError` if the task is cancelled, before the call has begun.
   ///   Nothing is changed then.

@@ -3,7 +3,7 @@ import CLMDB
 import Larder
 import LarderFiles
 
-/// An environment that is read page by page, so that damage neither ends the process nor hides other entries.
+/// An environment that is read page by page, so damage neither ends the process nor hides other entries.
 ///
 /// Its data file may be one of LMDB 0.9 or of LMDB 1.0. If the loaded library can open it, a read transaction of the library
 /// protects the pages that are being read from writers. Otherwise, a read is repeated if it may have been disturbed.
@@ -26,7 +26,8 @@ final class ExaminedEnvironment: Sendable {
   ///
   /// - Parameters:
   ///   - configuration: The environment.
-  ///   - findsPossiblyOlder: Whether entries are found that may be older or of another database.
+  ///   - findsPossiblyOlder: A Boolean value that indicates whether entries are found that may be older or of another
+  ///     database.
   /// - Throws: ``StoreError``: the errors of opening an ``LMDBEnvironment``, but `versionMismatch` only for an unknown version,
   ///   and `corrupted` only if both meta pages are damaged.
   init(_ configuration: EnvironmentConfiguration, findsPossiblyOlder: Bool) async throws {
@@ -131,7 +132,7 @@ final class ExaminedEnvironment: Sendable {
 }
 
 extension DataFileSnapshot {
-  /// Returns the record of a named database, or `nil` if there is none.
+  /// Returns the record of a named database, or `nil` if there isn't one.
   ///
   /// - Throws: ``StoreError``: `corrupted` if it cannot be read; `unsupported` if it is no database of a store. `FileError`.
   func database(named name: StoreKey, store: String, during operation: StoreOperation) throws -> DatabaseRecord? {

@@ -169,7 +169,7 @@ struct ExaminedDatabase: UntypedStore {
   /// Finds a store.
   ///
   /// - Parameters:
-  ///   - environment: The environment, which is closed together with the store.
+  ///   - environment: The environment. It is closed together with the store.
   ///   - name: The name of the store.
   ///   - newCodecName: The codec of a database that records none, or whose record is damaged; `nil` for the default if it
   ///     is damaged.
@@ -203,7 +203,8 @@ struct ExaminedDatabase: UntypedStore {
 }
 
 extension DataFileSnapshot {
-  /// Returns the codec in the record of a store, or `nil` if it has none or its record is damaged, and whether it may be.
+  /// Returns the codec in the record of a store, or `nil` if it doesn't have one or its record is damaged, and whether
+  /// it may be.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version of Larder wrote the store; `FileError`.
   fileprivate func codecName(ofStore name: StoreKey, store: String) throws -> (name: String?, isDamaged: Bool) {

@@ -1,8 +1,8 @@
 #if Postgres
 /// Which connection serves whom; a plain value, tested by itself.
 ///
-/// An owner is a store, a queue or a database. One that has no connection gets one beyond the limit, so that calls which wait
-/// for a lock never stop those of other stores.
+/// An owner is a store, a queue or a database. One that has no connection gets one beyond the limit, so calls which
+/// wait for a lock never stop those of other stores.
 struct Allotment<Resource: AnyObject> {
   /// A way for a caller to get a connection.
   enum Turn {
@@ -42,7 +42,7 @@ struct Allotment<Resource: AnyObject> {
   /// The number of callers that wait.
   var waiterCount: Int { waiters.count }
 
-  /// Whether there are more connections than the limit.
+  /// A Boolean value that indicates whether there are more connections than the limit.
   var exceedsLimit: Bool { connectedCount > limit }
 
   /// Creates an allotment without connections.
@@ -54,7 +54,8 @@ struct Allotment<Resource: AnyObject> {
   ///
   /// - Parameters:
   ///   - owner: The owner.
-  ///   - mayConnect: Whether a connection may be made although there are others that the owner can wait for.
+  ///   - mayConnect: A Boolean value that indicates whether a connection may be made although there are others that the
+  ///     owner can wait for.
   mutating func take(for owner: ObjectIdentifier, mayConnect: Bool) -> Turn? {
     guard takenCount < limit || holdings[owner] == nil else { return nil }
     let turn: Turn
@@ -80,7 +81,7 @@ struct Allotment<Resource: AnyObject> {
   /// Takes back the turn of an owner.
   ///
   /// - Parameters:
-  ///   - resource: The connection, which may be lost, or `nil` if there was none.
+  ///   - resource: The connection, which may be lost, or `nil` if there wasn't one.
   ///   - owner: The owner.
   ///   - now: The present time.
   mutating func give(_ resource: Resource?, of owner: ObjectIdentifier, now: ContinuousClock.Instant) {
@@ -92,7 +93,7 @@ struct Allotment<Resource: AnyObject> {
 
   /// Removes a connection that was lost.
   ///
-  /// - Returns: Whether it was there.
+  /// - Returns: A Boolean value that indicates whether it was there.
   mutating func lose(_ resource: Resource) -> Bool {
     free.removeAll { $0.resource === resource }
     return connected.remove(ObjectIdentifier(resource)) != nil

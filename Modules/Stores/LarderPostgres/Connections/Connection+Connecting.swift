@@ -75,7 +75,7 @@ extension Connection {
 
   private static func connectError(_ connection: OpaquePointer) -> PostgresError {
     guard PQconnectionNeedsPassword(connection) == 0 else {
-      return PostgresError(sqlState: "28P01", message: "the server asks for a password, and there is none")
+      return PostgresError(sqlState: "28P01", message: "the server asks for a password, but none was given")
     }
     let message = String(cString: PQerrorMessage(connection))
     // Such as "FATAL:  28P01: password authentication failed", whose first word may be translated.

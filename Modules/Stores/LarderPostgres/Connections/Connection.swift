@@ -28,7 +28,7 @@ final class Connection {
   /// Behind a pooler, another program can have prepared a different statement on the same connection of the server.
   let token = String(UInt64.random(in: 0 ... .max), radix: 36)
 
-  /// Whether the connection cannot be used any more, although the server still answers.
+  /// A Boolean value that indicates whether the connection cannot be used any more, although the server still answers.
   private var isBroken = false
 
   /// Takes over a connection of the library that is made.
@@ -51,15 +51,16 @@ final class Connection {
   /// The number of the process of the server, which a pooler makes up.
   var process: Int32 { PQbackendPID(raw) }
 
-  /// Whether the encoding of the database keeps every character.
+  /// A Boolean value that indicates whether the encoding of the database keeps every character.
   var keepsText: Bool {
     PQparameterStatus(raw, "server_encoding").map { ["UTF8", "SQL_ASCII"].contains(String(cString: $0)) } ?? true
   }
 
-  /// Whether the connection is lost or cannot be used any more.
+  /// A Boolean value that indicates whether the connection is lost or cannot be used any more.
   var isLost: Bool { isBroken || PQstatus(raw) == CONNECTION_BAD }
 
-  /// Whether a transaction was running at the end of the latest request, also one that has failed.
+  /// A Boolean value that indicates whether a transaction was running at the end of the latest request, also one that
+  /// has failed.
   var isInTransaction: Bool { PQtransactionStatus(raw) != PQTRANS_IDLE }
 
   /// The latest error of the connection.
@@ -123,7 +124,7 @@ final class Connection {
 
   /// Sends as much as the socket takes.
   ///
-  /// - Returns: Whether more is left.
+  /// - Returns: A Boolean value that indicates whether more is left.
   func flush() -> Bool {
     let status = PQflush(raw)
     if status < 0 { isBroken = true }
@@ -145,7 +146,7 @@ final class Connection {
 
   /// Reads what has arrived.
   ///
-  /// - Returns: Whether the connection was not lost.
+  /// - Returns: A Boolean value that indicates whether the connection was not lost.
   func readAvailable() -> Bool {
     if PQconsumeInput(raw) != 1 { isBroken = true }
     return !isBroken

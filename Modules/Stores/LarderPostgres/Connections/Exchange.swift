@@ -5,17 +5,18 @@ import Larder
 struct Request: Sendable {
   var statements: [Statement]
 
-  /// Whether the last statement commits.
+  /// A Boolean value that indicates whether the last statement commits.
   var endsWithCommit = false
 
-  /// The numbers of statements after which the server sends the results so far, without waiting for the end of the request,
-  /// so that they arrive even if the connection is lost later.
+  /// The numbers of statements after which the server sends the results so far, without waiting for the end of the
+  /// request, so they arrive even if the connection is lost later.
   var flushes: [Int] = []
 
-  /// The time at which the server must have answered, or `nil` for the time limit from now.
+  /// The time when the server must have answered, or `nil` for the time limit from now.
   var deadline: ContinuousClock.Instant?
 
-  /// Whether the statements are cancelled at the deadline, or when the task is cancelled.
+  /// A Boolean value that indicates whether the statements are cancelled at the deadline, or when the task is
+  /// cancelled.
   ///
   /// The server limits the time of writes by itself. It would report a commit as finished that was cancelled while it waited
   /// for another server.
@@ -50,7 +51,7 @@ struct Response: Sendable {
   enum Failure: Sendable {
     /// The server refused a statement. The transaction was rolled back.
     case refused(PostgresError)
-    /// Not all was sent, so that nothing has changed.
+    /// Not all was sent, so nothing has changed.
     case notSent(PostgresError)
     /// The connection was lost after all was sent.
     case lost(PostgresError)
@@ -63,7 +64,7 @@ struct Response: Sendable {
 
   var failure: Failure?
 
-  /// Whether a transaction is running afterwards.
+  /// A Boolean value that indicates whether a transaction is running afterward.
   var isInTransaction = false
 }
 
@@ -87,12 +88,12 @@ struct Exchange: Sendable {
   /// A statement that is sent first, without which the others must not be run.
   var check: Statement?
 
-  /// Whether the request was cancelled, or has only a short time left.
+  /// A Boolean value that indicates whether the request was cancelled, or has only a short time left.
   var isEnding = false
 
   private(set) var response = Response()
 
-  /// Whether the transaction is known to be rolled back.
+  /// A Boolean value that indicates whether the transaction is known to be rolled back.
   private(set) var isRefused = false
 
   /// The names of the prepared statements, once they are prepared.
@@ -108,7 +109,7 @@ struct Exchange: Sendable {
     (self.number, self.request, self.deadline, self.continuation) = (number, request, deadline, continuation)
   }
 
-  /// Whether all was sent.
+  /// A Boolean value that indicates whether all was sent.
   ///
   /// Before that, the server has not got what ends the transaction.
   var isSent: Bool { sentCount == request.statements.count }
@@ -125,7 +126,7 @@ struct Exchange: Sendable {
 
   /// Sends as much as the socket takes.
   ///
-  /// - Returns: Whether nothing is left that can be sent; the connection may be lost.
+  /// - Returns: A Boolean value that indicates whether nothing is left that can be sent; the connection may be lost.
   mutating func send(on connection: Connection) -> Bool {
     if let check {
       connection.send(check, named: nil)
@@ -162,7 +163,7 @@ struct Exchange: Sendable {
 
   /// Takes the answers that have arrived.
   ///
-  /// - Returns: Whether the last one is there.
+  /// - Returns: A Boolean value that indicates whether the last one is there.
   mutating func receive(from connection: Connection) -> Bool {
     // The library reports an end again and again while the server owes nothing.
     while isSent || !expected.isEmpty, let answer = connection.nextAnswer() {

@@ -14,10 +14,10 @@ final class Poller: Sendable {
 
     var isRunning = false
 
-    /// The time at which the sessions must be looked at, even if nothing has arrived.
+    /// The time when the sessions must be looked at, even if nothing has arrived.
     var nextLook: ContinuousClock.Instant?
 
-    /// Whether the thread was woken and has not looked here yet.
+    /// A Boolean value that indicates whether the thread was woken and has not looked here yet.
     var isSignalled = false
   }
 

@@ -85,9 +85,9 @@ final class PostgresHandle: Sendable {
   ///
   /// - Parameters:
   ///   - statements: The statements.
-  ///   - isReadCommitted: Whether the transaction is read committed, whatever the isolation of the database. Defaults to
-  ///     `false`.
-  ///   - usesResults: Whether the caller needs the results. Defaults to `true`.
+  ///   - isReadCommitted: A Boolean value that indicates whether the transaction is read committed, whatever the
+  ///     isolation of the database. Defaults to `false`.
+  ///   - usesResults: A Boolean value that indicates whether the caller needs the results. Defaults to `true`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement, or fewer if the caller does not need them.
   /// - Throws: ``StoreError``, with the outcome `unknown` only if the server does not tell it; `CancellationError` if the
@@ -120,7 +120,7 @@ final class PostgresHandle: Sendable {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - isReading: Whether the transaction only reads. Defaults to `false`.
+  ///   - isReading: A Boolean value that indicates whether the transaction only reads. Defaults to `false`.
   ///   - first: The statements that are sent together with it.
   ///   - body: A closure that receives the results of the first statements. It runs again if the transaction has to be
   ///     repeated. It returns its result and the statements to send together with the commit.

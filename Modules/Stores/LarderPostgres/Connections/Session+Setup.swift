@@ -20,7 +20,7 @@ struct SessionConfiguration: Sendable {
   /// The name of the schema for SQL.
   var quotedSchema: String { SessionConfiguration.quoted(schema) }
 
-  /// The statements that set up a session, so that it does not depend on the defaults of the role or of the database.
+  /// The statements that set up a session, so it does not depend on the defaults of the role or of the database.
   ///
   /// Only a role whose commits also wait until standbys have applied them (`remote_apply`) keeps that. Each write sets the
   /// time limit of its statements; a read is cancelled by the client, since it may need longer on a slow line.
@@ -171,7 +171,7 @@ extension Session {
 
   /// A query for the identity of the data.
   ///
-  /// The statistics are discarded when a server recovers from a crash, so that the time of their reset shows it.
+  /// The statistics are discarded when a server recovers from a crash, so the time of their reset shows it.
   ///
   /// The timeline is that of the log that is being written, which begins the name of its file. The control file has the
   /// timeline of the last checkpoint, minutes after another server has taken over.

@@ -20,11 +20,11 @@ final class Session: Sendable {
     /// It changes when another server takes over, and when the server recovers from a crash, because the numbers of lost
     /// transactions are then used again.
     var dataIdentity = ""
-    /// Whether a commit survives power failure on the server.
+    /// A Boolean value that indicates whether a commit survives power failure on the server.
     var isSynced = false
-    /// Whether a commit waits for another server.
+    /// A Boolean value that indicates whether a commit waits for another server.
     var isReplicated = false
-    /// Whether the encoding of the database keeps every character.
+    /// A Boolean value that indicates whether the encoding of the database keeps every character.
     var keepsText = true
     var databaseName = ""
   }
@@ -63,7 +63,7 @@ final class Session: Sendable {
   /// The facts that the server told when the session was set up.
   var facts: Facts { state.withLock { $0.facts } }
 
-  /// Whether the connection cannot be used any more.
+  /// A Boolean value that indicates whether the connection cannot be used any more.
   var isLost: Bool { state.withLock { $0.loss != nil } }
 
   /// Calls a closure with the state, which no other thread uses at that time.

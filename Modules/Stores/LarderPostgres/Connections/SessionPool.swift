@@ -17,10 +17,11 @@ final class SessionPool: Sendable {
     /// The callers that wait, and the times until which they do.
     var waits: [Int: (continuation: Continuation, deadline: ContinuousClock.Instant)] = [:]
     var lastNumber = 0
-    /// Whether a task looks after those who wait and after connections beyond the limit.
+    /// A Boolean value that indicates whether a task looks after those who wait and after connections beyond the limit.
     var isWatched = false
     var isClosed = false
-    /// Whether the database keeps every character of text, as far as a connection has told.
+    /// A Boolean value that indicates whether the database keeps every character of text, as far as a connection has
+    /// told.
     var keepsText = true
     var connectCount = 0
     var repeatCount = 0
@@ -83,7 +84,8 @@ final class SessionPool: Sendable {
     for session in sessions { session.close() }
   }
 
-  /// Whether the database keeps every character of text, as far as a connection has told.
+  /// A Boolean value that indicates whether the database keeps every character of text, as far as a connection has
+  /// told.
   var keepsText: Bool { state.withLock { $0.keepsText } }
 
   /// Notes that a call is repeated.
@@ -110,7 +112,7 @@ final class SessionPool: Sendable {
   ///   - deadline: The time until which it waits for a session and for its connection.
   ///   - body: A closure that receives the session.
   /// - Throws: `CancellationError` if the task is cancelled while it waits; ``PoolTimeout``; ``FailedAttempt`` if no connection
-  ///   can be made, and there is none; the error that `body` throws.
+  ///   exists and none can be made; the error that `body` throws.
   func withSession<Value>(
     for owner: ObjectIdentifier, until deadline: ContinuousClock.Instant, _ body: (Session) async throws -> Value
   ) async throws -> Value {
@@ -267,7 +269,7 @@ final class SessionPool: Sendable {
 
   /// Ends the waits whose time has passed, and closes connections beyond the limit that are unused.
   ///
-  /// - Returns: Whether there is more to watch.
+  /// - Returns: A Boolean value that indicates whether there is more to watch.
   private func watch() async -> Bool {
     let (late, closed) = state.withLock { state in
       let late = state.waits.filter { $0.value.deadline <= .now }.keys

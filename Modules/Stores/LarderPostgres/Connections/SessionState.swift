@@ -11,10 +11,10 @@ struct SessionState {
     var finished: [(CheckedContinuation<Response, Never>, Response)] = []
     var channels: [String] = []
 
-    /// Whether a request is left to be sent that the socket does not take now.
+    /// A Boolean value that indicates whether a request is left to be sent that the socket does not take now.
     var mustSend = false
 
-    /// The time at which the running request must have ended.
+    /// The time when the running request must have ended.
     var deadline: ContinuousClock.Instant?
 
     /// Why the connection was lost, if it was lost now.
@@ -41,7 +41,7 @@ struct SessionState {
   /// Why the connection cannot be used any more.
   private(set) var loss: PostgresError?
 
-  /// Whether SQL of the user may have changed the session.
+  /// A Boolean value that indicates whether SQL of the user may have changed the session.
   var mustReset = false
 
   init(connection: Connection) {
@@ -147,7 +147,8 @@ struct SessionState {
   ///
   /// - Parameters:
   ///   - error: The reason.
-  ///   - timesOut: Whether the running request was not answered in time. Defaults to `false`.
+  ///   - timesOut: A Boolean value that indicates whether the running request was not answered in time. Defaults to
+  ///     `false`.
   ///   - effects: What follows.
   mutating func lose(_ error: PostgresError, timesOut: Bool = false, _ effects: inout Effects) {
     guard loss == nil else { return }

@@ -7,7 +7,8 @@ struct Statement: Sendable {
   let sql: String
   var parameters: [Parameter]
 
-  /// Whether it is one of Larder's own statements, which a session prepares once, and whose results are binary.
+  /// A Boolean value that indicates whether it is one of Larder's own statements, which a session prepares once, and
+  /// whose results are binary.
   ///
   /// Those of a user are not prepared, and their results are text.
   var isPrepared: Bool
@@ -15,7 +16,8 @@ struct Statement: Sendable {
   /// The number of bytes of the parameters.
   var size: Int { parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) } }
 
-  /// Whether the bytes should be on their way before those of the next statement are copied.
+  /// A Boolean value that indicates whether the bytes should be on their way before those of the next statement are
+  /// copied.
   var isLarge: Bool { size > 1 << 20 }
 
   /// Creates one of Larder's own statements.

@@ -33,7 +33,7 @@ final class LookSchedule: Sendable {
 
   /// Plans the next look after one that found nothing.
   ///
-  /// - Parameter end: The time until the next delay or lease ends, or `nil` if there is none.
+  /// - Parameter end: The time until the next delay or lease ends, or `nil` if there isn't one.
   func plan(nextEnd end: Duration?) {
     next.withLock { next in
       let now = elapsed.duration

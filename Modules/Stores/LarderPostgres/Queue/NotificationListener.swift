@@ -18,16 +18,16 @@ final class NotificationListener: Sendable {
     var pending: Set<String> = []
     /// The task that notifies.
     var notifying: Task<Void, Never>?
-    /// Whether no more notifications are taken.
+    /// A Boolean value that indicates whether no more notifications are taken.
     var isClosed = false
-    /// Whether nothing is sent any more.
+    /// A Boolean value that indicates whether nothing is sent any more.
     var hasEnded = false
   }
 
   /// The time after which a connection that was lost is made again.
   private static let pause = Duration.seconds(1)
 
-  /// The pause after a notification, so that many of them do not slow down writes.
+  /// The pause after a notification, during which further ones wait, because many of them would slow down writes.
   private static let interval = Duration.milliseconds(5)
 
   private let pool: SessionPool

@@ -8,6 +8,14 @@ extension PostgresQueue {
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
   /// ``PostgresQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter.
   ///
+  /// ```swift
+  /// let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
+  /// try await database.write { transaction in
+  ///   try await transaction.execute("INSERT INTO orders(id, item) VALUES($1, $2)", ["17", "lamp"])
+  ///   try await transaction.enqueue([QueueInput(OrderPlaced(order: 17))], in: outbox)
+  /// }
+  /// ```
+  ///
   /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
   /// - Returns: The result for each item, in order.
   /// - Throws: `StoreError` with `invalidKey`; `invalidArgument` if a delay, a priority or a group is invalid;

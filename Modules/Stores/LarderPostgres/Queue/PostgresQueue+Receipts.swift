@@ -88,7 +88,7 @@ extension PostgresQueue {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the items.
-  ///   - leaving: The receipts whose items leave the queue, so that the next items of their groups can come.
+  ///   - leaving: The receipts whose items leave the queue, so the next items of their groups can come.
   ///   - operation: The operation, for errors.
   ///   - statement: The statement that changes the items and returns the valid receipts in its first columns.
   ///   - transaction: A transaction of the caller's, or `nil` for one of the call's own.
@@ -128,7 +128,7 @@ extension PostgresQueue {
 
   /// Returns the receipts that are not in a result, in order.
   ///
-  /// - Parameter countsRepeated: Whether a receipt that occurs again is stale then.
+  /// - Parameter countsRepeated: A Boolean value that indicates whether a receipt that occurs again is stale then.
   private func stale(
     _ receipts: [DeliveryReceipt], _ held: QueryResult, countsRepeated: Bool
   ) -> [DeliveryReceipt] {
@@ -156,7 +156,7 @@ extension PostgresTransaction {
   ///   - receipt: The receipt of the delivery.
   ///   - queue: A queue of this database.
   /// - Throws: `StoreError`: `staleReceipt` if another consumer may have processed the item. Let this error end the
-  ///   closure, so that nothing is written twice. `notPermitted`; `invalidArgument` if the queue belongs to another
+  ///   closure, so nothing is written twice. `notPermitted`; `invalidArgument` if the queue belongs to another
   ///   database; `conflict`; `closed`; `full`; `timedOut`; `ioFailed`.
   public func acknowledge<Element>(_ receipt: DeliveryReceipt, in queue: PostgresQueue<Element>) async throws {
     try queue.information.check(stale: try await acknowledge([receipt], in: queue), for: .acknowledge)
@@ -164,8 +164,8 @@ extension PostgresTransaction {
 
   /// Acknowledges deliveries and removes their items with the commit of the transaction.
   ///
-  /// If a receipt is stale, another consumer may have processed its item. If the transaction writes anything for this item,
-  /// throw an error from the closure, so that it is not written twice.
+  /// If a receipt is stale, another consumer may have processed its item. If the transaction writes anything for this
+  /// item, throw an error from the closure, so it is not written twice.
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
@@ -184,7 +184,7 @@ extension PostgresTransaction {
   /// - Parameters:
   ///   - receipt: The receipt of the delivery.
   ///   - delay: The delay until the item can be received again. Defaults to that of the queue's retry policy.
-  ///   - countsAsAttempt: Whether the delivery counts. Defaults to `true`.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the delivery counts. Defaults to `true`.
   ///   - queue: A queue of this database.
   /// - Throws: `StoreError`: `invalidArgument` if the delay is negative; the errors of
   ///   ``acknowledge(_:in:)-(DeliveryReceipt,_)``.
@@ -204,7 +204,7 @@ extension PostgresTransaction {
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
   ///   - delay: The delay until the items can be received again. Defaults to that of the queue's retry policy.
-  ///   - countsAsAttempt: Whether the deliveries count. Defaults to `true`.
+  ///   - countsAsAttempt: A Boolean value that indicates whether the deliveries count. Defaults to `true`.
   ///   - queue: A queue of this database.
   /// - Returns: The receipts that are stale.
   /// - Throws: The same errors as ``release(_:after:countsAsAttempt:in:)-(DeliveryReceipt,_,_,_)``, except
@@ -222,7 +222,7 @@ extension PostgresTransaction {
   ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery, which stays valid.
-  ///   - lease: The new duration of the lease from now, which must be greater than zero.
+  ///   - lease: The new duration of the lease from now. It must be greater than zero.
   ///   - queue: A queue of this database.
   /// - Throws: `StoreError`: `invalidArgument` if the lease is not greater than zero; the errors of
   ///   ``acknowledge(_:in:)-(DeliveryReceipt,_)``.
@@ -236,7 +236,7 @@ extension PostgresTransaction {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries, which stay valid.
-  ///   - lease: The new duration of the leases from now, which must be greater than zero.
+  ///   - lease: The new duration of the leases from now. It must be greater than zero.
   ///   - queue: A queue of this database.
   /// - Returns: The receipts that are stale.
   /// - Throws: The same errors as ``extend(_:lease:in:)-(DeliveryReceipt,_,_)``, except `staleReceipt`.

@@ -22,7 +22,7 @@ extension PostgresQueue {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases, which must be greater than zero.
+  ///   - lease: The duration of the leases. They must be greater than zero.
   /// - Returns: The items in the order of delivery, or none if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
@@ -39,7 +39,7 @@ extension PostgresQueue {
     try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     return try await handle.running(.receive) {
-      // Whether this consumer looks for all that wait.
+      // If set, this consumer looks for all that wait.
       var looks = false
       while true {
         let number = waits.enter()
@@ -76,7 +76,7 @@ extension PostgresQueue {
     return rows.integer(0, 0) == 1
   }
 
-  /// Leases the first item that is due, or plans the next look if there is none.
+  /// Leases the first item that is due, or plans the next look if there isn't one.
   private func firstReading(_ lease: Duration) async throws -> Result<QueueDelivery<Element>, FailedDelivery>? {
     let leased = try await self.lease(1, lease, mayBeSuspect: true, isFirst: true, findsNextEnd: true, in: nil)
     guard let reading = leased.deliveries.readings.first else {
@@ -147,7 +147,7 @@ extension PostgresQueue {
 
   /// Turns items whose last lease has ended into dead letters.
   ///
-  /// - Returns: Whether there were any.
+  /// - Returns: A Boolean value that indicates whether there were any.
   private func buryExhausted(in transaction: PostgresTransaction?) async throws -> Bool {
     let call = Int64.random(in: .min ... .max)
     let limit = configuration.deliveryLimit
@@ -239,7 +239,7 @@ extension PostgresTransaction {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases, which must be greater than zero. It must last until the transaction
+  ///   - lease: The duration of the leases. They must be greater than zero. It must last until the transaction
   ///     acknowledges or releases the items.
   ///   - queue: A queue of this database.
   /// - Returns: The items in the order of delivery, or none if no item is due.
@@ -257,7 +257,7 @@ extension PostgresTransaction {
   /// Leases and returns the first item of a queue that is due; see ``receive(max:lease:from:)``.
   ///
   /// - Parameters:
-  ///   - lease: The duration of the lease, which must be greater than zero.
+  ///   - lease: The duration of the lease. It must be greater than zero.
   ///   - queue: A queue of this database.
   /// - Returns: The item, or `nil` if no item is due.
   /// - Throws: The same errors as ``receive(max:lease:from:)``.

@@ -20,8 +20,8 @@ import LarderCBOR
 /// ## In one transaction with other data
 ///
 /// ``PostgresTransaction/enqueue(_:in:)`` enqueues items in a transaction of the database, together with the data that
-/// they report. ``PostgresTransaction/acknowledge(_:in:)-(DeliveryReceipt,_)`` acknowledges an item together with the data
-/// that its consumer writes, so that the item takes effect exactly once.
+/// they report. ``PostgresTransaction/acknowledge(_:in:)-(DeliveryReceipt,_)`` acknowledges an item together with the
+/// data that its consumer writes, so the item takes effect exactly once.
 ///
 /// ## Time
 ///
@@ -74,11 +74,12 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ///
   /// - Parameters:
   ///   - database: The database that holds the queue.
-  ///   - name: The name of the queue, which is that of its table: 1 to 63 bytes of UTF-8 without NUL. Names that begin
+  ///   - name: The name of the queue. It is that of its table: 1 to 63 bytes of UTF-8 without NUL. Names that begin
   ///     with `larder_` are refused.
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue.
-  ///   - createsIfMissing: Whether to create the queue if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to
+  ///     `true`.
   ///   - environment: The clock that measures the time for which a consumer waits, the time by which leases and delays end,
   ///     and the random numbers of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the time of the server, and to the
   ///     clock and the random numbers of the system.
@@ -222,9 +223,10 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// - Parameters:
   ///   - statements: The statements.
   ///   - lock: The lock of the queue. Defaults to `shared`.
-  ///   - comparesCodec: Whether to refuse the write if another program has recorded another codec. Defaults to `false`, for
-  ///     writes that replace no item. Adding an older item to newer ones does no harm.
-  ///   - format: The format of the items that are encoded already. Defaults to `nil`, for none.
+  ///   - comparesCodec: A Boolean value that indicates whether to refuse the write if another program has recorded
+  ///     another codec. Defaults to `false`, for writes that replace no item. Adding an older item to newer ones does
+  ///     no harm.
+  ///   - format: The format of the items that are encoded already. Defaults to `nil`.
   ///   - transaction: A transaction of the caller's, or `nil` for one of their own. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement.
@@ -322,7 +324,8 @@ extension PostgresQueue where Element: Codable {
   ///   - database: The database that holds the queue.
   ///   - name: The name of the queue.
   ///   - configuration: The rules of the queue.
-  ///   - createsIfMissing: Whether to create the queue if it is missing. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to
+  ///     `true`.
   /// - Throws: The same errors as ``init(in:name:codec:configuration:createsIfMissing:environment:)``.
   public convenience init(
     in database: PostgresDatabase, name: String,

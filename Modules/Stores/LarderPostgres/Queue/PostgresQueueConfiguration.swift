@@ -4,6 +4,11 @@ public import Larder
 /// The rules of a ``PostgresQueue``.
 ///
 /// Each object applies its own rules, so all objects that use a queue must be given the same.
+///
+/// ```swift
+/// let configuration = PostgresQueueConfiguration(maximumDeliveries: 10, capacity: 100_000)
+/// let limited = try await PostgresQueue<Job>(in: database, name: "limited", configuration: configuration)
+/// ```
 public struct PostgresQueueConfiguration: Sendable, Hashable {
   /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
   ///
@@ -13,7 +18,7 @@ public struct PostgresQueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so that it is not
+  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Generated keys are not remembered.

@@ -24,7 +24,7 @@ extension QueueStatements {
 
   /// A part of a statement that makes dead letters of the items in `dying(seq, reason)`, and remembers their ids.
   ///
-  /// A dead letter has no `key`, so that its id can be remembered, or enqueued again later.
+  /// A dead letter has no `key`, so its id can be remembered, or enqueued again later.
   func burial(window: String, retention: String) -> String {
     """
     died AS (

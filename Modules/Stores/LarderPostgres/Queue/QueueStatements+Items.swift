@@ -33,7 +33,7 @@ extension QueueStatements {
     let receipt: DeliveryReceipt
     /// In microseconds.
     var delay: Int64
-    /// Whether the delivery counts.
+    /// A Boolean value that indicates whether the delivery counts.
     var counts: Bool
     /// The reason for which the item becomes a dead letter, or `nil` if it is delivered again.
     var deadLetterReason: DeadLetterReason?
@@ -97,7 +97,7 @@ extension QueueStatements {
 
   /// Locks the row of the capacity, and counts the items if it does not show that there is room for some more.
   ///
-  /// Items that leave make room that the row does not show, so that consumers need not change it.
+  /// Items that leave make room that the row does not show, so consumers need not change it.
   func makeRoom(_ count: Int, capacity: Int) -> [Statement] {
     [
       lockRoom,
@@ -211,7 +211,7 @@ extension QueueStatements {
   ///   - max: The maximum number of items, at most 1000.
   ///   - lease: The duration of the leases, in microseconds.
   ///   - epoch: A random even number, to which 1 is added for items of groups.
-  ///   - mayBeSuspect: Whether an item that may have crashed its consumer is leased.
+  ///   - mayBeSuspect: A Boolean value that indicates whether an item that may have crashed its consumer is leased.
   ///   - skipped: The numbers of items that are passed over.
   func lease(
     _ max: Int, _ lease: Int64, epoch: Int64, mayBeSuspect: Bool, skipping skipped: some Collection<Int64>

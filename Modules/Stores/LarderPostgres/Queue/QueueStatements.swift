@@ -3,7 +3,7 @@ import Larder
 
 /// The table of a queue, and the statements that read and change it.
 ///
-/// Locks are taken in one order, so that calls don't deadlock: the row of the capacity, the rows of groups by their names,
+/// Locks are taken in one order, so calls don't deadlock: the row of the capacity, the rows of groups by their names,
 /// and items by their keys. Statements that take what is due skip what others have locked.
 struct QueueStatements: Sendable {
   /// The state of a row, whose numbers are in the database.
@@ -79,7 +79,7 @@ struct QueueStatements: Sendable {
 
   /// The first part of a statement that depends on the time, whose first parameter is ``time``.
   ///
-  /// The time is read once, so that an index can be searched for it.
+  /// The time is read once, so an index can be searched for it.
   static let clock = """
     WITH clock AS MATERIALIZED
       (SELECT coalesce(timestamptz 'epoch' + $1::int8 * interval '1 microsecond', clock_timestamp()) AS now)
@@ -144,7 +144,7 @@ struct QueueStatements: Sendable {
   /// Corrects the ends of leases, delays, dead letters and remembered ids that began later than now, because the clock of the
   /// server was set back.
   ///
-  /// The clock is that of one server, so that no difference is tolerated. The result has one row with the time of the
+  /// The clock is that of one server, so no difference is tolerated. The result has one row with the time of the
   /// server, in microseconds since 1970.
   ///
   /// - Parameter shortest: The shorter one of the times for which ids are remembered and dead letters are kept, in

@@ -164,7 +164,7 @@ public final class PostgresTransaction: Sendable {
   /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
   ///
   /// - Parameters:
-  ///   - keys: The keys, which must be distinct. Missing ones are locked too.
+  ///   - keys: The keys. They must be distinct. Missing ones are locked too.
   ///   - store: A store of this database.
   ///   - body: A closure that assigns the slots to change, in which `nil` stands for a missing key.
   /// - Returns: The result of `body`.
@@ -180,9 +180,9 @@ public final class PostgresTransaction: Sendable {
   /// Reads, changes and writes back the values of several keys, if the closure decides so; see ``update(_:in:_:)``.
   ///
   /// - Parameters:
-  ///   - keys: The keys, which must be distinct. Missing ones are locked too.
+  ///   - keys: The keys. They must be distinct. Missing ones are locked too.
   ///   - store: A store of this database.
-  ///   - body: A closure as that of ``update(_:in:_:)``, which returns whether the slots that it assigned are written.
+  ///   - body: A closure as that of ``update(_:in:_:)``. It returns whether the slots that it assigned are written.
   /// - Returns: The result of the decision.
   /// - Throws: As ``update(_:in:_:)``.
   @discardableResult

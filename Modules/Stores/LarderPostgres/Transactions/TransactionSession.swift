@@ -121,7 +121,7 @@ struct TransactionEnd<Result: Sendable>: Sendable {
   /// The statements that are sent together with the commit.
   var statements: [Statement] = []
 
-  /// Whether anything is to be committed.
+  /// A Boolean value that indicates whether anything is to be committed.
   var commits = true
 }
 
@@ -129,10 +129,11 @@ struct TransactionEnd<Result: Sendable>: Sendable {
 struct FailedAttempt: Error {
   let error: PostgresError
 
-  /// Whether the same attempt may succeed if it is made again.
+  /// A Boolean value that indicates whether the same attempt may succeed if it is made again.
   let mustRepeat: Bool
 
-  /// - Parameter mustRepeat: Whether to make the attempt again. Defaults to what the error says.
+  /// - Parameter mustRepeat: A Boolean value that indicates whether to make the attempt again. Defaults to what the
+  ///   error says.
   init(_ error: PostgresError, mustRepeat: Bool? = nil) {
     self.error = error
     self.mustRepeat = mustRepeat ?? error.mustRepeat

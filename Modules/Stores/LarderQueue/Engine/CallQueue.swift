@@ -12,20 +12,20 @@ struct CallQueue<Call: Sendable>: Sendable {
   /// The number of times that the producers returned.
   private(set) var producerReturns = 0
 
-  /// Whether a thread works, or is about to.
+  /// A Boolean value that indicates whether a thread works, or is about to.
   private(set) var isBusy = false
   private(set) var isClosing = false
 
-  /// Whether calls wait for items to receive.
+  /// A Boolean value that indicates whether calls wait for items to receive.
   var hasReceivers: Bool { !receivers.isEmpty }
-  /// Whether calls wait for room.
+  /// A Boolean value that indicates whether calls wait for room.
   ///
   /// Some of them may have been cancelled.
   var hasProducers: Bool { !producers.isEmpty }
 
   /// Marks the engine as busy.
   ///
-  /// - Returns: Whether it was idle, so that the caller must work.
+  /// - Returns: A Boolean value that indicates whether it was idle, so the caller must work.
   mutating func begin() -> Bool {
     defer { isBusy = true }
     return !isBusy
@@ -49,8 +49,8 @@ struct CallQueue<Call: Sendable>: Sendable {
 
   /// Ends the current thread's work.
   ///
-  /// - Parameter hasWork: Whether there is more to do than serving calls.
-  /// - Returns: Whether a thread must continue. Otherwise, the engine becomes idle.
+  /// - Parameter hasWork: A Boolean value that indicates whether there is more to do than serving calls.
+  /// - Returns: A Boolean value that indicates whether a thread must continue. Otherwise, the engine becomes idle.
   mutating func finish(hasWork: Bool) -> Bool {
     isBusy = hasWork || !returning.isEmpty || !arrived.isEmpty
     return isBusy
@@ -65,7 +65,7 @@ struct CallQueue<Call: Sendable>: Sendable {
   ///   - call: The call.
   ///   - returns: The ``producerReturns`` before the call was refused room, or `nil` if it waits for items.
   ///   - isOver: A closure that returns whether a call has ended by cancellation.
-  /// - Returns: Whether the call waits; `false` after closing has begun.
+  /// - Returns: A Boolean value that indicates whether the call waits; `false` after closing has begun.
   mutating func park(_ call: Call, asProducerSince returns: Int?, isOver: (Call) -> Bool) -> Bool {
     guard !isClosing else { return false }
     switch returns {

@@ -26,11 +26,12 @@ final class QueueCall: Sendable {
   let weight: Weight
   /// The time of arrival, in microseconds.
   ///
-  /// Whether a lease has ended is judged by this time, not by the time at which the call is served.
+  /// A Boolean value that indicates whether a lease has ended is judged by this time, not by the time when the call is
+  /// served.
   let arrival: Int64
-  /// Whether the call may need room.
+  /// A Boolean value that indicates whether the call may need room.
   let needsRoom: Bool
-  /// Whether the call waits if there is no room.
+  /// A Boolean value that indicates whether the call waits if there is no room.
   let waitsForRoom: Bool
   /// The work of the call.
   ///
@@ -54,7 +55,7 @@ final class QueueCall: Sendable {
   /// The result of the call; `nil` before it has ended.
   var result: Result<Void, any Error>? { state.withLock { $0.result } }
 
-  /// Whether the call has run before, and had to wait.
+  /// A Boolean value that indicates whether the call has run before, and had to wait.
   var hasWaited: Bool { state.withLock { $0.hasWaited } }
 
   /// Waits until the call has ended.
@@ -71,7 +72,7 @@ final class QueueCall: Sendable {
 
   /// Marks the call as running.
   ///
-  /// - Returns: Whether the call must run; `false` if it was cancelled.
+  /// - Returns: A Boolean value that indicates whether the call must run; `false` if it was cancelled.
   func begin() -> Bool {
     state.withLock { state in
       state.isRunning = state.result == nil
@@ -81,7 +82,7 @@ final class QueueCall: Sendable {
 
   /// Marks the call as waiting to run again, or ends it if it was cancelled while it ran.
   ///
-  /// - Returns: Whether it waits.
+  /// - Returns: A Boolean value that indicates whether it waits.
   func park() -> Bool {
     let isCancelled = state.withLock { state in
       (state.isRunning, state.hasWaited) = (false, true)

@@ -31,7 +31,7 @@ struct QueueCore: Sendable {
     log.reset(&frames, clockOffset: 0)
   }
 
-  /// Whether frames can be appended now.
+  /// A Boolean value that indicates whether frames can be appended now.
   ///
   /// If not, ``makeReady(_:mayUseReserve:)`` must run first.
   var isReady: Bool { log.isReady(for: ledger) && pending.isEmpty }
@@ -40,7 +40,7 @@ struct QueueCore: Sendable {
   ///
   /// - Parameters:
   ///   - time: The clocks of the queue.
-  ///   - mayUseReserve: Whether the space reserve may be released for it.
+  ///   - mayUseReserve: A Boolean value that indicates whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ time: QueueTime, mayUseReserve: Bool) throws {
     if !log.isReady(for: ledger) { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
@@ -114,7 +114,7 @@ struct QueueCore: Sendable {
 
   /// The number of waiting items that may be leased now.
   ///
-  /// On a full disk it is limited, so that the remaining live data can still be rewritten.
+  /// On a full disk it is limited, so the remaining live data can still be rewritten.
   var leasableCount: Int {
     mutating get { log.reserve.isSpent ? leasable(1024).count : ledger.counts.waiting }
   }
@@ -148,9 +148,10 @@ struct QueueCore: Sendable {
   /// - Parameters:
   ///   - max: The maximum number of deliveries.
   ///   - length: The duration of the leases, in microseconds.
-  ///   - mayBeSuspect: Whether the first item may be one that may crash its decoder; defaults to `true`.
-  ///   - deferred: The sequence numbers of the items that are leased only if no others are due; defaults to none.
-  ///   - mayBeDeferred: Whether deferred items are leased at all; defaults to `true`.
+  ///   - mayBeSuspect: A Boolean value that indicates whether the first item may be one that may crash its decoder.
+  ///     Defaults to `true`.
+  ///   - deferred: The sequence numbers of the items that are leased only if no others are due. Defaults to an empty list.
+  ///   - mayBeDeferred: A Boolean value that indicates whether deferred items are leased at all. Defaults to `true`.
   /// - Returns: The items; and whether more may follow although there are none, because items became dead letters.
   mutating func lease(
     _ max: Int, length: Int64, mayBeSuspect: Bool = true, deferring deferred: Set<UInt64> = [],
@@ -204,7 +205,7 @@ struct QueueCore: Sendable {
 struct QueueTime: Sendable {
   /// Returns the wall-clock time, in microseconds since 1970.
   let wall: @Sendable () -> Int64
-  /// Returns the wall-clock time at which the queue was opened, advanced by the monotonic clock, in microseconds.
+  /// Returns the wall-clock time when the queue was opened, advanced by the monotonic clock, in microseconds.
   let steady: @Sendable () -> Int64
 
   /// Creates the clocks.

@@ -12,7 +12,7 @@ extension QueueEngine {
     var changed: [QueueCall] = []
     /// The calls that made no changes, and have ended.
     var unchanged: [Ending] = []
-    /// Whether a call made room.
+    /// A Boolean value that indicates whether a call made room.
     var makesRoom = false
   }
 

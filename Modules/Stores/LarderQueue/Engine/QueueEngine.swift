@@ -69,10 +69,10 @@ final class QueueEngine: Sendable {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - weight: The kind of work that `body` does.
-  ///   - needsRoom: Whether `body` may need room, and so waits if there is none and the policy is to wait; defaults to
-  ///     `false`.
-  ///   - ignoresCancellation: Whether a call that writes runs in a cancelled task too, as all other calls do; defaults
-  ///     to `false`.
+  ///   - needsRoom: A Boolean value that indicates whether `body` may need room, and so waits if there isn't one and
+  ///     the policy is to wait. Defaults to `false`.
+  ///   - ignoresCancellation: A Boolean value that indicates whether a call that writes runs in a cancelled task too,
+  ///     as all other calls do. Defaults to `false`.
   ///   - body: A closure that throws ``QueueRefusal/noItems`` to run again when there are waiting items. It may run
   ///     several times; only the last time counts.
   /// - Throws: ``StoreError``; `CancellationError`; the error of `body`.
@@ -119,7 +119,7 @@ final class QueueEngine: Sendable {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - found: The items, if they were already found; defaults to `nil`.
+  ///   - found: The items, if they were already found. Defaults to `nil`.
   ///   - item: A closure that returns the item of a result of `find`.
   ///   - find: A closure that finds the items.
   /// - Returns: The results of `find`, each with its payload, `nil` if it is damaged, or with the error of reading it.
@@ -144,8 +144,8 @@ final class QueueEngine: Sendable {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - items: The items.
-  ///   - evenIfLost: Whether a missing segment is an error of its items, because another program has removed it;
-  ///     defaults to `false`.
+  ///   - evenIfLost: A Boolean value that indicates whether a missing segment is an error of its items, because another
+  ///     program has removed it. Defaults to `false`.
   /// - Returns: The payloads; `nil` if a segment is missing and `evenIfLost` is `false`.
   private func readPayloads(
     _ operation: StoreOperation, of items: [QueueItem], evenIfLost: Bool = false
@@ -207,7 +207,8 @@ final class QueueEngine: Sendable {
     if core != nil { serveHere(call, &core) } else if mustStart { startCommitting() }
   }
 
-  /// Whether a call can be served without waiting for the disk, if frames can be appended.
+  /// A Boolean value that indicates whether a call can be served without waiting for the disk, if frames can be
+  /// appended.
   private func canServeHere(_ call: QueueCall) -> Bool {
     switch call.weight {
     case .looks: true
@@ -232,7 +233,7 @@ final class QueueEngine: Sendable {
     insertExpiryOfDeadLetters(&group, &core)
     settle(group, &core, &endings)
     followUp(&core)
-    // Reclaiming space waits for the disk, so it is left to the engine's thread. The caller resumes afterwards, so that
+    // Reclaiming space waits for the disk, so it is left to the engine's thread. The caller resumes afterward, so that
     // no work continues in the background after a call returns.
     let isReclaimingDue = isReclaimingDue(&core)
     taken = consume core
@@ -258,7 +259,7 @@ final class QueueEngine: Sendable {
 
   /// Commits groups on the engine's thread.
   ///
-  /// - Parameter served: Calls that were served and must be ended; defaults to none.
+  /// - Parameter served: Calls that were served and must be ended. Defaults to an empty list.
   private func startCommitting(_ served: [Ending] = []) {
     executor.start { self.commitGroups(served) }
   }

@@ -15,7 +15,7 @@ struct QueueFolder: StoreFiles, Sendable {
   var path: String
   var durability: Durability.File
   var access: StoreAccess
-  /// Whether a missing queue is created; a reader never creates one.
+  /// A Boolean value that indicates whether a missing queue is created; a reader never creates one.
   var createsIfMissing: Bool
   /// The size, in bytes, at which the log rolls over to a new segment.
   var segmentSize: Int64
@@ -50,7 +50,7 @@ struct QueueFolder: StoreFiles, Sendable {
     FilePaths.join(path, QueueFolder.missingPrefix + Hexadecimal.text(of: number))
   }
 
-  /// Whether the name of a file records damage or a missing segment.
+  /// A Boolean value that indicates whether the name of a file records damage or a missing segment.
   ///
   /// The segment itself may be gone since.
   func isNoteOfDamage(_ name: String) -> Bool {
@@ -58,7 +58,7 @@ struct QueueFolder: StoreFiles, Sendable {
       || name.hasPrefix(QueueFolder.missingPrefix)
   }
 
-  /// Whether the name of a file records damage in a segment.
+  /// A Boolean value that indicates whether the name of a file records damage in a segment.
   func isNoteOfDamage(_ name: String, inSegment number: UInt32) -> Bool {
     isNoteOfDamage(name) && name.hasPrefix("\(QueueFolder.damagePrefix)\(String(number, radix: 16))-")
   }
@@ -77,8 +77,8 @@ struct QueueFolder: StoreFiles, Sendable {
     return number
   }
 
-  /// Whether a queue without segments may contain a file with this name, because a crash during creation left it, or
-  /// because the segments were moved elsewhere.
+  /// A Boolean value that indicates whether a queue without segments may contain a file with this name, because a crash
+  /// during creation left it, or because the segments were moved elsewhere.
   func isOwnName(_ name: String) -> Bool {
     name == QueueFolder.lockName || name == QueueFolder.reserveName || isNoteOfDamage(name) || end(ofName: name) != nil
       || ownerOfTemporaryFile(name) != nil

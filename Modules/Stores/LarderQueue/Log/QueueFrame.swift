@@ -21,12 +21,12 @@ struct QueueFrame: Sendable, Hashable {
 
   var checksum: UInt32
   var bodyLength: Int
-  /// Whether the next frame belongs to the same call.
+  /// A Boolean value that indicates whether the next frame belongs to the same call.
   var isContinued = false
   var number: UInt64
   var durable: Int64
 
-  /// Whether closing the queue wrote the frame, so that everything before it is durable.
+  /// A Boolean value that indicates whether closing the queue wrote the frame, so everything before it is durable.
   var isClosing: Bool { bodyLength == 0 && !isContinued }
 
   /// Creates a frame from its header; `nil` if the bytes cannot be a header.
@@ -63,7 +63,8 @@ struct QueueFrame: Sendable, Hashable {
   ///   - number: The number of the frame.
   ///   - durable: The number of bytes of the segment that are known to be durable.
   ///   - salt: The salt of the segment.
-  ///   - isContinued: Whether the next frame belongs to the same call; defaults to `false`.
+  ///   - isContinued: A Boolean value that indicates whether the next frame belongs to the same call. Defaults to
+  ///     `false`.
   static func end(
     in bytes: inout [UInt8], at start: Int, number: UInt64, durable: Int64, salt: UInt32, isContinued: Bool = false
   ) {
@@ -77,8 +78,8 @@ struct QueueFrame: Sendable, Hashable {
 
 /// The frames of a group of calls, before they are written.
 ///
-/// Each item has a frame of its own, so that a flipped bit on the disk costs one item. Small records share a frame,
-/// even those of several calls, because all calls of a group succeed together.
+/// Each item has a frame of its own, so a flipped bit on the disk costs one item. Small records share a frame, even
+/// those of several calls, because all calls of a group succeed together.
 struct FrameBuffer: Sendable {
   private(set) var bytes: [UInt8] = []
   /// The number of frames, not counting the open one.
@@ -122,7 +123,7 @@ struct FrameBuffer: Sendable {
   ///   - base: The offset in the segment at which the frames will be written.
   ///   - durable: The number of bytes of the segment that are known to be durable.
   ///   - firstNumber: The number of the first frame.
-  ///   - clockOffset: The difference added to times when they are written, in microseconds; defaults to 0.
+  ///   - clockOffset: The difference added to times when they are written, in microseconds. Defaults to 0.
   mutating func reset(
     segment: UInt32, salt: UInt32, base: Int64, durable: Int64, firstNumber: UInt64, clockOffset: Int64 = 0
   ) {
@@ -166,7 +167,7 @@ struct FrameBuffer: Sendable {
   /// - Parameters:
   ///   - state: The state of the item.
   ///   - payload: The payload.
-  ///   - checksum: The checksum of the payload, if it is known and must be preserved; defaults to `nil`.
+  ///   - checksum: The checksum of the payload, if it is known and must be preserved. Defaults to `nil`.
   /// - Returns: The location of the payload.
   mutating func append(
     _ state: ItemState, payload: some Collection<UInt8>, checksum: UInt32? = nil

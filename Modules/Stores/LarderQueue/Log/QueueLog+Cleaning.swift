@@ -30,7 +30,7 @@ extension QueueLog {
   /// - Parameters:
   ///   - ledger: The items of the queue.
   ///   - clockOffset: The difference added to times when they are written, in microseconds.
-  /// - Returns: Whether the step was useful.
+  /// - Returns: A Boolean value that indicates whether the step was useful.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func reclaim(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
     if hasRemovableLeftovers {
@@ -58,7 +58,8 @@ extension QueueLog {
   ///
   /// After the last piece, the cleaned segments can be removed.
   ///
-  /// - Returns: Whether the step was useful; `false` if the cleaning is over and no segment can be removed.
+  /// - Returns: A Boolean value that indicates whether the step was useful; `false` if the cleaning is over and no
+  ///   segment can be removed.
   /// - Throws: ``StoreError``; `FileError`. The cleaning is over in either case.
   @discardableResult
   mutating func clean(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
@@ -217,13 +218,13 @@ struct SpaceReserve: Sendable {
     fileSystem = folder.fileSystem
   }
 
-  /// Whether the file was removed and not restored.
+  /// A Boolean value that indicates whether the file was removed and not restored.
   var isSpent: Bool { state == .spent }
 
-  /// Whether the file exists and can be removed.
+  /// A Boolean value that indicates whether the file exists and can be removed.
   var isAvailable: Bool { state == .available }
 
-  /// Whether items may be leased.
+  /// A Boolean value that indicates whether items may be leased.
   ///
   /// Below the floor, the remaining space is for items that are already leased, and for cleaning.
   var mayLease: Bool { !isSpent || budget >= floor }

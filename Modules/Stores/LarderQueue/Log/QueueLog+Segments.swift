@@ -6,11 +6,11 @@ extension QueueLog {
   /// Begins a new segment after the last durable frame of the current one.
   ///
   /// Frames of the current segment that are not durable, because a synchronization failed, are rewritten to the new
-  /// one. Unneeded segments are removed afterwards.
+  /// one. Unneeded segments are removed afterward.
   ///
   /// - Parameters:
   ///   - ledger: The items of the queue.
-  ///   - mayUseReserve: Whether the space reserve may be released for it.
+  ///   - mayUseReserve: A Boolean value that indicates whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func beginSegment(_ ledger: inout QueueLedger, mayUseReserve: Bool) throws {
     try checkFiles(during: .apply)
@@ -208,7 +208,7 @@ extension QueueLog {
   /// File systems take some milliseconds to remove them.
   private static let removalLimit: Int64 = 32 << 20
 
-  /// Whether ``removeLeftovers()`` can remove a segment.
+  /// A Boolean value that indicates whether ``removeLeftovers()`` can remove a segment.
   var hasRemovableLeftovers: Bool { pins.isEmpty && !leftovers.isEmpty && !hasFailedToRemove }
 
   /// Removes unneeded segments that are not being read, in steps short enough for waiting calls.
@@ -237,8 +237,8 @@ extension QueueLog {
   ///
   /// - Parameters:
   ///   - number: The number of the segment.
-  ///   - isDamaged: Whether damage in the segment is recorded.
-  /// - Returns: Whether the file was removed.
+  ///   - isDamaged: A Boolean value that indicates whether damage in the segment is recorded.
+  /// - Returns: A Boolean value that indicates whether the file was removed.
   mutating func removeFile(ofSegment number: UInt32, isDamaged: Bool) throws -> Bool {
     try keepDamage(of: number)
     let path = folder.segmentPath(number)

@@ -25,7 +25,7 @@ struct QueueLog: Sendable {
   let found: FoundEnd
   private var hasBegunWriting = false
   var nextFrame: UInt64
-  /// Whether creating the next segment has failed in a way that may have left its file.
+  /// A Boolean value that indicates whether creating the next segment has failed in a way that may have left its file.
   var mayHaveNext = false
   /// The size of the current segment up to the last successful append.
   ///
@@ -37,7 +37,8 @@ struct QueueLog: Sendable {
   var olderSizes: [UInt32: Int64]
   /// The sizes of unneeded segments that are not removed yet.
   var leftovers: [UInt32: Int64] = [:]
-  /// Whether removing an unneeded segment has failed since the current segment was begun.
+  /// A Boolean value that indicates whether removing an unneeded segment has failed since the current segment was
+  /// begun.
   var hasFailedToRemove = false
   /// The readers that need all segments, by their random numbers.
   var pins: Set<UInt64> = []
@@ -49,7 +50,7 @@ struct QueueLog: Sendable {
   private(set) var notes: [String]
   /// The end of the log according to the end mark.
   var mark: SegmentEnd?
-  /// Whether the last frame marks the log as closed.
+  /// A Boolean value that indicates whether the last frame marks the log as closed.
   var isMarkedClosed: Bool
   var reserve: SpaceReserve
   /// The cleaning in progress.
@@ -73,9 +74,9 @@ struct QueueLog: Sendable {
     var durableSize: Int64
     /// The number of the next frame.
     var nextFrame: UInt64
-    /// Whether the last frame marks the log as closed.
+    /// A Boolean value that indicates whether the last frame marks the log as closed.
     var isMarkedClosed: Bool
-    /// Whether the end is damaged.
+    /// A Boolean value that indicates whether the end is damaged.
     ///
     /// Bytes appended there could complete a damaged frame by chance.
     var isDamaged = false
@@ -164,12 +165,12 @@ struct QueueLog: Sendable {
   /// Whether no later segment existed.
   var isNewest: Bool { (mark?.number ?? 0) <= number }
 
-  /// Whether nothing can be appended to the current segment, because nothing was written since the queue was opened,
-  /// because a failure left it or the next segment, which records its end, in an unknown state, or because it states
-  /// another codec.
+  /// A Boolean value that indicates whether nothing can be appended to the current segment, because nothing was written
+  /// since the queue was opened, because a failure left it or the next segment, which records its end, in an unknown
+  /// state, or because it states another codec.
   var isSealed: Bool { log.map { $0.failure != nil } ?? true || mayHaveNext || !hasPresentCodec }
 
-  /// Whether the current segment states the codec of new items.
+  /// A Boolean value that indicates whether the current segment states the codec of new items.
   var hasPresentCodec: Bool { segment.header.codecName == codecName }
 
   // MARK: Writing
@@ -183,7 +184,7 @@ struct QueueLog: Sendable {
   /// - Parameters:
   ///   - ledger: The items of the queue.
   ///   - now: The time, in microseconds.
-  ///   - mayUseReserve: Whether the space reserve may be released for it.
+  ///   - mayUseReserve: A Boolean value that indicates whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ ledger: inout QueueLedger, at now: Int64, mayUseReserve: Bool) throws {
     if !hasBegunWriting {
@@ -275,10 +276,10 @@ struct QueueLog: Sendable {
   ///
   /// - Parameters:
   ///   - frames: The frames, of which the last is finished.
-  ///   - mayUseReserve: Whether the space reserve may be released for it.
-  ///   - isDurable: Whether the frames must be synchronized immediately if the folder's durability requires it;
-  ///     defaults to `true`.
-  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterwards,
+  ///   - mayUseReserve: A Boolean value that indicates whether the space reserve may be released for it.
+  ///   - isDurable: A Boolean value that indicates whether the frames must be synchronized immediately if the folder's
+  ///     durability requires it. Defaults to `true`.
+  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterward,
   ///   nothing was changed.
   mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {
     try checkFiles(during: .apply)
@@ -307,7 +308,8 @@ struct QueueLog: Sendable {
 
   // MARK: Closing
 
-  /// Whether the current segment has another name, under which another program could open it.
+  /// A Boolean value that indicates whether the current segment has another name, under which another program could
+  /// open it.
   private var hasOtherNames: Bool {
     get throws(FileError) { try segment.file.attributes().linkCount > 1 }
   }

@@ -63,8 +63,8 @@ extension QueueRecord {
   /// - Parameters:
   ///   - bytes: The buffer to append to.
   ///   - payload: The payload, if the record is an item.
-  ///   - checksum: The checksum of the payload, if it is known and must be preserved; defaults to `nil`.
-  ///   - clockOffset: The difference added to times, in microseconds; defaults to 0.
+  ///   - checksum: The checksum of the payload, if it is known and must be preserved. Defaults to `nil`.
+  ///   - clockOffset: The difference added to times, in microseconds. Defaults to 0.
   func append(
     to bytes: inout [UInt8], payload: some Collection<UInt8> = [UInt8](), checksum: UInt32? = nil,
     clockOffset: Int64 = 0

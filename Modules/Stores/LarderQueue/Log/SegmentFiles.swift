@@ -119,7 +119,8 @@ final class SegmentFiles: Sendable {
   ///
   /// - Parameters:
   ///   - places: The locations of the payloads.
-  ///   - evenIfLost: Whether a missing segment is reported like an unreadable location; defaults to `false`.
+  ///   - evenIfLost: A Boolean value that indicates whether a missing segment is reported like an unreadable location.
+  ///     Defaults to `false`.
   /// - Returns: An element for each location: the payload, `nil` if its checksum does not match, or the error of
   ///   reading it.
   /// - Throws: `FileError` if reading fails for a reason that concerns no single location.

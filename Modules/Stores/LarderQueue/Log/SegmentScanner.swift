@@ -70,7 +70,7 @@ struct SegmentScanner {
     return .damage(start..<end)
   }
 
-  /// Returns the valid frame that begins at an offset, or `nil` if there is none.
+  /// Returns the valid frame that begins at an offset, or `nil` if there isn't one.
   ///
   /// - Parameters:
   ///   - offset: The offset of the frame.
@@ -126,7 +126,7 @@ struct SegmentHeader: Sendable, Hashable {
   var number: UInt32
   /// A random number drawn once for each queue.
   var identity: UInt64
-  /// A random number drawn for each segment, so that bytes of another segment are never taken for frames of this one.
+  /// A random number drawn for each segment, so bytes of another segment are never taken for frames of this one.
   var salt: UInt32
   /// The lowest sequence number of any item that is enqueued later.
   var nextSequence: UInt64

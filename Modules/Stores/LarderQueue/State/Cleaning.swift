@@ -15,7 +15,7 @@ struct Cleaning: Sendable {
   }
 
   let targets: Set<UInt32>
-  /// Whether the user requested it.
+  /// A Boolean value that indicates whether the user requested it.
   ///
   /// If so, the call that compacts performs the steps.
   var isRequested = false
@@ -24,7 +24,7 @@ struct Cleaning: Sendable {
   /// their items cannot be read.
   var retained: Set<UInt32> = []
 
-  /// Whether nothing is left to rewrite.
+  /// A Boolean value that indicates whether nothing is left to rewrite.
   var isOver: Bool { if case .isOver = stage { true } else { false } }
 }
 

@@ -25,7 +25,8 @@ struct QueueItem: Sendable, Hashable {
   /// It is the segment of the payload if there is no other record.
   var stateSegment: UInt32 = 0
   var phase: Phase = .waiting
-  /// Whether the caller gave the key, so that it is remembered after acknowledgement and the codec learns it.
+  /// A Boolean value that indicates whether the caller gave the key, so it is remembered after acknowledgement and the
+  /// codec learns it.
   var hasCallersKey: Bool
 
   /// The size that counts against the capacity, in bytes.

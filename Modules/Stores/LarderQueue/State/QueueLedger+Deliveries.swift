@@ -15,8 +15,9 @@ extension QueueLedger {
   ///
   /// - Parameters:
   ///   - limit: The maximum number of items.
-  ///   - deferred: The sequence numbers of the deferred items; defaults to none.
-  ///   - mayBeDeferred: Whether deferred items are returned if there are no others; defaults to `true`.
+  ///   - deferred: The sequence numbers of the deferred items. Defaults to an empty list.
+  ///   - mayBeDeferred: A Boolean value that indicates whether deferred items are returned if there are no others.
+  ///     Defaults to `true`.
   ///   - isWanted: A closure that returns whether to include an item.
   mutating func firstToLease(
     _ limit: Int, deferring deferred: Set<UInt64> = [], mayBeDeferred: Bool = true,
@@ -37,7 +38,7 @@ extension QueueLedger {
   /// - Parameters:
   ///   - item: A waiting item.
   ///   - length: The duration of the lease, in microseconds.
-  ///   - present: The start of the lease, in microseconds; defaults to ``now``.
+  ///   - present: The start of the lease, in microseconds. Defaults to ``now``.
   ///   - epoch: The random number of the call that receives it.
   ///   - frames: The frames to write, to which this method appends.
   mutating func lease(
@@ -96,7 +97,8 @@ extension QueueLedger {
   /// - Parameters:
   ///   - receipt: The receipt of the lease.
   ///   - delay: The delay until the item can be received again, in microseconds.
-  ///   - counts: Whether the delivery counts; defaults to `true`. If it does not, the item never becomes a dead letter.
+  ///   - counts: A Boolean value that indicates whether the delivery counts. Defaults to `true`. If it does not, the
+  ///     item never becomes a dead letter.
   ///   - frames: The frames to write, to which this method appends.
   mutating func release(
     _ receipt: DeliveryReceipt, delay: Int64, counts: Bool = true, into frames: inout FrameBuffer
@@ -163,7 +165,7 @@ extension QueueLedger {
 extension QueueLedger {
   /// Moves the latest dead letter of a key to the end of the queue, as if it were enqueued now.
   ///
-  /// - Returns: Whether there was a dead letter.
+  /// - Returns: A Boolean value that indicates whether there was a dead letter.
   mutating func requeue(_ key: StoreKey, into frames: inout FrameBuffer) throws(QueueRefusal) -> Bool {
     guard let sequence = deadSequences[key]?.last, deadItems[sequence] != nil else { return false }
     guard keys[key] == nil else { throw .conflict(key) }

@@ -17,7 +17,7 @@ extension QueueLedger {
   /// - Parameters:
   ///   - payload: The encoded item.
   ///   - key: The key; `nil` to generate one of ``generatedKeyLength`` bytes.
-  ///   - delay: The delay, in microseconds; defaults to 0.
+  ///   - delay: The delay, in microseconds. Defaults to 0.
   ///   - frames: The frames to write, to which this method appends.
   mutating func enqueue(
     _ payload: [UInt8], key: StoreKey?, delay: Int64 = 0, into frames: inout FrameBuffer
@@ -95,7 +95,8 @@ extension QueueLedger {
   /// - Parameters:
   ///   - payload: The encoded item.
   ///   - key: The key.
-  ///   - hasCallersKey: Whether the payload was encoded for the key, which the caller gave, and not for a generated one.
+  ///   - hasCallersKey: A Boolean value that indicates whether the payload was encoded for the key, which the caller
+  ///     gave, and not for a generated one.
   ///   - frames: The frames to write, to which this method appends.
   mutating func setValue(
     _ payload: [UInt8], forKey key: StoreKey, hasCallersKey: Bool, into frames: inout FrameBuffer
@@ -132,7 +133,7 @@ extension QueueLedger {
   /// - Parameters:
   ///   - count: The number of additional items.
   ///   - bytes: The number of additional bytes.
-  ///   - sequence: The sequence number of the item that is added or grows, which is not dropped.
+  ///   - sequence: The sequence number of the item that is added or grows. It is not dropped.
   ///   - size: The new size of that item, in bytes.
   ///   - frames: The frames to write, to which this method appends.
   /// - Returns: The number of dropped items.

@@ -8,7 +8,7 @@ extension QueueLedger {
   /// if the wall clock was ahead when it began.
   ///
   /// - Parameter now: The time, in microseconds since 1970.
-  /// - Returns: What must be written, so that the next opening sees the same deadlines.
+  /// - Returns: What must be written, so the next opening sees the same deadlines.
   mutating func begin(at now: Int64) -> OpeningChanges {
     self.now = now
     var changed = OpeningChanges()
@@ -63,7 +63,7 @@ extension QueueLedger {
     }
   }
 
-  /// Whether there are dead letters past their retention time.
+  /// A Boolean value that indicates whether there are dead letters past their retention time.
   var hasExpiredDeadLetters: Bool {
     guard let timeToLive = rules.deadLetterRetention, let first = deadLetterTimes.first else { return false }
     return first.deadline.addingSaturating(timeToLive) <= now

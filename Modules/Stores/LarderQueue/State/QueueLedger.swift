@@ -143,10 +143,10 @@ struct QueueLedger: Sendable {
     newDeadLetters.removeSubrange(mark.deadLetterCount...)
   }
 
-  /// Whether any decision can be rolled back.
+  /// A Boolean value that indicates whether any decision can be rolled back.
   var hasChanges: Bool { !undo.isEmpty }
 
-  /// Commits all decisions, so that they can no longer be rolled back.
+  /// Commits all decisions, so they can no longer be rolled back.
   mutating func commit() {
     undo.removeAll(keepingCapacity: true)
   }
@@ -242,8 +242,8 @@ struct QueueLedger: Sendable {
   /// - Parameters:
   ///   - new: The new state; `nil` to remove the item.
   ///   - sequence: The sequence number of the item.
-  ///   - isNew: Whether the item is known to be new; defaults to `false`.
-  ///   - isUndoable: Whether the change can be rolled back.
+  ///   - isNew: A Boolean value that indicates whether the item is known to be new. Defaults to `false`.
+  ///   - isUndoable: A Boolean value that indicates whether the change can be rolled back.
   mutating func setState(_ new: ItemState?, of sequence: UInt64, isNew: Bool = false, isUndoable: Bool) {
     let old = isNew ? nil : state(of: sequence)
     if isUndoable { undo.append(.item(sequence, old, requeueSegment: requeueSegments[sequence])) }

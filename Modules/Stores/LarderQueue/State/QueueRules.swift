@@ -16,7 +16,7 @@ struct QueueRules: Sendable {
     capacity = configuration.capacity
   }
 
-  /// Whether the queue has a capacity limit.
+  /// A Boolean value that indicates whether the queue has a capacity limit.
   var isLimited: Bool { capacity.items != nil || capacity.bytes != nil }
 
   /// Returns whether an item has reached the maximum number of deliveries.

@@ -11,7 +11,7 @@ struct SegmentUses: Sendable {
   /// The size of remembering the ids of all items, in bytes.
   private(set) var totalIDBytes = 0
 
-  /// Whether a segment may have become unneeded since the last check.
+  /// A Boolean value that indicates whether a segment may have become unneeded since the last check.
   var mayHaveUnneeded = true
 
   subscript(segment: UInt32) -> SegmentUsage { all[segment] ?? SegmentUsage() }
@@ -31,7 +31,7 @@ struct SegmentUses: Sendable {
   ///   - segment: The segment.
   ///   - count: The number of records, negative to remove them.
   ///   - size: The approximate size of rewriting one of them, in bytes.
-  ///   - idBytes: The size of remembering the id of one of them, in bytes; defaults to 0.
+  ///   - idBytes: The size of remembering the id of one of them, in bytes. Defaults to 0.
   mutating func use(_ segment: UInt32, count: Int, size: Int, idBytes: Int = 0) {
     totalIDBytes += count * idBytes
     change(segment) { usage in
@@ -77,8 +77,8 @@ struct SegmentUses: Sendable {
     }
   }
 
-  /// Moves the references to gone items from one segment to another that repeats its records about them, so that the
-  /// first need not stay.
+  /// Moves the references to gone items from one segment to another that repeats its records about them, so the first
+  /// need not stay.
   mutating func moveGone(of other: UInt32, to segment: UInt32) {
     takeOver(goneOf: other, in: segment)
     change(other) { usage in
@@ -97,7 +97,7 @@ struct SegmentUses: Sendable {
   ///
   /// - Parameters:
   ///   - older: The existing segments, in order.
-  ///   - withheld: The segments that must stay in any case; defaults to none.
+  ///   - withheld: The segments that must stay in any case. Defaults to an empty list.
   func unneeded(among older: [UInt32], keeping withheld: Set<UInt32> = []) -> Set<UInt32> {
     var kept: Set<UInt32> = []
     var unneeded: Set<UInt32> = []
@@ -151,7 +151,7 @@ struct SegmentUsage: Sendable, Hashable {
   /// This segment must not be removed before them.
   var references: Set<UInt32> = []
 
-  /// Whether the segment contains live data.
+  /// A Boolean value that indicates whether the segment contains live data.
   var isLive: Bool { count > 0 || states > 0 }
 
   /// The approximate size of rewriting the live data, in bytes, without the records about gone items.

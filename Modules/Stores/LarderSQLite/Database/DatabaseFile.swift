@@ -35,7 +35,8 @@ struct DatabaseFile: Sendable {
   /// The time that a call waits for the lock of another connection, which is at most some 24 days.
   let busyTimeout: Duration
 
-  /// Whether the index of the log is kept in memory, so that no other process can open the file.
+  /// A Boolean value that indicates whether the index of the log is kept in memory, so no other process can open the
+  /// file.
   ///
   /// On a full disk, there is no room for the file of the index, without which SQLite cannot read.
   var keepsIndexInMemory = false
@@ -134,7 +135,7 @@ struct DatabaseFile: Sendable {
 
   /// Creates an empty database.
   ///
-  /// It appears at its path once it is complete, so that a file of 0 bytes is never one of Larder's.
+  /// It appears at its path once it is complete, so a file of 0 bytes is never one of Larder's.
   ///
   /// - Throws: ``StoreError``, with `corrupted` if the log or the journal of another database is at the path;
   ///   `FileError`; the error of the closure that prepares connections.
@@ -181,8 +182,9 @@ struct DatabaseFile: Sendable {
   /// It leaves the file as it is; ``beginLog(on:store:)`` must be called before anything is written.
   ///
   /// - Parameters:
-  ///   - writes: Whether it is the writer's connection.
-  ///   - waits: Whether its statements wait for the locks of others. Otherwise, they fail with `SQLITE_BUSY`.
+  ///   - writes: A Boolean value that indicates whether it is the writer's connection.
+  ///   - waits: A Boolean value that indicates whether its statements wait for the locks of others. Otherwise, they
+  ///     fail with `SQLITE_BUSY`.
   ///   - store: The name of the store in errors.
   /// - Throws: ``StoreError``, with `conflict` if another file is at the path; `SQLiteError`; the error of the closure that
   ///   prepares connections.

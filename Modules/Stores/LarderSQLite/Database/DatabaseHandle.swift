@@ -162,7 +162,7 @@ final class DatabaseHandle: Sendable {
 
   /// Ends the observations and the claim of the owner, once.
   ///
-  /// - Returns: Whether this is the first call.
+  /// - Returns: A Boolean value that indicates whether this is the first call.
   private func takeRelease() -> Bool {
     let (wasReleased, table) = state.withLock { state in
       defer { state.isReleased = true }

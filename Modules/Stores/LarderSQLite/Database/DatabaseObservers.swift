@@ -12,7 +12,7 @@ final class DatabaseObservers: Sendable {
 
   private let state = Locked((stores: ObservedStores<[UInt8]>(), isPolling: false))
 
-  /// Whether a commit must be reported.
+  /// A Boolean value that indicates whether a commit must be reported.
   var areObserving: Bool { state.withLock { $0.stores.areObserving } }
 
   /// Records that a store is observed.
@@ -22,7 +22,7 @@ final class DatabaseObservers: Sendable {
   ///   - root: The handle on which it depends.
   ///   - table: The identifier of its table.
   ///   - observers: The observers of the store.
-  /// - Returns: Whether the caller must begin to poll for commits of others.
+  /// - Returns: A Boolean value that indicates whether the caller must begin to poll for commits of others.
   func add(
     _ handle: ObjectIdentifier, root: ObjectIdentifier, _ table: [UInt8], _ observers: StoreObservers
   ) -> Bool {
@@ -49,7 +49,7 @@ final class DatabaseObservers: Sendable {
   ///
   /// - Parameters:
   ///   - commit: The changes.
-  ///   - hasSideEffects: Whether the database may have changed more entries by itself.
+  ///   - hasSideEffects: A Boolean value that indicates whether the database may have changed more entries by itself.
   func report(_ commit: CommitRecord<[UInt8]>, hasSideEffects: Bool) {
     state.withLock { $0.stores }.report(commit, followsOthers: hasSideEffects)
   }

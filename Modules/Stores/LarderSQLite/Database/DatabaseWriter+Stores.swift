@@ -114,7 +114,7 @@ extension DatabaseWriter {
 
   /// Moves commits from the log into the database file, as far as no reader needs the log.
   ///
-  /// - Returns: Whether there was no error.
+  /// - Returns: A Boolean value that indicates whether there was no error.
   @discardableResult
   func moveLog() -> Bool {
     guard let connection, hasLog, mismatch == nil else { return false }

@@ -19,7 +19,8 @@ actor DatabaseWriter {
     /// The changes, for observers.
     var changes: CommitRecord<[UInt8]>
 
-    /// Whether a table or a record was changed, so that other stores of this process must check theirs.
+    /// A Boolean value that indicates whether a table or a record was changed, so other stores of this process must
+    /// check theirs.
     var hasChangedCatalog = false
   }
 
@@ -34,7 +35,7 @@ actor DatabaseWriter {
   /// The connection, or `nil` before the first use and after a failure of the disk.
   private(set) var connection: SQLiteConnection?
 
-  /// Whether the connection has found the database in the mode of the write-ahead log.
+  /// A Boolean value that indicates whether the connection has found the database in the mode of the write-ahead log.
   private(set) var hasLog = false
 
   /// The files that must be at their paths whenever something is written.
@@ -46,18 +47,19 @@ actor DatabaseWriter {
   /// The number with which the connection shows commits of others.
   private var dataVersion: Int64 = 0
 
-  /// Whether others may have committed while there was no connection.
+  /// A Boolean value that indicates whether others may have committed while there was no connection.
   private var hasMissedCommits = false
 
   private var generation = 0
 
-  /// Whether a change of a table may change other entries, and the generation for which this is known.
+  /// A Boolean value that indicates whether a change of a table may change other entries, and the generation for which
+  /// this is known.
   private var sideEffects = (ofTables: [[UInt8]: Bool](), generation: -1)
 
-  /// Whether the database was closed, although a poll may still come.
+  /// A Boolean value that indicates whether the database was closed, although a poll may still come.
   private var isClosed = false
 
-  /// Whether everything that the connection has seen is durable.
+  /// A Boolean value that indicates whether everything that the connection has seen is durable.
   var isDurable = false
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -70,8 +72,8 @@ actor DatabaseWriter {
   ///   - handle: The handle that writes.
   ///   - operation: The operation, for errors.
   ///   - deadline: The time after which the lock of another connection is not waited for.
-  ///   - isRepeatable: Whether the closure may run a second time, after its changes could not be written because the disk
-  ///     is full. Defaults to `true`.
+  ///   - isRepeatable: A Boolean value that indicates whether the closure may run a second time, after its changes
+  ///     could not be written because the disk is full. Defaults to `true`.
   ///   - body: The closure, which also records its changes.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
   ///   changed, if the task is cancelled before `body` begins.
@@ -98,7 +100,7 @@ actor DatabaseWriter {
   /// Runs a closure in a transaction, if no other connection has the lock.
   ///
   /// If the disk is full, the log is moved into the database file, which needs no space unless the file grows. The next
-  /// transaction then uses the space of the log again, so that entries can be removed.
+  /// transaction then uses the space of the log again, so entries can be removed.
   ///
   /// - Throws: `LockIsTaken` before `body` runs; the errors of ``write(for:during:until:isRepeatable:_:)``.
   private func commit<Result: Sendable>(
@@ -130,7 +132,7 @@ actor DatabaseWriter {
     var followsOthers = false
     defer { if followsOthers { observers.reportOthers() } }
     var transaction: Transaction
-    // Whether more than the recorded changes must be reported.
+    // If set, more than the recorded changes must be reported.
     let hasSideEffects: Bool
     let decision: UpdateDecision<Result>
     let commitCount = connection.logCommitCount
@@ -292,7 +294,7 @@ actor DatabaseWriter {
 
   /// Notes commits of other connections.
   ///
-  /// - Returns: Whether there may have been any since the last call.
+  /// - Returns: A Boolean value that indicates whether there may have been any since the last call.
   private func noteOthers(on connection: SQLiteConnection) throws -> Bool {
     let version = try connection.dataVersion()
     guard version != dataVersion || hasMissedCommits else { return false }

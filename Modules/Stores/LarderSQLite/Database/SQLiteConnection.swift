@@ -137,7 +137,7 @@ final class SQLiteConnection: @unchecked Sendable {
     try withStatement(sql) { try $0.step() ? $0.integer(at: 0) : 0 }
   }
 
-  /// Runs a closure in a transaction that only reads, so that all its statements see one state.
+  /// Runs a closure in a transaction that only reads, so all its statements see one state.
   ///
   /// - Throws: `SQLiteError`; the error that `body` throws.
   func reading<Result>(_ body: () throws -> Result) throws -> Result {
@@ -147,7 +147,7 @@ final class SQLiteConnection: @unchecked Sendable {
     return try body()
   }
 
-  /// Whether a transaction is open.
+  /// A Boolean value that indicates whether a transaction is open.
   ///
   /// Some errors, such as a full disk, end the transaction by themselves.
   var isInTransaction: Bool { sqlite3_get_autocommit(pointer) == 0 }
@@ -201,7 +201,7 @@ final class SQLiteStatement {
   private let connection: OpaquePointer
   private let pointer: OpaquePointer
 
-  /// Whether a caller is between the first step and the reset.
+  /// A Boolean value that indicates whether a caller is between the first step and the reset.
   fileprivate var isInUse = false
 
   fileprivate init(_ sql: String, on connection: OpaquePointer) throws(SQLiteError) {
@@ -223,7 +223,8 @@ final class SQLiteStatement {
   /// - Parameters:
   ///   - bytes: The bytes.
   ///   - index: The number of the parameter, from 1.
-  ///   - isText: Whether the bytes are bound as text, which must be valid UTF-8, instead of as a blob.
+  ///   - isText: A Boolean value that indicates whether the bytes are bound as text, which must be valid UTF-8, instead
+  ///     of as a blob.
   /// - Throws: `SQLiteError`.
   func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32, isText: Bool = false) throws(SQLiteError) {
     // A null pointer would bind NULL.
@@ -257,7 +258,7 @@ final class SQLiteStatement {
 
   /// Moves to the next row.
   ///
-  /// - Returns: Whether there is one.
+  /// - Returns: A Boolean value that indicates whether there is one.
   /// - Throws: `SQLiteError`.
   @inline(__always)
   func step() throws(SQLiteError) -> Bool {
@@ -268,7 +269,7 @@ final class SQLiteStatement {
     }
   }
 
-  /// Ends the statement, so that it holds no snapshot and no lock, and can be bound again.
+  /// Ends the statement, so it holds no snapshot and no lock, and can be bound again.
   func reset() {
     // The result is the error of the last step, which was reported.
     sqlite3_reset(pointer)

@@ -62,7 +62,7 @@ final class SharedDatabase: SharedFile {
     }
   }
 
-  /// Opens the first connection and reads the file, so that one of another format is refused here.
+  /// Opens the first connection and reads the file, so one of another format is refused here.
   ///
   /// - Returns: The file and the connection. On a full disk, the index of the log is kept in memory.
   /// - Throws: ``StoreError``; `SQLiteError`.
@@ -227,8 +227,8 @@ enum DatabaseTable {
 
   /// Gives back a database.
   ///
-  /// - Returns: Whether it was the last use, so that the caller must close the database. If another user opens the file
-  ///   in the meantime, both are open for a moment. SQLite keeps the locks of both apart.
+  /// - Returns: A Boolean value that indicates whether it was the last use, so the caller must close the database. If
+  ///   another user opens the file in the meantime, both are open for a moment. SQLite keeps the locks of both apart.
   static func release(_ database: SharedDatabase) -> Bool { files.release(database) }
 }
 #endif

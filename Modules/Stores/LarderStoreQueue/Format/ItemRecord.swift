@@ -17,13 +17,14 @@ struct ItemRecord: Sendable, Hashable {
   let key: StoreKey
   let group: StoreKey?
   let priority: Int8
-  /// Whether the caller gave the key, so that it is remembered.
+  /// A Boolean value that indicates whether the caller gave the key, so it is remembered.
   let hasCallersKey: Bool
   /// The time of arrival, in microseconds since 1970.
   let arrival: Int64
 
   var phase: Phase = .ready
-  /// Whether a lease of the item ended without a word of the consumer, which may have crashed.
+  /// A Boolean value that indicates whether a lease of the item ended without a word of the consumer, which may have
+  /// crashed.
   var isSuspect = false
   /// The number of deliveries.
   var attempts: UInt32 = 0
@@ -142,7 +143,7 @@ struct DeadRecord: Sendable {
 struct GroupRecord: Sendable, Equatable {
   /// The sequence number of the leased item, or `nil` if none is.
   var leased: UInt128?
-  /// A random number for each change, so that each change is noticed by another one that was planned before.
+  /// A random number for each change, so each change is noticed by another one that was planned before.
   var nonce: UInt64
 
   /// Reads a record, or returns `nil` if it is damaged.
@@ -163,9 +164,9 @@ struct GroupRecord: Sendable, Equatable {
 
 /// The record of an id that is remembered after its item has left the queue.
 struct RememberedID: Sendable, Equatable {
-  /// The time at which the item left the queue, in microseconds since 1970.
+  /// The time when the item left the queue, in microseconds since 1970.
   let beginning: Int64
-  /// The time at which the id is forgotten, in microseconds since 1970.
+  /// The time when the id is forgotten, in microseconds since 1970.
   let expiry: Int64
   let sequence: UInt128
 

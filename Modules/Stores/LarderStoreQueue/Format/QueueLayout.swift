@@ -166,7 +166,7 @@ struct StoredTimer: Sendable {
   let value: [UInt8]
   /// The end, in microseconds since 1970.
   let time: Int64
-  /// The time at which the timer was set, in microseconds since 1970.
+  /// The time when the timer was set, in microseconds since 1970.
   let beginning: Int64
   /// The group of the item, or `nil` for none.
   let group: StoreKey?

@@ -63,7 +63,7 @@ struct QueuePlan: Sendable {
   /// - Parameters:
   ///   - sequence: The sequence number of the item.
   ///   - old: The state before, or `nil` for a new item.
-  ///   - new: The state afterwards, or `nil` to remove the item.
+  ///   - new: The state afterward, or `nil` to remove the item.
   mutating func change(_ sequence: UInt128, from old: ItemRecord?, to new: ItemRecord?) {
     for entry in old.map({ indexEntries(of: $0, sequence) }) ?? [] { set(nil, forKey: entry.key) }
     for entry in new.map({ indexEntries(of: $0, sequence) }) ?? [] { set(entry.value, forKey: entry.key) }
@@ -102,7 +102,7 @@ struct QueuePlan: Sendable {
 
   /// Removes an item.
   ///
-  /// - Parameter remembering: Whether its id is remembered, if the caller gave it.
+  /// - Parameter remembering: A Boolean value that indicates whether its id is remembered, if the caller gave it.
   mutating func remove(_ sequence: UInt128, _ item: ItemRecord, remembering: Bool) {
     change(sequence, from: item, to: nil)
     set(nil, forKey: layout.itemKey(item.key))
@@ -205,7 +205,7 @@ struct QueuePlan: Sendable {
   ///
   /// The dead letter and the item of its key must have been read.
   ///
-  /// - Returns: Whether it is moved.
+  /// - Returns: A Boolean value that indicates whether it is moved.
   mutating func requeue(_ sequence: UInt128, as newSequence: UInt128) -> Bool {
     guard let record = value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }),
       value(forKey: layout.itemKey(record.item.key)) == nil
@@ -220,7 +220,7 @@ struct QueuePlan: Sendable {
 
   /// Removes a dead letter, which must have been read.
   ///
-  /// - Returns: Whether it can be removed, because it is not damaged.
+  /// - Returns: A Boolean value that indicates whether it can be removed, because it is not damaged.
   mutating func purge(_ sequence: UInt128) -> Bool {
     guard let record = value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }) else { return false }
     removeDeadLetter(sequence, record)

@@ -25,7 +25,7 @@ extension ItemRecord {
     phase == .leased && attempts == receipt.attempt && epoch == receipt.epoch && deadline > now
   }
 
-  /// Whether the item may have crashed a process, so that it is received alone.
+  /// A Boolean value that indicates whether the item may have crashed a process, so it is received alone.
   var mustBeReceivedAlone: Bool { isSuspect && attempts >= 2 }
 
   /// Changes the phase to ready, or to delayed.
@@ -44,7 +44,7 @@ extension ItemRecord {
   ///
   /// - Parameters:
   ///   - delay: The delay until the item can be received again, in microseconds.
-  ///   - counts: Whether the delivery counts.
+  ///   - counts: A Boolean value that indicates whether the delivery counts.
   ///   - now: The time, in microseconds since 1970.
   func released(after delay: Int64, counts: Bool, at now: Int64) -> ItemRecord {
     var item = self
@@ -76,7 +76,7 @@ extension ItemRecord {
 /// A generator of sequence numbers that sort by the time of arrival.
 ///
 /// The upper half of a number is the time in microseconds since 1970. It increases with each number. The lower half is
-/// random for each generator, so that those of several processes never give the same number.
+/// random for each generator, so those of several processes never give the same number.
 struct SequenceGenerator: Sendable {
   private var last: UInt64 = 0
   private let origin: UInt64
@@ -93,7 +93,7 @@ struct SequenceGenerator: Sendable {
     return UInt128(last) << 64 | UInt128(origin)
   }
 
-  /// Continues after a number, so that the order of arrival holds if the clock was set back.
+  /// Continues after a number, so the order of arrival holds if the clock was set back.
   ///
   /// - Parameter sequence: A number of any generator.
   mutating func advance(past sequence: UInt128) {

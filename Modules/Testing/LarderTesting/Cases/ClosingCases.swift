@@ -123,7 +123,7 @@ private struct MeetingCall<Store: DataStore>: Sendable where Store.Value == Samp
   let call: StoreCall<Store>
   /// A key that no other call uses, and its values before and after the call; `nil` if the call only reads.
   var effect: (key: StoreKey, before: SampleValue??, after: SampleValue??)?
-  /// Whether the call must always be refused because of its arguments.
+  /// A Boolean value that indicates whether the call must always be refused because of its arguments.
   var isSenseless = false
 
   /// The keys that the store must contain before the calls.
@@ -131,7 +131,8 @@ private struct MeetingCall<Store: DataStore>: Sendable where Store.Value == Samp
 
   /// Runs the call.
   ///
-  /// - Returns: Whether the call completed; `false` if it was refused because the store is closing.
+  /// - Returns: A Boolean value that indicates whether the call completed; `false` if it was refused because the store
+  ///   is closing.
   /// - Throws: A ``Mismatch`` if the result is wrong.
   func completes(on store: Store) async throws -> Bool {
     do {
@@ -212,7 +213,7 @@ private final class Closing<Store: DataStore>: Sendable {
     self.store = store
   }
 
-  /// Whether `close` was called.
+  /// A Boolean value that indicates whether `close` was called.
   var hasBegun: Bool { isCalled.isRaised }
 
   /// Calls `close` and blocks the thread long enough for it to return too early.
@@ -235,7 +236,8 @@ private final class Closing<Store: DataStore>: Sendable {
 
   /// Waits until `close` has returned.
   ///
-  /// - Parameter mayReturnEarly: Whether `close` may return while the operation is running; defaults to `false`.
+  /// - Parameter mayReturnEarly: A Boolean value that indicates whether `close` may return while the operation is
+  ///   running. Defaults to `false`.
   /// - Throws: A ``Mismatch`` if `close` returned too early, or any error from `close`.
   func end(mayReturnEarly: Bool = false) async throws {
     try await task.withLock { $0 }?.value

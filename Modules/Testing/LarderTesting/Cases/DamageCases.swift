@@ -239,7 +239,7 @@ extension ConformanceLocation {
 
   /// Alters a file.
   ///
-  /// - Returns: Whether the file was altered.
+  /// - Returns: A Boolean value that indicates whether the file was altered.
   /// - Throws: Any error from the file system.
   func alter(_ name: String, _ alteration: FileAlteration) throws -> Bool {
     let url = URL(filePath: path(name))

@@ -173,7 +173,7 @@ private func read(_ pages: StorePages<SampleValue?>) async throws -> [StorePage<
 ///
 /// - Parameters:
 ///   - pages: The pages.
-///   - change: A closure that runs after each page; defaults to a no-op.
+///   - change: A closure that runs after each page. Defaults to a no-op.
 private func keys(
   in pages: StorePages<SampleValue?>, _ change: () async throws -> Void = {}
 ) async throws -> [StoreKey] {

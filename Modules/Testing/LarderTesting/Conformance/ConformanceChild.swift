@@ -29,7 +29,7 @@ public import Larder
 public enum ConformanceChild {
   /// A closure that starts a process that calls ``ConformanceChild/run(_:open:)``, and waits until it exits.
   ///
-  /// - Parameter order: The order for the process, which must be passed to `run` unchanged.
+  /// - Parameter order: The order for the process. It must be passed to `run` unchanged.
   public typealias Start = @Sendable (_ order: String) async throws -> Void
 
   /// Carries out the order of a suite in another process, then ends this process by `SIGKILL`.

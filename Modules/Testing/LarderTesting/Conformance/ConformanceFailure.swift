@@ -38,7 +38,7 @@ extension ConformanceFailure: CustomStringConvertible {
   /// place in the source code, and the seed of the suite.
   ///
   /// Set `LARDER_SEED` to the seed in the environment to repeat the suite's random numbers. Letters and marks outside
-  /// ASCII are escaped as in `\u{E9}`, so that a composed and a decomposed "é" differ.
+  /// ASCII are escaped as in `\u{E9}`, so a composed and a decomposed "é" differ.
   public var description: String {
     var text = """
       \(suite) fails case \(conformanceCase).

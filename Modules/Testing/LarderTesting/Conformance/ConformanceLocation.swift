@@ -57,7 +57,7 @@ public final class ConformanceLocation: Sendable {
   /// Use it for stores whose data is not in files, such as stores over a simulated disk.
   ///
   /// - Parameters:
-  ///   - name: A name that distinguishes several objects of one location; defaults to an empty string.
+  ///   - name: A name that distinguishes several objects of one location. Defaults to an empty string.
   ///   - make: A closure that creates the object.
   /// - Throws: Any error from `make`.
   public func object<Object: Sendable>(named name: String = "", make: () throws -> Object) rethrows -> Object {
@@ -135,7 +135,7 @@ public final class ConformanceLocation: Sendable {
 
   /// Moves a file out of the folder.
   ///
-  /// - Returns: Whether the file existed.
+  /// - Returns: A Boolean value that indicates whether the file existed.
   /// - Throws: Any error from the file system.
   func hide(_ name: String) throws -> Bool {
     guard FileManager.default.fileExists(atPath: path(name)) else { return false }

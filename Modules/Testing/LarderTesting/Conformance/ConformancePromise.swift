@@ -16,6 +16,6 @@ public enum ConformancePromise: String, Sendable, Hashable, CaseIterable {
   case observation =
     "Every commit is reported after it took effect. The last state that an observer sees is that of the store."
   case deliveries =
-    "An item is delivered until it is acknowledged or dead, to one consumer at a time, in order, and never afterwards."
+    "An item is delivered until it is acknowledged or dead, to one consumer at a time, in order, and never afterward."
   case badInput = "Bad input is refused with a clear error, and nothing is lost."
 }

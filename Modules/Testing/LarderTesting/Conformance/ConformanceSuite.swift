@@ -19,9 +19,9 @@ public import Larder
 ///
 /// Without a test framework, call ``run()`` to get a report.
 ///
-/// The value type is `SampleValue?`, so that every case covers optional values. When the closure is called again with
-/// the same location, it must open the same data, with the access of the location. If a store lacks a capability, pass
-/// it as `lacking`. The cases that need the capability are then listed in ``skipped``; no other case is skipped.
+/// The value type is `SampleValue?`, so every case covers optional values. When the closure is called again with the
+/// same location, it must open the same data, with the access of the location. If a store lacks a capability, pass it
+/// as `lacking`. The cases that need the capability are then listed in ``skipped``; no other case is skipped.
 ///
 /// Numbers below 200 come from a list of cases that the test suites of well-known stores have in common. Missing
 /// numbers concern capabilities that `DataStore` does not have. Numbers from 200 are Larder's own.
@@ -49,7 +49,7 @@ public struct ConformanceSuite: Sendable {
   /// - Parameters:
   ///   - name: The name of the store, which failures show.
   ///   - codec: The usual codec of the store, with which most cases open it.
-  ///   - lacking: The capabilities that the store lacks. Defaults to none.
+  ///   - lacking: The capabilities that the store lacks. Defaults to an empty list.
   ///   - seed: The seed of the random numbers. Defaults to ``SeededGenerator/seedOfProcess``.
   ///   - rounds: The number of random histories. Defaults to ``roundsOfProcess``.
   ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts. Defaults to
@@ -79,14 +79,14 @@ public struct ConformanceSuite: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store, which failures show.
-  ///   - lacking: The capabilities that the store lacks; defaults to none. A case checks that this is correct.
-  ///   - seed: The seed of the random numbers, which failures show; defaults to the environment variable `LARDER_SEED`,
+  ///   - lacking: The capabilities that the store lacks. Defaults to an empty list. A case checks that this is correct.
+  ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,
   ///     or else a random seed.
-  ///   - rounds: The number of random histories that each case about histories runs; defaults to the environment
+  ///   - rounds: The number of random histories that each case about histories runs. Defaults to the environment
   ///     variable `LARDER_ROUNDS`, or else 20.
-  ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts; defaults to
+  ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts. Defaults to
   ///     `StoreKey.maximumLength`. Pass a smaller number for a view that adds a prefix to its keys.
-  ///   - timeLimit: The maximum duration of a case; defaults to ``timeLimitOfProcess``. A case that takes longer fails,
+  ///   - timeLimit: The maximum duration of a case. Defaults to ``timeLimitOfProcess``. A case that takes longer fails,
   ///     and the failure names it. The suite cancels the task of the case without waiting for it, and the stores of the
   ///     case stay open.
   ///   - child: A closure that starts another process that opens the store, as ``ConformanceChild`` shows. It defaults

@@ -23,7 +23,7 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   /// A store whose durability is `volatile` or `accepted` lacks this capability.
   public static let acknowledgedPersistence = StoreCapabilities(rawValue: 1 << 1)
 
-  /// Values are encoded, so that a value can be refused or found damaged.
+  /// Values are encoded, so a value can be refused or found damaged.
   ///
   /// A store that keeps the values themselves lacks this capability.
   public static let encoding = StoreCapabilities(rawValue: 1 << 2)

@@ -28,7 +28,7 @@ public struct FaultPlan: Sendable {
 
   /// Creates a plan without faults.
   ///
-  /// - Parameter seed: The seed of all random decisions; defaults to ``SeededGenerator/seedOfProcess``.
+  /// - Parameter seed: The seed of all random decisions. Defaults to ``SeededGenerator/seedOfProcess``.
   public init(seed: UInt64 = SeededGenerator.seedOfProcess) {
     generator = SeededGenerator(seed: seed)
   }
@@ -37,8 +37,8 @@ public struct FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
-  ///   - number: The position of the operation among those of its kind, counted from now; defaults to 1, the next one.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - number: The position of the operation among those of its kind, counted from now. Defaults to 1, the next one.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .countdown(number)))
   }
@@ -47,7 +47,7 @@ public struct FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
   ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .chance(probability)))

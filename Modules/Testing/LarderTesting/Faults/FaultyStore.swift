@@ -34,8 +34,8 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - base: The underlying store.
-  ///   - plan: The initial faults; defaults to none.
-  ///   - clock: The clock that measures delays; defaults to a `ContinuousClock`.
+  ///   - plan: The initial faults. Defaults to an empty list.
+  ///   - clock: The clock that measures delays. Defaults to a `ContinuousClock`.
   public init(_ base: Base, plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()) {
     self.base = base
     self.clock = clock
@@ -48,8 +48,8 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
-  ///   - number: The position of the operation among those of its kind, counted from now; defaults to 1, the next one.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - number: The position of the operation among those of its kind, counted from now. Defaults to 1, the next one.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     plan.withLock { $0.schedule(fault, on: operation, number: number) }
   }
@@ -58,7 +58,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
   ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     plan.withLock { $0.schedule(fault, on: operation, probability: probability) }
@@ -76,7 +76,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Returns the number of suspended operations.
   ///
-  /// - Parameter operation: The kind of operation; defaults to `nil`, which means any.
+  /// - Parameter operation: The kind of operation. Defaults to `nil`, which means any.
   public func suspendedCount(of operation: StoreOperation? = nil) -> Int {
     suspended.tags.count { operation == nil || $0 == operation }
   }
@@ -84,8 +84,8 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   /// Waits until operations are suspended.
   ///
   /// - Parameters:
-  ///   - count: The minimum number of suspended operations; defaults to 1.
-  ///   - operation: The kind of operation; defaults to `nil`, which means any.
+  ///   - count: The minimum number of suspended operations. Defaults to 1.
+  ///   - operation: The kind of operation. Defaults to `nil`, which means any.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSuspended(_ count: Int = 1, of operation: StoreOperation? = nil) async throws {
     try await suspended.wait { $0.count { operation == nil || $0 == operation } >= count }
@@ -93,7 +93,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Resumes all operations that are suspended now.
   ///
-  /// - Parameter operation: The kind of operation; defaults to `nil`, which means any.
+  /// - Parameter operation: The kind of operation. Defaults to `nil`, which means any.
   public func resume(_ operation: StoreOperation? = nil) {
     suspended.resume { operation == nil || $0 == operation }
   }
@@ -239,8 +239,8 @@ extension DataStore {
   /// Returns a ``FaultyStore`` over this store.
   ///
   /// - Parameters:
-  ///   - plan: The initial faults; defaults to none.
-  ///   - clock: The clock that measures delays; defaults to a `ContinuousClock`.
+  ///   - plan: The initial faults. Defaults to an empty list.
+  ///   - clock: The clock that measures delays. Defaults to a `ContinuousClock`.
   public func faulty(
     plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()
   ) -> FaultyStore<Self> {

@@ -19,14 +19,14 @@ public struct ConcurrentHistory: Sendable, Equatable {
   /// Creates a history.
   ///
   /// - Parameters:
-  ///   - start: The initial entries of the store; defaults to none.
+  ///   - start: The initial entries of the store. Defaults to an empty list.
   ///   - operations: The operations, in any order.
   public init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
     self.start = start
     self.operations = operations.sorted { $0.invocation < $1.invocation }
   }
 
-  /// Whether the history is linearizable.
+  /// A Boolean value that indicates whether the history is linearizable.
   public var isLinearizable: Bool {
     parts.allSatisfy { LinearizationSearch(history: $0).succeeds() }
   }
@@ -128,7 +128,7 @@ public struct ConcurrentOperation: Sendable, Equatable {
   /// The number of events in the history before the invocation.
   public let invocation: Int
 
-  /// The response; `nil` if the outcome is unknown, so that the operation may take effect at any later time, or never.
+  /// The response; `nil` if the outcome is unknown, so the operation may take effect at any later time, or never.
   public let response: Response?
 
   /// Creates an operation.

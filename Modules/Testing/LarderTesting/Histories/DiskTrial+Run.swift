@@ -212,7 +212,7 @@ extension DiskTrial {
   /// - Parameters:
   ///   - disk: The disk.
   ///   - allowed: The allowed contents of the store.
-  ///   - steps: The steps to run then; defaults to none. The store is not closed after them.
+  ///   - steps: The steps to run then. Defaults to an empty list. The store is not closed after them.
   /// - Returns: The final contents of the store.
   @discardableResult
   func recover(

@@ -48,7 +48,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   /// - Parameters:
   ///   - cuts: The minimum number of power losses.
   ///   - seed: The seed of the histories and of the data that the disk keeps.
-  ///   - length: The number of steps in a history; defaults to 8.
+  ///   - length: The number of steps in a history. Defaults to 8.
   /// - Returns: The number of power losses.
   /// - Throws: ``TrialFailure`` with a history as short as possible and all details to repeat it;
   ///   `CancellationError` if the task is cancelled.
@@ -64,7 +64,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///   - seed: The seed of the histories, the faults, and the data that the disk keeps.
   ///   - errorNumbers: The values of `errno` with which operations fail. Some operations instead transfer only part of
   ///     the bytes, or take effect before they fail.
-  ///   - length: The number of steps in a history; defaults to 8.
+  ///   - length: The number of steps in a history. Defaults to 8.
   /// - Returns: The number of failed operations.
   /// - Throws: ``TrialFailure`` with a history as short as possible and all details to repeat it;
   ///   `CancellationError` if the task is cancelled.
@@ -182,7 +182,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     /// The possible states after a crash, the oldest first.
     var allowed: [State] = [[:]]
     var firstError: (any Error)?
-    /// Whether the store was reopened after that error.
+    /// A Boolean value that indicates whether the store was reopened after that error.
     var isMended = false
 
     mutating func succeeded(_ step: HistoryStep, leaving next: State, durability: Durability) {
@@ -215,7 +215,7 @@ extension DiskTrial {
   /// - Parameters:
   ///   - length: The maximum number of steps. There are nine kinds of steps, so there are 90 histories for a length of
   ///     2, 819 for 3, and 7,380 for 4.
-  ///   - share: The share of the longest histories to run, from 0 to 1; defaults to 1, which means all of them. The
+  ///   - share: The share of the longest histories to run, from 0 to 1. Defaults to 1, which means all of them. The
   ///     seed determines the selection.
   ///   - faults: The faults to try at each operation.
   ///   - seed: The seed of the data that the disk keeps. Another seed tries other outcomes of the same histories.

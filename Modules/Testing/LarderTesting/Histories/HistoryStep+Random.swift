@@ -1,8 +1,7 @@
 import Larder
 
 extension HistoryStep {
-  /// The keys that histories use: few, so that steps concern the same keys, and one long enough that writes span
-  /// sectors.
+  /// The keys that histories use: few, so steps concern the same keys, and one long enough that writes span sectors.
   static let keys: [StoreKey] = [
     "a", "b", "ba", "c", StoreKey(bytes: [0x80, 0xC0]), StoreKey(String(repeating: "x", count: 400)),
   ]

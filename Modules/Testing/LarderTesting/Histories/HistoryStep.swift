@@ -232,7 +232,7 @@ public enum HistoryResult: Sendable, Equatable {
   case done
   /// The values of keys, as read or after an addition.
   case slots([Int?])
-  /// Whether a key exists.
+  /// A Boolean value that indicates whether a key exists.
   case truth(Bool)
   /// The entries of a range.
   case entries([StoreEntry<Int>])
@@ -279,7 +279,7 @@ extension Int: HistoryValue {
   func number() -> Int { self }
 }
 
-/// A stored nil stands for zero, so that histories cover it too.
+/// A stored nil stands for zero, so histories cover it too.
 extension Optional: HistoryValue where Wrapped == SampleValue {
   static func standing(for integer: Int) -> SampleValue? {
     integer == 0 ? nil : SampleValue(integer: Int64(integer))

@@ -10,10 +10,10 @@ extension HistoryTrial {
   /// - Parameters:
   ///   - rounds: The number of rounds, each with a fresh store.
   ///   - seed: The seed of the steps. The system determines which steps run concurrently.
-  ///   - tasks: The number of tasks; defaults to 4.
-  ///   - length: The number of steps of each task; defaults to 10.
-  ///   - mayFail: Whether operations may throw a `StoreError`, as those of a ``FaultyStore`` do; defaults to `false`.
-  ///     The outcome of such an error must be correct.
+  ///   - tasks: The number of tasks. Defaults to 4.
+  ///   - length: The number of steps of each task. Defaults to 10.
+  ///   - mayFail: A Boolean value that indicates whether operations may throw a `StoreError`, as those of a
+  ///     ``FaultyStore`` do. Defaults to `false`. The outcome of such an error must be correct.
   ///   - mayCancel: A closure that receives the task of each operation, and may cancel it at any time, for example by
   ///     ``ScheduledContext/mayCancel(_:)``. An operation that throws `CancellationError` must have had no effect. Defaults to
   ///     `nil`; the operations then have no tasks of their own, and must not throw the error.
@@ -117,7 +117,7 @@ private struct ConcurrentPlan {
   /// - Parameters:
   ///   - tasks: The number of tasks.
   ///   - length: The number of steps of each task.
-  ///   - joinsKeys: Whether steps concern several keys.
+  ///   - joinsKeys: A Boolean value that indicates whether steps concern several keys.
   ///   - generator: The source of randomness.
   init(tasks: Int, length: Int, joinsKeys: Bool, using generator: inout SeededGenerator) {
     lastSteps =

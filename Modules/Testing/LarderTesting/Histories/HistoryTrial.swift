@@ -22,7 +22,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store, which failures show.
-  ///   - lacking: The capabilities that the store lacks, which no step needs; defaults to none.
+  ///   - lacking: The capabilities that the store lacks, which no step needs. Defaults to an empty list.
   ///   - open: A closure that opens the store at a location. It is called for each history, and again with the same
   ///     location to reopen a store that was closed or dropped.
   public init(
@@ -48,7 +48,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   /// - Parameters:
   ///   - rounds: The number of histories.
   ///   - seed: The seed of the histories.
-  ///   - length: The number of steps in a history; defaults to 40.
+  ///   - length: The number of steps in a history. Defaults to 40.
   /// - Throws: ``TrialFailure`` with a history as short as possible; `CancellationError` if the task is cancelled.
   public func run(rounds: Int, seed: UInt64, length: Int = 40) async throws {
     var generator = SeededGenerator(seed: seed)
@@ -66,8 +66,8 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   /// - Parameters:
   ///   - length: The maximum number of steps. There are about ten kinds of steps, so there are about a thousand
   ///     histories for a length of 3.
-  ///   - share: The share of the longest histories to run, from 0 to 1; defaults to 1, which means all of them.
-  ///   - seed: The seed that determines the selection; defaults to the seed of the process.
+  ///   - share: The share of the longest histories to run, from 0 to 1. Defaults to 1, which means all of them.
+  ///   - seed: The seed that determines the selection. Defaults to the seed of the process.
   /// - Throws: ``TrialFailure`` for one of the shortest failing histories; `CancellationError` if the task is
   ///   cancelled.
   public func runEveryHistory(
@@ -109,7 +109,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   ///
   /// This method has the only reference to the store, so returning without closing the store drops it.
   ///
-  /// - Returns: Whether the end was reached.
+  /// - Returns: A Boolean value that indicates whether the end was reached.
   private func reachesEnd(_ run: inout Run, at location: ConformanceLocation) async throws -> Bool {
     let store = run.wasDropped ? try await openAgain { try await open(location) } : try await open(location)
     run.wasDropped = false
@@ -146,7 +146,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   private struct Run {
     var rest: ArraySlice<HistoryStep>
     var state: [StoreKey: Int] = [:]
-    /// Whether the store was dropped without closing it.
+    /// A Boolean value that indicates whether the store was dropped without closing it.
     var wasDropped = false
 
     func expect(_ result: HistoryResult, of step: HistoryStep) throws {

@@ -17,7 +17,8 @@ public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Val
   ///   - name: The name of the store, which failures show.
   ///   - store: The store.
   ///   - clock: The clock of the observers. Defaults to a `ContinuousClock`.
-  ///   - mayFail: Whether operations may throw a `StoreError`, as those of a ``FaultyStore`` do. Defaults to `false`.
+  ///   - mayFail: A Boolean value that indicates whether operations may throw a `StoreError`, as those of a
+  ///     ``FaultyStore`` do. Defaults to `false`.
   ///   - settle: A closure that is called after the writers have ended, to write what is pending and to end faults.
   ///     Defaults to `nil`.
   public init(
@@ -195,9 +196,9 @@ public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Val
 /// An observer whose states are lists of entries.
 private struct Observer: Sendable {
   let name: String
-  /// Whether the states are those of a number that increases.
+  /// A Boolean value that indicates whether the states are those of a number that increases.
   var isNumber = false
-  /// Whether no state is equal to the one before.
+  /// A Boolean value that indicates whether no state is equal to the one before.
   var isDistinct = false
   let follower: Follower<[StoreEntry<SampleValue?>]>
   /// Returns the state that belongs to all entries of the store.
@@ -210,9 +211,9 @@ extension Observer {
   /// - Parameters:
   ///   - name: The name in failures.
   ///   - states: The states.
-  ///   - isNumber: Whether the states are those of a number that increases.
+  ///   - isNumber: A Boolean value that indicates whether the states are those of a number that increases.
   ///   - pause: The number of yields between two states.
-  ///   - mayFail: Whether a state may be unreadable.
+  ///   - mayFail: A Boolean value that indicates whether a state may be unreadable.
   ///   - shown: A closure that returns the state that belongs to all entries of the store.
   ///   - entries: A closure that returns a state as entries.
   init<State: Sendable>(

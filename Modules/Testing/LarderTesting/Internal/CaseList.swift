@@ -49,8 +49,8 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   /// - Parameters:
   ///   - id: The number of the case, and a letter if several cases have that number.
   ///   - name: The rule that must hold.
-  ///   - promise: The promise that the case checks; defaults to the promise of the current list of cases.
-  ///   - needs: The capabilities that the case requires of the store; defaults to none.
+  ///   - promise: The promise that the case checks. Defaults to the promise of the current list of cases.
+  ///   - needs: The capabilities that the case requires of the store. Defaults to an empty list.
   ///   - file: The file that failures name.
   ///   - line: The line that failures name.
   ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.
@@ -83,9 +83,9 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   /// - Parameters:
   ///   - id: The number of the case, and a letter if several cases have that number.
   ///   - name: The rule that must hold.
-  ///   - keys: The keys in the store, whose values contain them; defaults to none.
-  ///   - promise: The promise that the case checks; defaults to the promise of the current list of cases.
-  ///   - needs: The capabilities that the case requires of the store; defaults to none.
+  ///   - keys: The keys in the store, whose values contain them. Defaults to an empty list.
+  ///   - promise: The promise that the case checks. Defaults to the promise of the current list of cases.
+  ///   - needs: The capabilities that the case requires of the store. Defaults to an empty list.
   ///   - file: The file that failures name.
   ///   - line: The line that failures name.
   ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.

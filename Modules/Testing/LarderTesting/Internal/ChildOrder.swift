@@ -35,9 +35,9 @@ extension ChildOrder {
   }
 }
 
-/// The writes of a process, and the moment at which it is killed.
+/// The writes of a process, and the moment when it is killed.
 struct ChildPlan: Codable, Sendable {
-  /// The moment at which a process is killed.
+  /// The moment when a process is killed.
   enum Death: Codable, Sendable {
     /// A number of microseconds after its first write.
     case after(UInt32)

@@ -44,7 +44,7 @@ private func plain(slot: SampleValue??) -> String {
 ///
 /// - Parameters:
 ///   - text: The text.
-///   - length: The maximum number of characters; defaults to 600.
+///   - length: The maximum number of characters. Defaults to 600.
 func shortened(_ text: String, to length: Int = 600) -> String {
   guard text.count > length else { return text }
   return "\(text.prefix(length * 2 / 3)) … (\(text.count) characters) … \(text.suffix(length / 4))"
@@ -102,8 +102,8 @@ private func difference(in what: String, _ expected: [UInt8], _ got: [UInt8]) ->
 extension String {
   /// The text with every ambiguous or invisible character escaped.
   ///
-  /// Letters and marks outside ASCII are escaped as in `\u{E9}`, so that a composed and a decomposed "é" differ.
-  /// Invisible characters other than line feeds are escaped too. Symbols and punctuation are unchanged.
+  /// Letters and marks outside ASCII are escaped as in `\u{E9}`, so a composed and a decomposed "é" differ. Invisible
+  /// characters other than line feeds are escaped too. Symbols and punctuation are unchanged.
   var unambiguous: String {
     var result = String.UnicodeScalarView()
     for scalar in unicodeScalars {

@@ -101,7 +101,7 @@ func expect<Store>(
 /// - Parameters:
 ///   - store: The store.
 ///   - entries: The entries.
-///   - moment: The moment of the check, which follows "the contents" in a failure; defaults to an empty string.
+///   - moment: The moment of the check, which follows "the contents" in a failure. Defaults to an empty string.
 func expect<Store: DataStore>(
   _ store: Store, holds entries: Entries, _ moment: @autoclosure () -> String = ""
 ) async throws where Store.Value == SampleValue? {
@@ -143,7 +143,7 @@ extension Entries {
 }
 
 extension SampleValue {
-  /// Creates a value that contains a key, so that a value stored under the wrong key is noticed.
+  /// Creates a value that contains a key, so a value stored under the wrong key is noticed.
   init(key: StoreKey) {
     self.init("value of \(key)")
   }

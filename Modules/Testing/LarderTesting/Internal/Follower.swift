@@ -2,7 +2,7 @@ import Larder
 
 /// A task that follows a sequence, and the elements that it has seen but the case has not.
 ///
-/// The elements are checked by the case, so that no observer waits for another one.
+/// The elements are checked by the case, so no observer waits for another one.
 final class Follower<Element: Sendable>: Sendable {
   /// The longest wait for an element.
   ///

@@ -46,7 +46,7 @@ struct ProbeCodec: Codec {
       set { state.withLock { $0.misplacement = newValue } }
     }
 
-    /// Whether a value was encoded or decoded without its key.
+    /// A Boolean value that indicates whether a value was encoded or decoded without its key.
     var hasMissedAKey: Bool { state.withLock { $0.hasMissedAKey } }
 
     /// The random bytes of the value that was decoded last of a key, which may have a prefix.
@@ -54,7 +54,7 @@ struct ProbeCodec: Codec {
       state.withLock { $0.nonces.first { $0.key.bytes.suffix(key.count) == key.bytes[...] }?.value }
     }
 
-    /// Returns the key of a context, or the empty key if it has none.
+    /// Returns the key of a context, or the empty key if it doesn't have one.
     fileprivate func key(of context: ValueContext) -> StoreKey {
       if context.key == nil { state.withLock { $0.hasMissedAKey = true } }
       return context.key ?? ""

@@ -40,7 +40,7 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - tag: The tag of the task.
-  ///   - isOver: A closure that returns whether there is nothing to wait for; defaults to one that returns `false`.
+  ///   - isOver: A closure that returns whether there is nothing to wait for. Defaults to one that returns `false`.
   /// - Throws: `CancellationError` if the task is cancelled first.
   func suspend(_ tag: Tag, unless isOver: @escaping @Sendable () -> Bool = { false }) async throws {
     try await wait(tag) { _ in isOver() }

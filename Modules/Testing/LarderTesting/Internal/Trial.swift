@@ -50,14 +50,14 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
 
   func lacks(_ capability: StoreCapabilities) -> Bool { settings.lacking.contains(capability) }
 
-  /// Whether the store keeps its entries when it is closed.
+  /// A Boolean value that indicates whether the store keeps its entries when it is closed.
   var isPersistent: Bool { !lacks(.persistence) }
 
   /// Opens a store, and closes it when the case ends.
   ///
   /// - Parameters:
-  ///   - location: The location; defaults to that of the case.
-  ///   - access: The access; defaults to ``StoreAccess/readWrite``.
+  ///   - location: The location. Defaults to that of the case.
+  ///   - access: The access. Defaults to ``StoreAccess/readWrite``.
   func open(at location: ConformanceLocation? = nil, for access: StoreAccess = .readWrite) async throws -> Store {
     let location = location ?? self.location
     let store = try await location.opening(for: access) { try await settings.open(location) }
@@ -77,8 +77,8 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   ///
   /// - Parameters:
   ///   - location: The location.
-  ///   - access: The access; defaults to ``StoreAccess/readWrite``.
-  ///   - codes: The codes of errors that refuse the store; defaults to `nil`, which means any.
+  ///   - access: The access. Defaults to ``StoreAccess/readWrite``.
+  ///   - codes: The codes of errors that refuse the store. Defaults to `nil`, which means any.
   /// - Returns: The store, or `nil` if opening it is refused.
   func openUnlessRefused(
     at location: ConformanceLocation, for access: StoreAccess = .readWrite, with codes: [StoreError.Code]? = nil
@@ -92,8 +92,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
 
   /// Opens the store and adds entries in one batch, in an order that depends on the seed.
   ///
-  /// Depending on the seed and the case, a store with entries is then closed and reopened, so that cases check both
-  /// states.
+  /// Depending on the seed and the case, a store with entries is then closed and reopened, so cases check both states.
   func open(with entries: Entries) async throws -> Store {
     let store = try await open()
     guard !entries.isEmpty else { return store }

@@ -39,13 +39,13 @@ public struct QueueConformanceSuite: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the queue, which failures show.
-  ///   - lacking: The capabilities that the queue lacks; defaults to none. Those that concern no queue are ignored.
-  ///   - isShared: Whether the closure can open the queue several times at the same location at the same time; defaults to
-  ///     `false`, and the cases that need it are then skipped.
-  ///   - seed: The seed of the random numbers, which failures show; defaults to the environment variable `LARDER_SEED`,
+  ///   - lacking: The capabilities that the queue lacks. Defaults to an empty list. Those that concern no queue are ignored.
+  ///   - isShared: A Boolean value that indicates whether the closure can open the queue several times at the same
+  ///     location at the same time. Defaults to `false`, and the cases that need it are then skipped.
+  ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,
   ///     or else a random seed.
-  ///   - rounds: The number of random histories; defaults to the environment variable `LARDER_ROUNDS`, or else 20.
-  ///   - timeLimit: The maximum duration of a case; defaults to ``ConformanceSuite/timeLimitOfProcess``.
+  ///   - rounds: The number of random histories. Defaults to the environment variable `LARDER_ROUNDS`, or else 20.
+  ///   - timeLimit: The maximum duration of a case. Defaults to ``ConformanceSuite/timeLimitOfProcess``.
   ///   - open: A closure that opens the queue at a location. The suite calls it at least once for each case, and again
   ///     with the same location to reopen a queue.
   public init<Queue: DurableQueue>(

@@ -42,7 +42,7 @@ extension CaseList where Store: DurableQueue {
       trial.advance(by: 1)
       try expect("the items after 10 seconds", try await queue.receiveNumbers(max: 10), equals: [1])
     }
-    add("404", "an id is not enqueued again while its item is in the queue, and for the window afterwards") {
+    add("404", "an id is not enqueued again while its item is in the queue, and for the window afterward") {
       queue, trial in
       let original = try await queue.enqueue(.number(1), id: "a")
       func check(_ isDuplicate: Bool, _ moment: String, _ queue: Store) async throws {

@@ -44,7 +44,7 @@ struct QueueHistoryModel: Sendable {
 
   var entries: [StoreKey: Int64] { Dictionary(uniqueKeysWithValues: items.map { ($0.key, $0.number) }) }
 
-  /// Whether an item must become a dead letter when it would be delivered.
+  /// A Boolean value that indicates whether an item must become a dead letter when it would be delivered.
   ///
   /// It is not known when that happens.
   var hasExhausted: Bool {

@@ -198,7 +198,7 @@ private struct QueueHistoryRun<Queue: DurableQueue> where Queue.Value == SampleV
     }
   }
 
-  /// Receives and returns all items, so that the queue turns exhausted items into dead letters.
+  /// Receives and returns all items, so the queue turns exhausted items into dead letters.
   private mutating func buryExhausted() async throws {
     guard model.hasExhausted else { return }
     model.buryExhausted()

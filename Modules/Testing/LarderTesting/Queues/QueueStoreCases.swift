@@ -40,7 +40,7 @@ extension CaseList where Store: DurableQueue {
       try await queue.setValue(.number(2), forKey: "a")
       try expect("the items before the end", try await queue.receiveNumbers(), equals: [])
       trial.advance(by: 10)
-      try expect("the items afterwards", try await queue.receiveNumbers(), equals: [2])
+      try expect("the items afterward", try await queue.receiveNumbers(), equals: [2])
     }
     add("464", "the age of the oldest item is that since its arrival") { queue, trial in
       try expect("the age in an empty queue", try await queue.oldestAge(), equals: nil)

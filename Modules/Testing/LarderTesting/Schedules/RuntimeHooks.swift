@@ -3,9 +3,10 @@ import Larder
 
 /// The hook of Swift's runtime through which a ``ScheduledTrial`` receives the jobs of its work.
 ///
-/// The runtime library has a variable for a function that it calls in place of its own when a job is given to the pool of the
-/// process, with the original as an argument. It is declared in `swift/Runtime/Concurrency.h` of the Swift project, and is no
-/// part of Swift's API. Jobs that other threads enqueue go to the original, so that trials run beside other tests.
+/// The runtime library has a variable for a function that it calls in place of its own when a job is given to the pool
+/// of the process, with the original as an argument. It is declared in `swift/Runtime/Concurrency.h` of the Swift
+/// project, and is no part of Swift's API. Jobs that other threads enqueue go to the original, so trials run beside
+/// other tests.
 ///
 /// There are hooks for sleeping jobs and for the main actor, too. Swift 6.3.1 on Linux did not call them in a program that slept
 /// by each of its clocks and ran on the main actor: both go to Dispatch directly.
@@ -13,7 +14,7 @@ enum RuntimeHooks {
   private typealias Original = @convention(thin) (UnownedJob) -> Void
   private typealias Enqueue = @convention(thin) (UnownedJob, Original) -> Void
 
-  /// Whether the runtime has the hook, which is set on the first use.
+  /// A Boolean value that indicates whether the runtime has the hook, which is set on the first use.
   static let areSet: Bool = {
     guard let variable = dlsym(nil, "swift_task_enqueueGlobal_hook") else { return false }
     variable.assumingMemoryBound(to: Enqueue?.self).pointee = { job, original in

@@ -58,7 +58,7 @@ final class ScheduledRun {
   private var depth = 0
   private var cancellations: [() -> Void] = []
   private(set) var trace: [String] = []
-  /// Whether the process may die.
+  /// A Boolean value that indicates whether the process may die.
   var mayCrash = false
   /// Whether time may move on while work is ready.
   var mayPassTime = false
@@ -131,7 +131,7 @@ final class ScheduledRun {
 
   /// Runs one piece of work.
   ///
-  /// - Returns: Whether there was one.
+  /// - Returns: A Boolean value that indicates whether there was one.
   private func step() -> Bool {
     if mayPassTime, clock.nextDeadline != nil, decisions.accident(among: 1) != nil { _ = wakeSleepers() }
     var seen = busyExecutors
@@ -171,7 +171,7 @@ final class ScheduledRun {
 
   /// Wakes the tasks that sleep for the shortest time.
   ///
-  /// - Returns: Whether there was one.
+  /// - Returns: A Boolean value that indicates whether there was one.
   private func wakeSleepers() -> Bool {
     guard let next = clock.nextDeadline else { return false }
     trace.append("time \(next.offset)")
@@ -222,7 +222,8 @@ final class ScheduledRun {
 
 /// The pool of a run, which the tasks of its body prefer to the pool of the process.
 ///
-/// A job that another thread enqueues has left the trial. It is kept until the run has ended, so that it does not run beside it.
+/// A job that another thread enqueues has left the trial. It is kept until the run has ended, so it does not run beside
+/// it.
 final class TrialPool: TaskExecutor {
   private struct State {
     var hasEnded = false
@@ -270,7 +271,7 @@ final class TrialPool: TaskExecutor {
   }
 }
 
-/// Suspends the task, so that others can run.
+/// Suspends the task, so others can run.
 ///
 /// In a trial, `Task.yield()` would leave it in a task that was started immediately, because the runtime then takes the pool of
 /// the process for the current executor (Swift 6.3).

@@ -67,7 +67,7 @@ public struct ScheduledTrial: Sendable {
     self.body = body
   }
 
-  /// Whether the runtime lets a program choose the order of its jobs.
+  /// A Boolean value that indicates whether the runtime lets a program choose the order of its jobs.
   ///
   /// It does on Linux, unless the runtime is linked statically.
   public static var isAvailable: Bool { RuntimeHooks.areSet }
@@ -101,6 +101,10 @@ public struct ScheduledTrial: Sendable {
   }
 
   /// Runs the body with one schedule.
+  ///
+  /// ```swift
+  /// try await trial.replay(schedule)
+  /// ```
   ///
   /// - Parameter schedule: The schedule, usually that of a failure.
   /// - Throws: ``ScheduleFailure`` if it fails. `StoreError` with `unsupported` if trials are not available.
@@ -286,7 +290,7 @@ public struct ScheduleFailure: Error, CustomStringConvertible {
   /// The work that ran, in order.
   let trace: [String]
 
-  /// Whether both failures have the same kind of error.
+  /// A Boolean value that indicates whether both failures have the same kind of error.
   func isLike(_ other: ScheduleFailure) -> Bool {
     if let end = underlying as? ScheduledRun.End, let otherEnd = other.underlying as? ScheduledRun.End {
       return "\(end)".prefix(4) == "\(otherEnd)".prefix(4)

@@ -77,7 +77,7 @@ extension SimulatedDisk {
     nodes[node]?.synchronizeContent()
   }
 
-  /// Returns the size of an open file, which a system knows without the disk, so that no operation is counted.
+  /// Returns the size of an open file, which a system knows without the disk, so no operation is counted.
   func size(_ file: Int, _ path: String) throws(FileError) -> Int64 {
     let node = try node(ofFile: file, .attributes, path)
     guard let size = attributes(ofNode: node)?.size else {

@@ -109,7 +109,7 @@ struct SimulatedDisk {
     return components
   }
 
-  /// Returns the node at a path, or `nil` if there is none.
+  /// Returns the node at a path, or `nil` if there isn't one.
   private func node(at path: String, for operation: FileError.Operation) throws(FileError) -> Int? {
     var node = SimulatedDisk.root
     for component in SimulatedDisk.components(of: path) {

@@ -63,14 +63,14 @@ public final class SimulatedFileSystem: StoreFileSystem {
     withDisk { $0.lastFaultyOperation }
   }
 
-  /// Whether the power is on.
+  /// A Boolean value that indicates whether the power is on.
   public var hasPower: Bool {
     withDisk { $0.hasPower }
   }
 
-  /// The maximum total size of all files in bytes; defaults to `nil`, which means no limit.
+  /// The maximum total size of all files in bytes.
   ///
-  /// A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if none do.
+  /// Defaults to `nil`, which means no limit. A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if none do.
   public var capacity: Int? {
     get { withDisk { $0.capacity } }
     set { withDisk { $0.capacity = newValue } }

@@ -59,7 +59,7 @@ struct TimeToLiveArgument: ExpressibleByArgument, Equatable {
 struct TimeToLiveOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The time to live of the entry, such as 500ms, 2s, 5m, 1h or 7d; defaults to no limit. A store created with it holds values that expire.",
+      "The time to live of the entry, such as 500ms, 2s, 5m, 1h or 7d. Defaults to no limit. A store created with it holds values that expire.",
       valueName: "time"))
   var ttl: TimeToLiveArgument?
 

@@ -58,7 +58,7 @@ struct CommonOptions: ParsableArguments {
   ///
   /// - Parameters:
   ///   - url: The URL of the store.
-  ///   - codec: The codec of a store that records none; defaults to no choice.
+  ///   - codec: The codec of a store that records none. Defaults to no choice.
   func target(_ url: String, codec: CodecChoice = CodecChoice()) -> StoreTarget {
     StoreTarget(
       url: url, timeout: wait.duration, codec: codec,
@@ -89,9 +89,9 @@ struct OpeningOptions: ParsableArguments {
   ///
   /// - Parameters:
   ///   - url: The URL of the store.
-  ///   - other: Another store, whose keys are those of this store too; defaults to `nil`.
-  ///   - layout: The table of a new SQLite store; defaults to `nil`.
-  ///   - codec: The codec of a store that records none; defaults to no choice.
+  ///   - other: Another store, whose keys are those of this store too. Defaults to `nil`.
+  ///   - layout: The table of a new SQLite store. Defaults to `nil`.
+  ///   - codec: The codec of a store that records none. Defaults to no choice.
   func target(
     _ url: String, sharingKeysOf other: StoreTarget? = nil, layout: SQLiteTableLayout? = nil,
     codec: CodecChoice = CodecChoice()
@@ -115,15 +115,24 @@ struct StoreTarget: Sendable {
   let url: String
   /// How long opening the store, and each write, waits while another program uses the store.
   let timeout: Duration
-  /// The keys of the store's values, as options name them; defaults to `nil`, for none.
+  /// The keys of the store's values, as options name them.
+  ///
+  /// Defaults to `nil`, for none.
   var encryption: EncryptionChoice?
   /// The table of a new SQLite store; `nil`, the default, for an ordinary one.
   var layout: SQLiteTableLayout?
-  /// The codec of a store that records none; defaults to no choice.
+  /// The codec of a store that records none.
+  ///
+  /// Defaults to no choice.
   var codec = CodecChoice()
-  /// Whether a damaged store also has entries that may have been replaced by newer ones, or removed; defaults to `false`.
+  /// A Boolean value that indicates whether a damaged store also has entries that may have been replaced by newer ones,
+  /// or removed.
+  ///
+  /// Defaults to `false`.
   var findsPossiblyOlder = false
-  /// Whether an existing LMDB store is read page by page, so that no damage ends the process; defaults to `false`.
+  /// A Boolean value that indicates whether an existing LMDB store is read page by page, so no damage ends the process.
+  ///
+  /// Defaults to `false`.
   var examinesPages = false
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
@@ -133,7 +142,9 @@ struct StoreTarget: Sendable {
 struct CodecChoice: Sendable {
   /// The codec; `nil`, the default, for the usual one of a new store.
   var codec: StoreCodec?
-  /// The name of the option; defaults to `--codec`.
+  /// The name of the option.
+  ///
+  /// Defaults to `--codec`.
   var option = "--codec"
 }
 

@@ -73,7 +73,7 @@ enum JSONToCBOR {
 
   /// Appends the value that a tagged object represents.
   ///
-  /// - Returns: Whether the object is a tagged object. If not, nothing is appended.
+  /// - Returns: A Boolean value that indicates whether the object is a tagged object. If not, nothing is appended.
   private static func appendTagged(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws -> Bool {
     let value = members.first?.value
     switch (members.map(\.name), try value?.string(), value?.description ?? "") {

@@ -16,7 +16,7 @@ struct CommandFailure: Error, Equatable {
   /// - Parameters:
   ///   - status: The exit code.
   ///   - message: The reason.
-  ///   - advice: A sentence that says what to do next; defaults to `nil`.
+  ///   - advice: A sentence that says what to do next. Defaults to `nil`.
   init(_ status: ExitStatus, _ message: String, advice: String? = nil) {
     self.status = status
     let end = message.hasSuffix("?") ? "" : "."
@@ -27,7 +27,7 @@ struct CommandFailure: Error, Equatable {
   ///
   /// - Parameters:
   ///   - error: The error.
-  ///   - hint: A sentence to add to the advice for the error's code; defaults to `nil`.
+  ///   - hint: A sentence to add to the advice for the error's code. Defaults to `nil`.
   init(_ error: StoreError, hint: String? = nil) {
     var (status, advice) = CommandFailure.meaning(of: error.code)
     // If a store cannot be opened as it is, for example because of hard links or its size, the command line is right.
@@ -122,7 +122,8 @@ struct CommandFailure: Error, Equatable {
 }
 
 extension SQLiteError {
-  /// Whether the schema refused a change: `SQLITE_ERROR`, as for an unknown function in an index, or `SQLITE_CONSTRAINT`.
+  /// A Boolean value that indicates whether the schema refused a change: `SQLITE_ERROR`, as for an unknown function in
+  /// an index, or `SQLITE_CONSTRAINT`.
   fileprivate var isRefusalOfSchema: Bool { [1, 19].contains(code & 0xFF) }
 }
 

@@ -30,7 +30,7 @@ struct ImportProgress {
     display?.update(done: bytesRead, entries: entries)
   }
 
-  /// Clears the display, so that other output can be written.
+  /// Clears the display, so other output can be written.
   mutating func clear() {
     display?.clear()
   }

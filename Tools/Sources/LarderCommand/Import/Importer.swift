@@ -36,7 +36,7 @@ struct Importer {
   ///   - store: The store to write to.
   ///   - parser: The parser of the lines.
   ///   - batchSize: The number of entries in a batch, at least 1.
-  ///   - concurrency: The maximum number of batches that run at the same time, at least 1; defaults to 1.
+  ///   - concurrency: The maximum number of batches that run at the same time, at least 1. Defaults to 1.
   init(into store: OpenedStore, parser: EntryParser, batchSize: Int, concurrency: Int = 1) {
     self.store = store.present.batched(bounds: BatchBounds(changes: .max))
     opened = store
@@ -49,7 +49,7 @@ struct Importer {
   ///
   /// An empty line is skipped.
   ///
-  /// - Returns: Whether more entries are committed than before.
+  /// - Returns: A Boolean value that indicates whether more entries are committed than before.
   /// - Throws: ``BadLine`` if the line is not an entry; the line is not taken. The error of an earlier batch, after all
   ///   batches have ended.
   mutating func take(_ line: LineSplitter.Line) async throws -> Bool {
@@ -63,7 +63,7 @@ struct Importer {
 
   /// Commits all entries taken.
   ///
-  /// - Returns: Whether more entries are committed than before.
+  /// - Returns: A Boolean value that indicates whether more entries are committed than before.
   /// - Throws: The error of a batch, after all batches have ended.
   mutating func finish() async throws -> Bool {
     if !batch.isEmpty { start() }
@@ -74,7 +74,7 @@ struct Importer {
   ///
   /// An incomplete batch is not started.
   ///
-  /// - Returns: Whether more entries are committed than before.
+  /// - Returns: A Boolean value that indicates whether more entries are committed than before.
   /// - Throws: The error of a batch, after all batches have ended.
   mutating func settle() async throws -> Bool {
     try await wait(until: 0)

@@ -6,7 +6,7 @@ enum EntryLine {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - value: The value; defaults to `nil`, to print the key only.
+  ///   - value: The value. Defaults to `nil`, to print the key only.
   ///   - members: The names of further members, which must need no escaping, and their values as JSON.
   ///   - bytes: The destination of the line.
   static func append(

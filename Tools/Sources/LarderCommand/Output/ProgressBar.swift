@@ -101,7 +101,7 @@ struct ProgressDisplay {
     isVisible = true
   }
 
-  /// Erases the line, so that other output can be written.
+  /// Erases the line, so other output can be written.
   mutating func clear() {
     guard isVisible else { return }
     write("\r\u{1B}[K")

@@ -39,7 +39,7 @@ struct CodecName: Equatable, CustomStringConvertible {
       }
     }
 
-    /// Whether each value has a version.
+    /// A Boolean value that indicates whether each value has a version.
     var hasVersions: Bool { if case .versions = self { true } else { false } }
   }
 
@@ -78,10 +78,10 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// The name as text.
   var description: String { base + transforms.map(\.suffix).joined() }
 
-  /// Whether the values have deadlines.
+  /// A Boolean value that indicates whether the values have deadlines.
   var isExpiring: Bool { transforms.contains(.expiry) }
 
-  /// Whether the tool can show the values as JSON, and not only their bytes.
+  /// A Boolean value that indicates whether the tool can show the values as JSON, and not only their bytes.
   var isReadable: Bool { CodecName.readable.contains(base) }
 
   /// The newest version of the values, or `nil` if values have none.
@@ -97,7 +97,7 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// The names of the same codec with older versions, whose stores this one takes over.
   var olderNames: [String] { (1..<max(1, version ?? 1)).map { withVersion($0).description } }
 
-  /// Whether the values are encrypted.
+  /// A Boolean value that indicates whether the values are encrypted.
   var isEncrypted: Bool { transforms.contains(.encryption) }
 
   /// The name of the same codec with deadlines, which are encrypted with the values.

@@ -14,7 +14,7 @@ struct EncodedStore {
   /// The store as one that reports its changes, or `nil` if it does not.
   let observation: (any ObservableStore<[UInt8]>)?
 
-  /// The store as a queue, or `nil` if it is none.
+  /// The store as a queue, or `nil` if it is not a queue.
   let queue: QueueStore<[UInt8]>?
 
   private let decodeValue: @Sendable ([UInt8], ValueContext) throws -> Expiring<JSONText>
@@ -23,8 +23,9 @@ struct EncodedStore {
   ///
   /// - Parameters:
   ///   - target: The store. Its meter measures all later operations.
-  ///   - access: Whether the store may write to its files.
-  ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - decrypts: A Boolean value that indicates whether the values are the bytes that are encrypted, not the
+  ///     encrypted ones. Defaults to `false`.
   /// - Throws: ``CommandFailure`` if the scheme is unknown, the store has another codec than the chosen one, or the values
   ///   are to be decrypted and cannot be; the errors of opening the store.
   init(_ target: StoreTarget, access: StoreAccess, decrypts: Bool = false) async throws {

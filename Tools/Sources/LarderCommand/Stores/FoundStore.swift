@@ -23,9 +23,9 @@ struct FoundStore {
   /// - Parameters:
   ///   - target: The store.
   ///   - options: The options for opening the store.
-  ///   - expires: Whether the values must expire; defaults to `false`, for both kinds. If they must, a new store is created
-  ///     for values that expire, and an existing store of other values is refused.
-  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
+  ///   - expires: A Boolean value that indicates whether the values must expire. Defaults to `false`, for both kinds.
+  ///     If they must, a new store is created for values that expire, and an existing store of other values is refused.
+  ///   - codecName: The codec that the store must have or is created with. Defaults to `nil`, for any codec.
   /// - Throws: ``CommandFailure`` if the scheme is unknown, a layout is given for a store without a table, the values do not
   ///   expire but must, or the store has another codec than the given or the chosen one; the errors of opening the store.
   init(
@@ -65,7 +65,7 @@ struct FoundStore {
     codecs = try await Stores.codecs(for: name, of: url, with: keys)
   }
 
-  /// Whether the values are encrypted, and the caller gave no keys.
+  /// A Boolean value that indicates whether the values are encrypted, and the caller gave no keys.
   var isLocked: Bool { name.isEncrypted && codecs.keys == nil }
 
   /// Returns the failure of an operation that needs the values, if they are encrypted and the caller gave no keys.

@@ -17,7 +17,8 @@ enum MovableStore {
 
   /// Returns the end of a summary, which says what was not examined.
   ///
-  /// - Parameter isLocked: Whether the values are encrypted, and the caller gave no keys.
+  /// - Parameter isLocked: A Boolean value that indicates whether the values are encrypted, and the caller gave no
+  ///   keys.
   static func remark(isLocked: Bool) -> String {
     isLocked ? "; the values are encrypted and were not examined" : ""
   }
@@ -30,7 +31,7 @@ enum MovableStore {
     }
   }
 
-  /// Whether the values have deadlines that can be read.
+  /// A Boolean value that indicates whether the values have deadlines that can be read.
   var expires: Bool {
     switch self {
     case .json(let store): store.expiry != nil

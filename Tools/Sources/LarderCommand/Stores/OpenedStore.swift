@@ -27,7 +27,7 @@ struct OpenedStore {
   ///
   /// - Parameters:
   ///   - found: The store. Its meter measures all later operations.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`, for never.
+  ///   - timeToLive: The time to live of the entries that are written. Defaults to `nil`, for never.
   /// - Throws: ``StoreError`` if the store is to be written with other keys than its values; the errors of the store.
   init(_ found: FoundStore, timeToLive: TimeToLive? = nil) async throws {
     let codecs = found.codecs
@@ -112,7 +112,7 @@ struct OpenedStore {
   /// Extends the deadline of an entry, or leaves a later one as it is.
   ///
   /// - Parameters:
-  ///   - key: The key of the entry, which may be missing.
+  ///   - key: The key of the entry. It may be missing.
   ///   - timeToLive: The time to live from now on; `nil` for the window of an entry with a sliding deadline.
   /// - Throws: ``CommandFailure`` if the values do not expire, or if there is neither a time nor a window; the store's
   ///   errors.

@@ -28,7 +28,7 @@ enum RawValue {
   /// - Parameters:
   ///   - bytes: The text or bytes.
   ///   - codecName: The codec of the store.
-  ///   - previous: The value to replace; defaults to `nil`. If it is a CBOR byte string, the new value is one with the
+  ///   - previous: The value to replace. Defaults to `nil`. If it is a CBOR byte string, the new value is one with the
   ///     same tag.
   /// - Throws: ``CommandFailure`` if the codec holds only text, and the bytes are not UTF-8.
   static func value(of bytes: [UInt8], codecName: String, replacing previous: JSONText? = nil) throws -> JSONText {
@@ -43,7 +43,7 @@ enum RawValue {
     return try JSONText(replaced?.isTagged == true ? "{\"$tag\":\(byteArrayTag),\"$value\":\(mark)}" : mark)
   }
 
-  /// Whether a codec has byte strings beside other values, as CBOR does.
+  /// A Boolean value that indicates whether a codec has byte strings beside other values, as CBOR does.
   static func hasByteStrings(_ codecName: String) -> Bool {
     CodecName(codecName).base == CBORTextCodec().name
   }

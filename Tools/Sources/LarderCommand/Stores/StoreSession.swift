@@ -8,11 +8,12 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - createsIfMissing: Whether a missing store is created; defaults to `false`.
-  ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See ``OpenedStore``.
-  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the store may write to its files. Defaults to
+  ///     ``StoreAccess/readWrite``.
+  ///   - timeToLive: The time to live of the entries that are written. Defaults to `nil`. See ``OpenedStore``.
+  ///   - codecName: The codec that the store must have or is created with. Defaults to `nil`, for any codec.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The first error of opening, `body`, flushing and closing. An output without a reader counts only if there is
   ///   no other error.
@@ -36,12 +37,14 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - createsIfMissing: Whether a missing store is created; defaults to `false`.
-  ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - expires: Whether the values must expire; defaults to `false`. See ``FoundStore``.
-  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the store may write to its files. Defaults to
+  ///     ``StoreAccess/readWrite``.
+  ///   - expires: A Boolean value that indicates whether the values must expire. Defaults to `false`. See
+  ///     ``FoundStore``.
+  ///   - codecName: The codec that the store must have or is created with. Defaults to `nil`, for any codec.
   ///   - choose: Chooses the form.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of `choose`.
   static func runMovable<Result>(
@@ -63,9 +66,10 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - access: Whether the store may write to its files.
-  ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - decrypts: A Boolean value that indicates whether the values are the bytes that are encrypted, not the
+  ///     encrypted ones. Defaults to `false`.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runEncoded<Result>(
@@ -86,8 +90,8 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The store. Its meter measures all later operations.
   ///   - user: The kind of thing that is in the store, for errors, such as "an HTTP cache".
-  ///   - access: Whether the store may write to its files.
-  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of
   ///   ``Stores/bytes(in:for:options:)``.
   static func runBytes(
@@ -109,10 +113,11 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The queue. Its meter measures all later operations.
-  ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
-  ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the queue may write to its files. Defaults to
+  ///     ``StoreAccess/readWrite``.
   ///   - body: Receives the queue.
-  ///   - print: Receives the result of `body` and the output, which is flushed afterwards.
+  ///   - print: Receives the result of `body` and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runQueue<Result>(
     _ target: QueueTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
@@ -127,9 +132,10 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The queue. Its meter measures all later operations.
-  ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
-  ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - body: Receives the queue, and the output, which is flushed afterwards.
+  ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `false`.
+  ///   - access: A Boolean value that indicates whether the queue may write to its files. Defaults to
+  ///     ``StoreAccess/readWrite``.
+  ///   - body: Receives the queue, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func useQueue<Result>(
@@ -148,11 +154,11 @@ enum StoreSession {
 
   /// Calls a closure that can look at the statistics of a queue several times.
   ///
-  /// The queue is open only during each look, so that other programs can use it in between.
+  /// The queue is open only during each look, so other programs can use it in between.
   ///
   /// - Parameters:
   ///   - target: The queue.
-  ///   - access: Whether the queue may write to its files.
+  ///   - access: A Boolean value that indicates whether the queue may write to its files.
   ///   - body: Receives a closure that returns the statistics, and the output.
   /// - Throws: The errors of `body`; those of opening and closing from the closure that `body` receives.
   static func watchQueue(
@@ -178,8 +184,8 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The database or environment, or a store in it.
-  ///   - access: Whether its files may be written.
-  ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterwards.
+  ///   - access: A Boolean value that indicates whether its files may be written.
+  ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runCollection(
     _ target: StoreTarget, access: StoreAccess, _ body: ([String], ByteOutput) throws -> Void

@@ -11,7 +11,7 @@ extension Stores {
   ///   - target: The store.
   ///   - options: The options for opening the store.
   ///   - chosenName: The codec of a store that records none, as the caller chose it; `nil` for the default.
-  ///   - newName: The codec of a new store, with its transforms; defaults to `nil`, for the chosen one.
+  ///   - newName: The codec of a new store, with its transforms. Defaults to `nil`, for the chosen one.
   /// - Throws: ``CommandFailure`` if the scheme is unknown, or the store records no codec and needs a choice; the errors of
   ///   opening the store.
   static func open(

@@ -68,7 +68,7 @@ enum Stores {
   ///
   /// - Parameters:
   ///   - target: The environment or database, or a store in it.
-  ///   - access: Whether its files may be written.
+  ///   - access: A Boolean value that indicates whether its files may be written.
   /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the files.
   static func openCollection(_ target: StoreTarget, access: StoreAccess) async throws -> Collection {
     let url = try StoreURL(target.url)
@@ -196,7 +196,8 @@ enum Stores {
     }
   }
 
-  /// Returns all files of a store, or `nil` if it has none of its own or they have no fixed names, as in a queue.
+  /// Returns all files of a store, or `nil` if it doesn't have one of its own or they have no fixed names, as in a
+  /// queue.
   ///
   /// - Throws: `StoreError` if the URL is one of an LMDB or SQLite store, and its path is ambiguous; `FileError` if the path
   ///   cannot be examined.
@@ -215,7 +216,7 @@ enum Stores {
   /// Returns all files of a store of one kind at a path.
   ///
   /// - Parameters:
-  ///   - path: The path, which may contain `#`.
+  ///   - path: The path. It may contain `#`.
   ///   - scheme: The scheme of the kind.
   /// - Throws: `StoreError` or `FileError` if the path cannot be examined.
   static func files(at path: String, scheme: String) throws -> StoreFileSet {
@@ -315,7 +316,7 @@ struct ReportingQueueProvider: StoreProvider {
     return queue
   }
 
-  /// Returns a description of the damage, or `nil` if there is none.
+  /// Returns a description of the damage, or `nil` if there isn't one.
   static func text(of report: RecoveryReport) -> String? {
     var parts: [String] = []
     if report.damagedPlaces > 0 {

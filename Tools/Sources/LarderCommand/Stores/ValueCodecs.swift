@@ -7,10 +7,14 @@ import LarderExpiry
 
 /// The codecs with which the tool shows values as JSON.
 struct ValueCodecs {
-  /// The dictionaries of compressed values; defaults to none.
+  /// The dictionaries of compressed values.
+  ///
+  /// Defaults to an empty list.
   var dictionaries = CompressionDictionaries()
 
-  /// The keys of encrypted values; defaults to `nil`, for none.
+  /// The keys of encrypted values.
+  ///
+  /// Defaults to `nil`, for none.
   var keys: ValueKeys?
 
   /// Returns the codec with a name, without the deadlines of the values.
@@ -74,7 +78,7 @@ struct ValueCodecs {
     case expiring(any Codec<Expiring<[UInt8]>>)
   }
 
-  /// Returns the codec that decodes no more of a value than its deadline, so that the rest can be moved as it is stored.
+  /// Returns the codec that decodes no more of a value than its deadline, so the rest can be moved as it is stored.
   ///
   /// Transforms outside of an encryption are decoded, too. A deadline inside of one is part of the bytes.
   ///
@@ -230,9 +234,13 @@ struct LockedCodec<Value: Sendable>: Codec {
 /// A codec for the bytes of values, which claims the name of another codec.
 struct BytesCodec: Codec {
   let name: String
-  /// The format of the other codec; defaults to ``CodecFormat/binary``.
+  /// The format of the other codec.
+  ///
+  /// Defaults to ``CodecFormat/binary``.
   var format = CodecFormat.binary
-  /// The names of older versions of the other codec; defaults to none.
+  /// The names of older versions of the other codec.
+  ///
+  /// Defaults to an empty list.
   var adoptedNames: [String] = []
 
   func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {

@@ -17,7 +17,7 @@ final class ByteOutput {
 
   /// Creates an output.
   ///
-  /// - Parameter descriptor: The destination of the bytes; defaults to standard output.
+  /// - Parameter descriptor: The destination of the bytes. Defaults to standard output.
   init(to descriptor: Descriptor = .standardOutput) {
     self.descriptor = descriptor
   }
@@ -65,7 +65,7 @@ struct BrokenOutput: Error, Equatable {
   /// The error of the system call.
   let error: SystemError
 
-  /// Whether the reader of the output has closed its end.
+  /// A Boolean value that indicates whether the reader of the output has closed its end.
   var isReaderGone: Bool { error.code == EPIPE }
 }
 

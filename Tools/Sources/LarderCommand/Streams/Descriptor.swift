@@ -110,7 +110,7 @@ struct Descriptor: Equatable {
     }
   }
 
-  /// Whether the descriptor is a terminal.
+  /// A Boolean value that indicates whether the descriptor is a terminal.
   var isTerminal: Bool { isatty(number) == 1 }
 
   /// The width of the terminal in characters, or `nil` if it is unknown.
@@ -153,7 +153,7 @@ struct SystemError: Error, Equatable {
   /// The `errno` of the last system call.
   static var last: SystemError { SystemError(code: errno) }
 
-  /// Whether the system refuses access.
+  /// A Boolean value that indicates whether the system refuses access.
   var isRefusal: Bool { code == EACCES || code == EPERM }
 
   /// The description of the system.

@@ -41,7 +41,7 @@ struct LineSplitter {
 
   /// Creates a splitter.
   ///
-  /// - Parameter maximumLength: The maximum length of a line in bytes, without its end; defaults to 1 GiB.
+  /// - Parameter maximumLength: The maximum length of a line in bytes, without its end. Defaults to 1 GiB.
   init(maximumLength: Int = LineSplitter.defaultMaximumLength) {
     self.maximumLength = maximumLength
   }

@@ -38,7 +38,7 @@ struct BackupRotation {
   ///
   /// - Parameters:
   ///   - names: The names in the folder.
-  ///   - now: The time, which is in the name for people.
+  ///   - now: The time. It is in the name for people.
   func newName(beside names: [String], at now: Date) -> String {
     let number = "\((items(among: names).map(\.number).max() ?? 0) + 1)"
     let style = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted)

@@ -49,7 +49,7 @@ struct BenchCommand: AsyncParsableCommand {
   }
 }
 
-/// A measurement of a store with entries of its own, which are removed afterwards.
+/// A measurement of a store with entries of its own, which are removed afterward.
 struct BenchRun<Store: DataStore> where Store.Value == JSONText {
   /// The prefix of the keys.
   static var prefix: StoreKey { "larder-bench:" }

@@ -34,7 +34,7 @@ struct CopyCommand: AsyncParsableCommand {
     help: ArgumentHelp("The number of entries to read, compare and write in one commit.", valueName: "n"))
   var batchSize = 1000
   @Option(
-    help: ArgumentHelp("The codec of the destination; defaults to the codec of the source.", valueName: "name"))
+    help: ArgumentHelp("The codec of the destination. Defaults to the codec of the source.", valueName: "name"))
   var codec: StoreCodec?
   @Option(
     help: ArgumentHelp(
@@ -62,7 +62,7 @@ struct CopyCommand: AsyncParsableCommand {
 
   /// Copies the entries.
   ///
-  /// - Parameter canMoveBytes: Whether values may be moved as they are stored.
+  /// - Parameter canMoveBytes: A Boolean value that indicates whether values may be moved as they are stored.
   /// - Throws: ``StoreCopy/NeedsConversion``, with nothing copied, if they cannot be moved like that; other errors.
   private func copy(canMoveBytes: Bool) async throws {
     let keys = try range.range()
@@ -85,7 +85,7 @@ struct CopyCommand: AsyncParsableCommand {
       try await source.checkFirst(
         in: keys, limit: batchSize, encodableBy: codec.map { ValueCodecs().codec(named: $0.rawValue) })
       let newFiles = try NewStoreFiles(of: destination)
-      // Whether nothing was written to the destination.
+      // If set, nothing was written to the destination.
       var isUnused = false
       do {
         // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
@@ -145,7 +145,7 @@ struct CopyCommand: AsyncParsableCommand {
 
 /// A copy of the entries of one store to another, batch by batch.
 ///
-/// Values that are already equal are not written again, so that a second copy completes an interrupted one.
+/// Values that are already equal are not written again, so a second copy completes an interrupted one.
 struct StoreCopy {
   /// An error that says that values cannot be moved as they are stored, because the destination stores them differently.
   struct NeedsConversion: Error {}

@@ -92,7 +92,7 @@ private struct EditedFile {
   init(_ text: [UInt8]) throws {
     self.text = text
     let folder = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
-    // Editors choose the colours by the suffix.
+    // Editors choose the colors by the suffix.
     let suffix = ".json"
     var template = Array("\(folder)/larder-XXXXXX\(suffix)".utf8CString)
     let number = mkstemps(&template, Int32(suffix.utf8.count))

@@ -69,7 +69,7 @@ struct ImportCommand: AsyncParsableCommand {
   ///
   /// Blank lines and, with `--skip-bad`, bad lines are skipped.
   ///
-  /// - Returns: The line, or `nil` if there is none.
+  /// - Returns: The line, or `nil` if there isn't one.
   /// - Throws: ``CommandFailure`` for a bad line.
   private func firstEntryLine(
     of lines: inout InputLines, progress: inout ImportProgress

@@ -103,7 +103,7 @@ struct SalvageCommand: AsyncParsableCommand {
 
   /// Opens both stores in the same form, and calls a closure.
   ///
-  /// - Returns: Whether the values are encrypted, and the caller gave no keys.
+  /// - Returns: A Boolean value that indicates whether the values are encrypted, and the caller gave no keys.
   private func move(
     from source: StoreTarget, to new: StoreTarget,
     _ body: (_ source: MovableStore, _ target: MovableStore, ByteOutput) async throws -> Void
@@ -133,7 +133,7 @@ struct SalvageCommand: AsyncParsableCommand {
 
 /// A copy of the readable entries of a damaged store, which reports the others.
 ///
-/// It uses scans only. If a page cannot be read, it is read in smaller pieces, down to single entries, so that all entries
+/// It uses scans only. If a page cannot be read, it is read in smaller pieces, down to single entries, so all entries
 /// before the damage are copied. The copy then continues after the keys that the error names.
 struct StoreSalvage {
   /// The maximum number of entries in a page.

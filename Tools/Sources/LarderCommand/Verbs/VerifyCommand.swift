@@ -72,7 +72,7 @@ extension VerificationReport.Finding {
   ///
   /// - Parameters:
   ///   - error: The error.
-  ///   - key: The key that was read; defaults to the key of the error, if it has one.
+  ///   - key: The key that was read. Defaults to the key of the error, if it has one.
   init(damage error: StoreError, key: StoreKey? = nil) {
     self.init(key: key ?? error.key, place: error.store, message: error.fullMessage)
   }

@@ -67,7 +67,7 @@ struct WatchCommand: AsyncParsableCommand {
 
   /// Prints the changes of a range until a signal arrives, or the reader of the output has gone.
   ///
-  /// - Returns: The signal, or `nil` if there was none.
+  /// - Returns: The signal, or `nil` if there wasn't one.
   private func watch(
     _ store: EncodedStore, _ observation: any ObservableStore<[UInt8]>, _ range: KeyRange,
     printingTo output: ByteOutput
@@ -116,7 +116,7 @@ struct WatchCommand: AsyncParsableCommand {
         + "it is in place")
   }
 
-  /// Returns a task that wakes the watch at the moment at which an entry expires, or `nil` if none does.
+  /// Returns a task that wakes the watch at the moment when an entry expires, or `nil` if none does.
   private static func timer(waking wake: AsyncStream<Void>.Continuation, at date: Date?) -> Task<Void, any Error>? {
     date.map { date in
       Task {
@@ -171,7 +171,7 @@ struct RangeWatch {
   private let maximumCount: Int
   private var state = State.unread
 
-  /// The moment at which the next entry expires, or `nil` if none does.
+  /// The moment when the next entry expires, or `nil` if none does.
   private(set) var nextExpiry: Date?
 
   /// Creates a watch that has not read anything.
@@ -180,8 +180,8 @@ struct RangeWatch {
   ///   - range: The range of keys.
   ///   - store: The store.
   ///   - output: The output for the lines of the changes.
-  ///   - printsFirst: Whether the first reading prints all entries.
-  ///   - maximumCount: The maximum number of entries that are compared; defaults to ``RangeWatch/maximumCount``.
+  ///   - printsFirst: A Boolean value that indicates whether the first reading prints all entries.
+  ///   - maximumCount: The maximum number of entries that are compared. Defaults to ``RangeWatch/maximumCount``.
   init(
     of range: KeyRange, in store: EncodedStore, output: ByteOutput, printsFirst: Bool,
     maximumCount: Int = RangeWatch.maximumCount
@@ -195,7 +195,7 @@ struct RangeWatch {
 
   /// Reads the range, prints the changes since the last reading, and flushes the output.
   ///
-  /// - Parameter now: The time; defaults to the current one.
+  /// - Parameter now: The time. Defaults to the current one.
   /// - Throws: The errors of the store; ``BrokenOutput``.
   mutating func read(now: Date = .now) async throws {
     nextExpiry = nil

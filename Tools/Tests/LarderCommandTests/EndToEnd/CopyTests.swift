@@ -268,7 +268,7 @@ import Testing
   ///   - destination: The store to copy to.
   ///   - file: A file of the destination that grows during the copy.
   ///   - size: The size of the file, in bytes, after which to kill the copy.
-  ///   - turns: The number of turns of an idle loop to wait after that, so that the kill can hit any part of a commit.
+  ///   - turns: The number of turns of an idle loop to wait after that, so the kill can hit any part of a commit.
   private func killCopy(
     of source: String, to destination: String, once file: String, has size: Int, andTurns turns: Int
   ) throws {

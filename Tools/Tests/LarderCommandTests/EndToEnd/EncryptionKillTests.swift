@@ -31,7 +31,7 @@ import Testing
 
   /// Runs the tool and kills it after a random time.
   ///
-  /// - Returns: Whether it had ended before.
+  /// - Returns: A Boolean value that indicates whether it had ended before.
   private func runAndKill(_ arguments: [String], upTo milliseconds: Int, _ generator: inout SeededGenerator) throws
     -> Bool
   {

@@ -7,7 +7,7 @@ import Testing
 
 /// Tests of the verbs with entries that expire.
 ///
-/// The library writes the expired entries, so that no test waits for a deadline.
+/// The library writes the expired entries, so no test waits for a deadline.
 @Suite struct ExpiryTests {
   private let folder: TemporaryFolder
 

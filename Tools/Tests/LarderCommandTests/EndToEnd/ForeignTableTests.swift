@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Tables of an SQLite database that another program created, so that they have no record of a codec.
+/// Tables of an SQLite database that another program created, so they have no record of a codec.
 @Suite struct ForeignTableTests {
   private let folder: TemporaryFolder
 

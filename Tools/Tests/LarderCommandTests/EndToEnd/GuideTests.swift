@@ -4,12 +4,19 @@ import Testing
 
 @testable import LarderCommand
 
-/// Tests that `Docs/CommandLine.md` and the README are correct, and that the guide is complete.
+/// Tests that the guide to the tool and the README are correct, and that the guide is complete.
 @Suite struct GuideTests {
   private let repository = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../..").standardized
 
   private func page(_ path: String) throws -> String {
     try String(contentsOf: repository.appendingPathComponent(path), encoding: .utf8)
+  }
+
+  /// Returns the pages of the guide to the tool as one text, in the order of the table on the first page.
+  private func guide() throws -> String {
+    let first = try page("Docs/CommandLine.md")
+    let others = first.matches(of: /\n\| \[[^\]]*\]\((CommandLine\/\w+\.md)\)/).map { String($0.output.1) }
+    return try ([first] + others.map { try page("Docs/\($0)") }).joined(separator: "\n")
   }
 
   /// Returns the headings of a level, and the text below each of them.
@@ -21,9 +28,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["Docs/CommandLine.md", "README.md"])
+  @Test(arguments: ["the guide", "README.md"])
   func everyExamplePrintsTheOutputOnThePage(path: String) async throws {
-    let examples = ConsoleExample.examples(in: try page(path))
+    let examples = ConsoleExample.examples(in: path == "README.md" ? try page(path) : try guide())
     #expect(!examples.isEmpty)
     let folder = try TemporaryFolder()
     try await HTTPTests.writeCache(at: folder.file("proxy"))
@@ -45,7 +52,7 @@ import Testing
       print("the worker of the guide is not run, because jq is missing")
       return
     }
-    let scripts = try page("Docs/CommandLine.md").components(separatedBy: "```sh\n").dropFirst()
+    let scripts = try guide().components(separatedBy: "```sh\n").dropFirst()
     let worker = try #require(
       scripts.first { $0.contains("larder queue receive") }?.components(separatedBy: "\n```").first)
     let folder = try TemporaryFolder()
@@ -75,8 +82,8 @@ import Testing
   }
 
   @Test func everyVerbAndEveryOptionIsInTheGuide() async throws {
-    let guide = try page("Docs/CommandLine.md")
-    let sections = sections("###", of: guide)
+    let guide = try guide()
+    let sections = sections("##", of: guide).filter { $0.heading.hasPrefix("`") }
     #expect(sections.map(\.heading).sorted() == LarderCommand.verbs.map { "`\($0)`" }.sorted())
     for (heading, text) in sections {
       let verb = heading.filter { $0 != "`" }

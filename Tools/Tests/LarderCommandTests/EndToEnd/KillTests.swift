@@ -91,7 +91,7 @@ import Testing
   ///   - store: The store to import into.
   ///   - concurrency: The number of concurrent batches.
   ///   - lineCount: The number of acknowledgements after which to kill the import.
-  ///   - turns: The number of turns of an idle loop to wait after that, so that the kill can hit any part of a commit.
+  ///   - turns: The number of turns of an idle loop to wait after that, so the kill can hit any part of a commit.
   /// - Returns: The number of acknowledged entries.
   private func importAndKill(
     _ path: String, into store: String, concurrency: Int, afterLines lineCount: Int, andTurns turns: Int

@@ -113,7 +113,7 @@ import Testing
   ///   - path: The folder of the queue.
   ///   - options: The worker's options.
   ///   - lineCount: The number of lines after which to kill the worker.
-  ///   - turns: The number of turns of an idle loop to wait after that, so that the kill can hit any part of a commit.
+  ///   - turns: The number of turns of an idle loop to wait after that, so the kill can hit any part of a commit.
   /// - Returns: All complete lines that it printed.
   private func workAndKill(
     _ path: String, _ options: [String], afterLines lineCount: Int, andTurns turns: Int

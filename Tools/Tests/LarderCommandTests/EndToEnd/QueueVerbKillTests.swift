@@ -57,7 +57,7 @@ import Testing
     var generator = SeededGenerator(seed: seed)
     var (enqueued, begun, gone): (Set<String>, Set<String>, Set<String>) = ([], [], [])
     for round in 0..<Self.rounds {
-      // The item is enqueued once its line is printed, even if the process was killed afterwards.
+      // The item is enqueued once its line is printed, even if the process was killed afterward.
       enqueued.formUnion(try await larder("enqueue", ["1", "--id", "\(round)"], &generator).lines.map(\.key))
       let deliveries = try await larder("receive", ["--max", "2", "--lease", "1h"], &generator).lines
       #expect(gone.isDisjoint(with: deliveries.map(\.key)), "seed \(seed), round \(round)")

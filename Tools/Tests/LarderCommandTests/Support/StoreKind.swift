@@ -9,7 +9,7 @@ enum StoreKind: String, CaseIterable {
 
   /// Returns the name of a store's file or folder.
   ///
-  /// - Parameter name: The beginning of the name; defaults to `store`.
+  /// - Parameter name: The beginning of the name. Defaults to `store`.
   func fileName(_ name: String = "store") -> String { "\(name).\(rawValue)" }
 
   /// The texts that follow the path of a store in the paths of the files beside it.
@@ -35,7 +35,7 @@ enum StoreKind: String, CaseIterable {
   /// Returns the URL of a store in a folder.
   ///
   /// - Parameters:
-  ///   - name: The beginning of the name of its file or folder; defaults to `store`.
+  ///   - name: The beginning of the name of its file or folder. Defaults to `store`.
   ///   - folder: The folder.
   func url(_ name: String = "store", in folder: TemporaryFolder) -> String {
     "\(rawValue):\(folder.file(fileName(name)))"
@@ -46,7 +46,7 @@ enum StoreKind: String, CaseIterable {
   /// With the few rounds of `make test`, each kind is in one pair as the first and in one as the second, which the seed
   /// chooses. Otherwise, these are all pairs.
   ///
-  /// - Parameter test: The name of the test, so that the tests of a process have different pairs.
+  /// - Parameter test: The name of the test, so the tests of a process have different pairs.
   static func pairs(for test: String) -> [(StoreKind, StoreKind)] {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: test)
     let isShort = ConformanceSuite.roundsOfProcess < 20

@@ -117,7 +117,7 @@ public actor WholeFileStore<Value: Sendable>: DataStore {
     return decision.result
   }
 
-  /// Writes the file before it publishes the change, so that everything a reader sees is durable.
+  /// Writes the file before it publishes the change, so everything a reader sees is durable.
   private func write(_ changed: SortedEntries<[UInt8]>, during operation: StoreOperation) throws {
     var content = Content(codec: codecName, entries: [:])
     changed.forEach { content.entries[$0.hexadecimal] = Data($1) }

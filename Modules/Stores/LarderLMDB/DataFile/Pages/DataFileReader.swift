@@ -44,8 +44,8 @@ final class DataFileReader: Sendable {
 
   /// Returns the state after the latest transaction.
   ///
-  /// - Parameter usesPrevious: Whether the state before is returned if the list of databases is damaged. No transaction
-  ///   overwrites it, and each one writes a new list. Defaults to `false`.
+  /// - Parameter usesPrevious: A Boolean value that indicates whether the state before is returned if the list of
+  ///   databases is damaged. No transaction overwrites it, and each one writes a new list. Defaults to `false`.
   /// - Throws: ``StoreError``; `FileError`.
   func latestSnapshot(usesPrevious: Bool = false) throws -> DataFileSnapshot {
     let beginning = try beginning()

@@ -107,8 +107,8 @@ struct DataPage {
 
   /// Returns the key of a node.
   ///
-  /// - Parameter isInteger: Whether the key is an integer of 8 bytes in native byte order, whose bytes are returned in the
-  ///   order in which such keys sort.
+  /// - Parameter isInteger: A Boolean value that indicates whether the key is an integer of 8 bytes in native byte
+  ///   order, whose bytes are returned in the order in which such keys sort.
   func key(of node: Node, isInteger: Bool) -> StoreKey {
     let key = bytes[node.key]
     #if _endian(little)

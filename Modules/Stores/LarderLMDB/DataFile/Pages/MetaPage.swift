@@ -42,7 +42,7 @@ struct MetaPage: Equatable {
   let freePages: DatabaseRecord
   /// The database that lists the names of all others.
   let main: DatabaseRecord
-  /// Whether the other pages are encrypted, which LMDB 1.0 can do.
+  /// A Boolean value that indicates whether the other pages are encrypted, which LMDB 1.0 can do.
   let isEncrypted: Bool
 
   /// The meta pages of a data file.

@@ -13,7 +13,7 @@ struct UnreachedLeaves: Sendable {
   /// The parts, in order and without common keys.
   var parts: [Part] = []
 
-  /// Whether the tree has all of its entries with these leaves, according to its record.
+  /// A Boolean value that indicates whether the tree has all of its entries with these leaves, according to its record.
   var isComplete = false
 
   /// The number of entries that are left out, because they may be older or of another database.
@@ -41,7 +41,7 @@ struct UnreachedLeaves: Sendable {
 /// - If two trees lack the keys, or two leaves have keys of the same range, the leaf may belong to another tree. The same is
 ///   true if the list of databases is damaged, or if a database has several values per key or its own order of keys.
 struct PageSearch: Sendable {
-  /// The maximum number of pages of a file that is searched, so that a damaged size cannot keep the search busy for hours.
+  /// The maximum number of pages of a file that is searched, so a damaged size cannot keep the search busy for hours.
   private static let maximumPageCount: UInt64 = 1 << 26
 
   /// The state of the file.
@@ -77,7 +77,8 @@ struct PageSearch: Sendable {
   ///
   /// - Parameters:
   ///   - snapshot: The state of the file.
-  ///   - findsPossiblyOlder: Whether entries are included that may be older or of another database.
+  ///   - findsPossiblyOlder: A Boolean value that indicates whether entries are included that may be older or of
+  ///     another database.
   /// - Throws: `FileError`.
   init(in snapshot: DataFileSnapshot, findsPossiblyOlder: Bool) throws {
     meta = snapshot.meta
@@ -117,7 +118,8 @@ struct PageSearch: Sendable {
 
   private struct UsedPages {
     var numbers: Set<UInt64> = []
-    /// Whether all pages that are neither used nor free belong to damaged databases that are known.
+    /// A Boolean value that indicates whether all pages that are neither used nor free belong to damaged databases that
+    /// are known.
     var areCertain = true
 
     /// Adds the free pages, and the pages of their list.

@@ -58,10 +58,11 @@ struct TreeScan {
   ///   - snapshot: The state of the data file.
   ///   - range: The range. Defaults to all keys.
   ///   - order: The order. Defaults to ascending.
-  ///   - hasIntegerKeys: Whether the keys are integers, as those of the database of free pages. Defaults to `false`.
-  ///   - readsValues: Whether the values are read. Defaults to `true`.
-  ///   - recordsPages: Whether the pages are recorded. Defaults to `false`.
-  ///   - unreached: The leaves to use in place of damaged pages. Defaults to none.
+  ///   - hasIntegerKeys: A Boolean value that indicates whether the keys are integers, as those of the database of free
+  ///     pages. Defaults to `false`.
+  ///   - readsValues: A Boolean value that indicates whether the values are read. Defaults to `true`.
+  ///   - recordsPages: A Boolean value that indicates whether the pages are recorded. Defaults to `false`.
+  ///   - unreached: The leaves to use in place of damaged pages. Defaults to an empty list.
   ///   - visit: A closure that receives what is found, and returns whether to continue.
   /// - Returns: The pages with entries or large values of the tree, and the branch pages above them, if they are recorded.
   /// - Throws: The error that `visit` throws; `FileError` if the file cannot be read.
@@ -98,7 +99,7 @@ struct TreeScan {
   /// Visits a page and those below it.
   ///
   /// - Parameter bounds: The keys that the page may have.
-  /// - Returns: Whether to continue.
+  /// - Returns: A Boolean value that indicates whether to continue.
   private mutating func visitPage(
     _ number: UInt64, _ bounds: KeyRange, depth: Int, _ visit: (Item) throws -> Bool
   ) throws -> Bool {

@@ -22,7 +22,7 @@ struct HTTPListCommand: AsyncParsableCommand {
   @OptionGroup var cache: HTTPCacheArgument
   @OptionGroup var access: AccessOption
   @OptionGroup var kind: HTTPModeOption
-  @Option(help: ArgumentHelp("The beginning of the URLs; defaults to all.", valueName: "url")) var prefix = ""
+  @Option(help: ArgumentHelp("The beginning of the URLs. Defaults to all.", valueName: "url")) var prefix = ""
   @Option(help: ArgumentHelp("The maximum number of responses to print.", valueName: "n")) var limit: Int?
   @Flag(name: .customLong("json"), help: "Print lines of JSON instead of the table.") var printsJSON = false
 
@@ -105,7 +105,7 @@ struct HTTPPurgeCommand: AsyncParsableCommand {
     abstract: "Remove the stored responses for URLs, in all programs that use the cache.",
     discussion: """
       Removes the responses for the URLs, for all URLs that begin with --prefix, or all responses. A response whose \
-      request was forwarded before is not stored afterwards, in no program. Prints {"purged":...} with the number of \
+      request was forwarded before is not stored afterward, in no program. Prints {"purged":...} with the number of \
       responses. Their bodies are retired: the program that uses the cache removes them a minute later, or when it \
       opens the cache.
 
@@ -210,7 +210,7 @@ enum HTTPResponseLine {
   ///
   /// - Parameters:
   ///   - response: The response.
-  ///   - isDetailed: Whether the object also has the fields; defaults to `false`.
+  ///   - isDetailed: A Boolean value that indicates whether the object also has the fields. Defaults to `false`.
   static func json(_ response: HTTPStoredResponse, isDetailed: Bool = false) -> String {
     func quoted(_ text: String) -> String { "\(JSONText(string: text))" }
     var members = [

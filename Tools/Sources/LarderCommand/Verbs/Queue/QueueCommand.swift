@@ -56,7 +56,7 @@ struct QueueArgument: ParsableArguments {
   @Argument(help: "The queue, such as queue:outbox, or the store that it is in, such as lmdb:shop#queues.")
   var url: String
   @Option(help: "The prefix of the queue's keys in the store; omit it for the scheme queue:.") var prefix: String?
-  @Option(help: ArgumentHelp("The codec of the items of a new queue in a store; defaults to json.", valueName: "name"))
+  @Option(help: ArgumentHelp("The codec of the items of a new queue in a store. Defaults to json.", valueName: "name"))
   var codec: QueueItemCodec?
   @OptionGroup var opening: OpeningOptions
 

@@ -158,7 +158,7 @@ struct QueueDeadPurgeCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var queue: QueueArgument
-  @Argument(help: ArgumentHelp("The keys of the dead letters; defaults to all dead letters.", valueName: "key"))
+  @Argument(help: ArgumentHelp("The keys of the dead letters. Defaults to all dead letters.", valueName: "key"))
   var texts: [String] = []
   @OptionGroup var keys: KeyOptions
 

@@ -21,13 +21,13 @@ struct QueueEnqueueCommand: AsyncParsableCommand {
 
   @OptionGroup var queue: QueueArgument
   @OptionGroup var value: ValueArgument
-  @Option(help: "The key of the item, which makes repeating safe; defaults to a generated key.")
+  @Option(help: "The key of the item, which makes repeating safe. Defaults to a generated key.")
   var id: String?
   @Option(help: ArgumentHelp("The time before the item can be received, such as 5s.", valueName: "time"))
   var delay = DurationArgument(.zero)
   @Option(help: ArgumentHelp("The priority, from -10 to 10; higher ones come first.", valueName: "n"))
   var priority = 0
-  @Option(help: "The group of the item; defaults to none.") var group: String?
+  @Option(help: "The group of the item. Defaults to no group.") var group: String?
   @OptionGroup var keys: KeyOptions
 
   func run() async throws {

@@ -32,7 +32,7 @@ struct QueueMoveCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The recorded codec of the source's items in its store.", valueName: "name"))
   var fromCodec: QueueItemCodec?
   @Option(
-    help: ArgumentHelp("The codec of the items of a new destination in its store; defaults to json.", valueName: "name")
+    help: ArgumentHelp("The codec of the items of a new destination in its store. Defaults to json.", valueName: "name")
   )
   var toCodec: QueueItemCodec?
   @Option(
@@ -150,8 +150,8 @@ struct QueueMove {
 
   /// Returns the id of an item in the destination.
   ///
-  /// It is the key of the item. The scheme `queue:` generates keys by counting, so other queues have the same ones. Such a
-  /// key is followed by the time at which the item was enqueued, in microseconds.
+  /// It is the key of the item. The scheme `queue:` generates keys by counting, so other queues have the same ones.
+  /// Such a key is followed by the time when the item was enqueued, in microseconds.
   static func id(of delivery: QueueDelivery<JSONText>) -> StoreKey {
     let digits = String(delivery.receipt.sequence, radix: 16)
     guard delivery.key == StoreKey(String(repeating: "0", count: max(0, 16 - digits.count)) + digits) else {
@@ -186,7 +186,7 @@ struct QueueMove {
     return try codec.decode(bytes.span.bytes, context: ValueContext(key: key))
   }
 
-  /// Releases items that were not moved, so that they need not wait for the end of the lease.
+  /// Releases items that were not moved, so they need not wait for the end of the lease.
   private static func release(
     _ deliveries: [QueueDelivery<JSONText>], in source: any DurableQueue<JSONText>, after failure: any Error
   ) async throws {

@@ -23,7 +23,7 @@ struct QueueWatchCommand: AsyncParsableCommand {
   @OptionGroup var access: AccessOption
   @Option(help: ArgumentHelp("The time between two lines, such as 500ms or 1m.", valueName: "time"))
   var every = DurationArgument(.seconds(1))
-  @Option(help: ArgumentHelp("The number of lines; defaults to no limit.", valueName: "n")) var count: Int?
+  @Option(help: ArgumentHelp("The number of lines. Defaults to no limit.", valueName: "n")) var count: Int?
 
   func validate() throws {
     guard every.duration > .zero else { throw ValidationError("--every must be greater than zero") }

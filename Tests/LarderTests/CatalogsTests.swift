@@ -5,8 +5,8 @@ import Testing
 
 /// The landing pages of the modules.
 ///
-/// The code of each page appears in an article of the same catalogue, whose code has a test of its own, or in this file.
-@Suite struct CataloguesTests {
+/// The code of each page appears in an article of the same catalog, whose code has a test of its own, or in this file.
+@Suite struct CatalogsTests {
   struct User: Codable, Sendable {
     var name: String
     var visits = 0
@@ -14,8 +14,8 @@ import Testing
 
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
 
-  /// The paths of the catalogues in the repository.
-  private static func catalogues() throws -> [String] {
+  /// The paths of the catalogs in the repository.
+  private static func catalogs() throws -> [String] {
     let modules = repository.appending(path: "Modules").standardizedFileURL.path
     return try FileManager.default.subpathsOfDirectory(atPath: modules).filter { $0.hasSuffix(".docc") }
       .map { "Modules/" + $0 }.sorted()
@@ -51,8 +51,8 @@ import Testing
       if ["Larder", "LarderFiles"].contains(module) { continue }
       let folder = CataloguesTests.repository.appending(path: catalogue).path
       let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0 != "\(module).md" }
-      let tested = try articles.flatMap { try Guide("\(catalogue)/\($0)").pieces }
-      let shown = try Guide("\(catalogue)/\(module).md").pieces
+      let tested = try articles.flatMap { try Guide("\(catalog)/\($0)").pieces }
+      let shown = try Guide("\(catalog)/\(module).md").pieces
       #expect(!shown.isEmpty, "\(module)")
       #expect(shown.filter { !tested.contains($0) } == [], "\(module)")
     }
@@ -66,7 +66,7 @@ import Testing
       "README.md": "// swift-tools-version", "GettingStarted.md": "import Larder",
       "WritingAStore.md": "// swift-tools-version", "WritingADecorator.md": "// swift-tools-version",
     ]
-    let root = CataloguesTests.repository.standardizedFileURL.path
+    let root = CatalogsTests.repository.standardizedFileURL.path
     let tree = try #require(
       FileManager.default.enumerator(
         at: URL(filePath: root), includingPropertiesForKeys: nil, options: .skipsHiddenFiles))
