@@ -138,8 +138,9 @@ import Testing
     }
   }
 
-  /// A trial has each piece of work that the pool has: no order is left out, because two of them are one piece. A call of an actor
-  /// has two more, since the runtime does not let a job that prefers an executor take the actor on its own thread.
+  /// A trial has each piece of work that the pool has, so it leaves out no order of them.
+  ///
+  /// A call of an actor has two more, since the runtime does not let a job that prefers an executor take the actor on its own thread.
   @Test func noPieceOfWorkOfThePoolIsMissing() async {
     await #expect(processExitsWith: .success) {
       for scenario in Scenario.allCases {

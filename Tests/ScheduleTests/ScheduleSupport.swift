@@ -21,7 +21,7 @@ private let firstSeed =
   ProcessInfo.processInfo.environment[SeededGenerator.seedVariable] == nil
   ? 1 : SeededGenerator.seedOfProcess
 
-/// The text that the names of trials contain which run, which `LARDER_TRIAL` sets. By default, all run.
+/// The text in the names of the trials that run, which `LARDER_TRIAL` sets; `nil` for all.
 private let trialFilter = ProcessInfo.processInfo.environment["LARDER_TRIAL"]
 
 /// Runs a closure with many schedules, and prints the time.
