@@ -65,6 +65,25 @@ import Testing
     try await store.expectConsistent()
   }
 
+  /// Another program removes one of the entries that the first commit evicts, so that this commit is planned again.
+  @Test func evictionsThatWereNotCommittedAreNotReported() async throws {
+    let memory = MemoryStore<[UInt8]>()
+    let base = memory.faulty()
+    let store = try await base.bounded(bytes: 20_000, configuration: configuration)
+    try await fill(store, 2000)
+    let other = try await memory.bounded(bytes: 20_000)
+    base.schedule(.suspension(), on: .update, number: 1)
+    let write = Task { try await store.setValue([UInt8](repeating: 3, count: 12_000), forKey: "x") }
+    try await base.waitForSuspended(1, of: .update)
+    try await other.removeValue(forKey: StoreKey(integer: 0))
+    base.resume()
+    try await write.value
+    let evicted = log.take().map(\.key)
+    #expect(Set(evicted).count == evicted.count)
+    #expect(!evicted.contains(StoreKey(integer: 0)))
+    try await store.expectConsistent()
+  }
+
   /// The entries of an update are not evicted for it, also not in a commit before it.
   @Test func anUpdateKeepsItsEntries() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 20_000, configuration: configuration)

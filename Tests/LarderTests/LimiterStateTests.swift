@@ -119,6 +119,16 @@ import Testing
     #expect(limiter.acquire(request(3), at: reading(5)) == .granted)
   }
 
+  @Test func aReservationOfAClockThatWasAheadEndsInItsDuration() {
+    let rules = LimiterConfiguration(concurrency: 1, lease: .seconds(100), pollInterval: .seconds(1))
+    let limiter = Limiter(rules)
+    #expect(limiter.acquire(request(1), at: reading(5000)) == .granted)
+    #expect(limiter.acquire(request(2, owner: 2, hasWaited: true), at: reading(5001)) != .granted)
+    #expect(limiter.release(1))
+    #expect(limiter.acquire(request(3), at: reading(0)) != .granted)
+    #expect(limiter.acquire(request(3), at: reading(5)) == .granted)
+  }
+
   // MARK: Returned starts
 
   @Test func startsAreReturnedOnceAndOnlyIfNoneWasPermittedSince() {

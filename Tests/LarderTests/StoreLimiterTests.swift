@@ -169,6 +169,31 @@ import Testing
     #expect(try await crashed.tryAcquire() != nil)
   }
 
+  @Test func aRenewalThatFailsIsRepeated() async throws {
+    let fails = Shared(false)
+    let store = ProbedStore<[UInt8]> { _, _ in
+      if fails.change({ fails in
+        defer { fails = false }
+        return fails
+      }) {
+        throw StoreError(.ioFailed, during: .update, store: "probed", message: "the disk is away")
+      }
+    }
+    let limiter = try StoreLimiter(
+      store, key: "limits/mail", configuration: LimiterConfiguration(concurrency: 1, lease: .seconds(30)),
+      time: .manual(clock), clock: clock)
+    let permit = try await limiter.acquire()
+    fails.change { $0 = true }
+    for _ in 0..<5 {
+      try await clock.waitForSleepers(1)
+      clock.advance(by: .seconds(10))
+    }
+    try await clock.waitForSleepers(1)
+    #expect(!fails.value)
+    #expect(try await limiter.tryAcquire() == nil, "the lease was renewed")
+    try await permit.release()
+  }
+
   @Test func aReleaseWakesTheNextCallerImmediately() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
     let permit = try await limiter.acquire()

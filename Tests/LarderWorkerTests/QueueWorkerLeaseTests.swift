@@ -56,6 +56,74 @@ import Testing
     try await resultOfB
   }
 
+  /// The worker has waited for an item, and then leases one for the same batch that must run alone.
+  @Test func aSuspectWithoutASlotIsGivenBack() async throws {
+    let queue = try await open()
+    try await queue.enqueue(1)
+    for _ in 0..<2 {
+      #expect(try await queue.receive(lease: .seconds(1)) != nil)
+      clock.advance(by: .seconds(1))
+    }
+    try await queue.pause()
+    let batches = Locked<[[Int]]>([])
+    let handler = QueueHandler(queue, batch: 5) { deliveries in
+      batches.withLock { $0.append(deliveries.map(\.value)) }
+    }
+    let worker = QueueWorker([handler], concurrency: 1, clock: clock)
+    async let result: Void = worker.run()
+    await yield()
+    try await queue.enqueue(2, priority: 5)
+    await yield()
+    #expect(worker.statistics().processed == 0)
+    try await queue.resume()
+    for _ in 0..<100 where worker.statistics().processed < 2 { await yield() }
+    // The clock has not moved, so the lease was not waited for.
+    #expect(batches.withLock { $0 } == [[2], [1]])
+    worker.shutDown()
+    try await result
+  }
+
+  /// A queue whose releases wait until the test ends them.
+  private struct StuckQueue: PassingStore, DurableQueue {
+    let base: Queue
+    let stuck = HungClosure()
+
+    func release(
+      _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
+    ) async throws -> [DeliveryReceipt] {
+      await stuck.run()
+      return try await base.release(receipts, after: delay, countsAsAttempt: countsAsAttempt)
+    }
+  }
+
+  @Test func aWorkerThatHasStoppedRenewsNothingIfTheQueueDoesNotAnswer() async throws {
+    struct Failure: Error {}
+    let queue = try await open()
+    try await queue.enqueue(7)
+    let stuckQueue = StuckQueue(base: queue)
+    let worker = QueueWorker(
+      [QueueHandler(stuckQueue, lease: .seconds(30)) { _ in throw Failure() }], shutdownLimit: .seconds(1), clock: clock
+    )
+    let hasStopped = Locked(false)
+    let running = Task {
+      defer { hasStopped.withLock { $0 = true } }
+      try await worker.run()
+    }
+    try await stuckQueue.stuck.waitForCalls(1)
+    worker.shutDown()
+    for _ in 0..<40 where !hasStopped.withLock({ $0 }) {
+      await yield()
+      clock.advance(by: .seconds(1))
+    }
+    try await running.value
+    for _ in 0..<7 {
+      await yield()
+      clock.advance(by: .seconds(5))
+    }
+    #expect(try await queue.receive(lease: .seconds(30))?.value == 7)
+    stuckQueue.stuck.end()
+  }
+
   @Test func anItemWithHigherPriorityComesFirstAlthoughItArrivedLater() async throws {
     let queue = try await open()
     let gate = ManualClock()

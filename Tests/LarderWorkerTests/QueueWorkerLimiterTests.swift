@@ -72,6 +72,25 @@ import Testing
     }
   }
 
+  @Test func aHungClosureKeepsItsPermitUntilItEnds() async throws {
+    let queue = try await makeQueue(0..<1)
+    let limiter = try makeLimiter(concurrency: 1)
+    let hung = HungClosure()
+    let handler = QueueHandler(queue, timeLimit: .seconds(1), limiter: limiter) { delivery in
+      if delivery.attempt == 1 { await hung.run() }
+    }
+    let worker = QueueWorker([handler], clock: clock)
+    async let result: Void = worker.run()
+    try await hung.waitForCalls(1)
+    await clock.advance(by: .seconds(1), whileSleeping: 1) { worker.health().hungSlots == 1 }
+    await yield()
+    #expect(try await limiter.tryAcquire() == nil)
+    hung.end()
+    try await yieldUntil { try await limiter.tryAcquire() != nil }
+    worker.shutDown()
+    try await result
+  }
+
   @Test func twoWorkersTogetherProcessAtMostAsManyItemsAsTheLimit() async throws {
     let work = Work(clock)
     let queue = try await makeQueue(0..<20)

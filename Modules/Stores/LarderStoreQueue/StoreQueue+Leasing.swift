@@ -41,7 +41,9 @@ extension StoreQueue {
     var buries = false
     /// The groups that the call has met.
     var groups: [StoreKey: GroupHead] = [:]
-    /// The values of the entries of groups with a leased item. They are not even parsed if enough items are parked.
+    /// The values of the entries of groups with a leased item.
+    ///
+    /// These entries are not even parsed when enough items are to be parked.
     var blockedGroups: Set<[UInt8]> = []
     /// The groups of which an item is leased or becomes a dead letter.
     var takenGroups: Set<StoreKey> = []

@@ -20,7 +20,9 @@ struct QueueStatements: Sendable {
     static let group = 6
     /// Not an item, but the number of items for which there is room for sure.
     static let room = 7
-    /// Not an item, but a mark that the queue is paused. Its key is empty, as no item's is.
+    /// Not an item, but a mark that the queue is paused.
+    ///
+    /// Its key is empty, as no item's is.
     static let pause = 8
   }
 
