@@ -158,6 +158,24 @@ import Testing
     #expect(try await counts() == [300, 0, 0])
   }
 
+  // MARK: Pausing
+
+  @Test func aCallThatHasBegunLeasesNothingAfterAPause() async throws {
+    let memory = MemoryStore<[UInt8]>()
+    let base = memory.faulty()
+    let queue = try await base.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    let other = try await memory.queue(of: Int.self, prefix: "q/", codec: .cbor())
+    try await queue.enqueue(7)
+    base.schedule(.suspension(), on: .update, number: 1)
+    let receiving = Task { try await queue.receive(max: 1, lease: .seconds(60)).count }
+    try await base.waitForSuspended(1, of: .update)
+    try await other.pause()
+    base.resume()
+    #expect(try await receiving.value == 0)
+    try await other.resume()
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 7)
+  }
+
   // MARK: Groups
 
   @Test func aBlockedGroupIsPassedOver() async throws {
