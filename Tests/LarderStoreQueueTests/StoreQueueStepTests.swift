@@ -94,7 +94,9 @@ import Testing
     }
     try await queue.enqueue(3000, after: .seconds(60))
     clock.advance(by: .seconds(60))
+    let lock = try await base.value(forKey: "q/lg")?.prefix(16)
     #expect(try await queue.receive(lease: .seconds(9999))?.value == 3000)
+    #expect(try await base.value(forKey: "q/lg")?.prefix(16) == lock, "the item is still the leased one")
     #expect(try await base.count(in: .prefix("q/t")) == 2 + 3000 - 256, "one call parks some of the items")
     for _ in 0..<11 { #expect(try await queue.receive(lease: .seconds(9999)) == nil) }
     #expect(try await base.count(in: .prefix("q/t")) == 2, "later calls park the others")
@@ -197,6 +199,14 @@ import Testing
       #expect(delivery.value == number)
       try await queue.acknowledge(delivery.receipt)
     }
+  }
+
+  /// The first item of a group has a lower priority than many others of it, which are passed over.
+  @Test func theFirstItemOfAGroupIsFoundBehindManyOthers() async throws {
+    let queue = try await open()
+    try await queue.enqueue(0, priority: -1, group: "g")
+    for part in 0..<5 { try await queue.enqueue((1...1000).map { QueueInput(part * 1000 + $0, group: "g") }) }
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 0)
   }
 
   /// The next item of the group is one that the waiting consumer has passed over without parking it.
