@@ -41,6 +41,25 @@ import Testing
     #expect(try await !open().enqueue(1, id: "a").isDuplicate)
   }
 
+  /// The clock is set right after an item was planned, and the item is committed after another call has corrected all timers.
+  @Test(arguments: [nil, "a"] as [StoreKey?]) func aCommitAfterTheCorrectionIsCorrectedToo(_ id: StoreKey?) async throws
+  {
+    let faulty = base.faulty()
+    let queue = try await StoreQueue(faulty, prefix: "q/", codec: .cbor(Int.self), environment: .manual(clock))
+    clock.advance(by: Self.year)
+    let operation: StoreOperation = id == nil ? .apply : .update
+    faulty.schedule(.suspension(), on: operation, number: 1)
+    let enqueuing = Task { try await queue.enqueue(7, id: id, after: .seconds(10)).isDuplicate }
+    try await faulty.waitForSuspended(1, of: operation)
+    clock.advance(by: Self.year * -1)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
+    faulty.resume()
+    #expect(try await !enqueuing.value)
+    #expect(try await queue.receive(lease: .seconds(60)) == nil)
+    clock.advance(by: .seconds(10))
+    #expect(try await queue.receive(lease: .seconds(60))?.value == 7)
+  }
+
   /// Only enqueues the id, with an object that has never read the wrong time.
   @Test func anOpenProducerCorrectsTheIDThatItEnqueues() async throws {
     let producer = try await open()

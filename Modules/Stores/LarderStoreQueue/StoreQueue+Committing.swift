@@ -60,6 +60,7 @@ extension StoreQueue {
       try await base.perform(plans.map(\.commit), where: isWanted)
     }
     noteChanges(performed.lazy.flatMap { plans[$0].changes })
+    if let time = plans.map(\.now).max() { noteCommit(plannedAt: time) }
     deadLetterObservers.report(performed.flatMap { plans[$0].deadLetters })
     return performed
   }

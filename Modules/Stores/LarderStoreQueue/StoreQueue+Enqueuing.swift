@@ -39,6 +39,7 @@ extension StoreQueue {
         try await callingBase(.enqueue) { try await base.apply(changes) }
       }
       noteChanges(new.lazy.flatMap { $0.plan.changes })
+      if let time = new.map(\.plan.now).max() { noteCommit(plannedAt: time) }
       return new.map { EnqueuedItem(key: $0.item.key, sequence: $0.sequence) }
     }
   }

@@ -131,6 +131,16 @@ extension StoreQueue {
     if wasSetBack { correction.withLock { $0 = wrongTimers(at: now) } }
   }
 
+  /// Begins a correction if the clock was set back after changes were planned, because one that has begun before their commit may
+  /// have missed their timers.
+  func noteCommit(plannedAt time: Int64) {
+    let now = microseconds
+    guard WallClock.wasAhead(at: time, now: now) else { return }
+    correction.withLock { $0 = wrongTimers(at: now) }
+    // A consumer waits for the end of a timer that will be corrected.
+    waits.signal()
+  }
+
   /// The ranges in which a timer that was set by a clock that was ahead can be.
   ///
   /// A lease or a delay can have any length. Ids and dead letters have the lengths of the configuration, so that few other
@@ -159,7 +169,7 @@ extension StoreQueue {
       limit -= found.count
       ranges = (rest.map { [$0] } ?? []) + ranges.dropFirst()
     }
-    // A timer that another call has changed in the meantime was set by its clock.
+    // A timer that another call has changed in the meantime was set by its clock, which it checks after its commit.
     let plans = try await plans(Array(wrong.prefix(Self.timerLimit)), operation) { $1.correct($0) }
     _ = try await perform(plans, operation)
     // Corrected timers are earlier than those that are left, which are looked at again.

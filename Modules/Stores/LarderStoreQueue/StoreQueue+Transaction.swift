@@ -30,6 +30,7 @@ extension StoreQueue: TransactionParticipant {
   /// Wakes consumers, and reports dead letters.
   public func transactionDidCommit(_ plan: TransactionPlan) {
     noteChanges(plan.plan.changes)
+    noteCommit(plannedAt: plan.plan.now)
     deadLetterObservers.report(plan.plan.deadLetters)
   }
 
