@@ -10,10 +10,10 @@ import Testing
     var amount: Int
   }
 
-  private static let catalogue = "Modules/Applications/LarderCoordination/LarderCoordination.docc/"
+  private static let catalog = "Modules/Applications/LarderCoordination/LarderCoordination.docc/"
 
   @Test(arguments: ["Coordination", "LarderCoordination"]) func theGuideShowsThisCode(_ page: String) throws {
-    #expect(try Guide(Self.catalogue + page + ".md").piecesMissing() == [])
+    #expect(try Guide(Self.catalog + page + ".md").piecesMissing() == [])
   }
 
   private let bytes = MemoryStore<[UInt8]>()

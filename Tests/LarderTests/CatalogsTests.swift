@@ -43,13 +43,13 @@ import Testing
   }
 
   @Test func theCodeOfEachPageIsTested() throws {
-    let catalogues = try CataloguesTests.catalogues()
-    #expect(catalogues.count >= 13)
-    for catalogue in catalogues {
-      let module = URL(filePath: catalogue).deletingPathExtension().lastPathComponent
+    let catalogs = try CatalogsTests.catalogs()
+    #expect(catalogs.count >= 13)
+    for catalog in catalogs {
+      let module = URL(filePath: catalog).deletingPathExtension().lastPathComponent
       // The code of these pages is in this file and in LarderFilesTests.
       if ["Larder", "LarderFiles"].contains(module) { continue }
-      let folder = CataloguesTests.repository.appending(path: catalogue).path
+      let folder = CatalogsTests.repository.appending(path: catalog).path
       let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0 != "\(module).md" }
       let tested = try articles.flatMap { try Guide("\(catalog)/\($0)").pieces }
       let shown = try Guide("\(catalog)/\(module).md").pieces
