@@ -76,7 +76,9 @@ public final class LeaderElection: Sendable {
 public struct LeaderTerm: Sendable {
   fileprivate let held: HeldLock
 
-  /// The token that the writes of the leader require. Its number is that of the term.
+  /// The token that the writes of the leader require.
+  ///
+  /// Its number is that of the term.
   public var token: FencingToken { held.token }
 
   /// Whether the term was lost, as far as this process knows.

@@ -17,7 +17,9 @@ struct LockTerm: Sendable, Hashable {
 
 /// The heartbeat of a lock's holder, and the callers that wait.
 struct LockHeartbeat: Sendable, Hashable {
-  /// The greatest number of waiters that keep their order. Later ones take part when there is room.
+  /// The greatest number of waiters that keep their order.
+  ///
+  /// Later ones take part when there is room.
   static let maximumClaims = 32
 
   /// The number of the term that ``count`` belongs to.

@@ -20,7 +20,9 @@ public import Larder
 /// remembers a refusal for as long as it is certain, by its own steady clock. The commits are fewer by that factor. Each
 /// object can then have one share left from earlier, so that a window can have one share more for each object.
 public final class RateLimiter: Sendable {
-  /// The greatest number of keys of which an object remembers shares and refusals. If there are more, it forgets them, and
+  /// The greatest number of keys of which an object remembers shares and refusals.
+  ///
+  /// If there are more, it forgets them, and
   /// the starts of their shares are lost.
   private static let maximumKeyCount = 10_000
 
