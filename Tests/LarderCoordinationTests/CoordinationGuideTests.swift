@@ -22,18 +22,6 @@ import Testing
     bytes.typed(Int.self, prefix: "counts/", codec: .json())
   }
 
-  @Test func overview() async throws {
-    let report: [UInt8] = [1]
-
-    let locks = try StoreLock(bytes, prefix: "locks/")
-
-    try await locks.withLock("import") { token in
-      try await locks.update(["report"], requiring: token) { slots in slots[0] = report }
-    }
-
-    #expect(try bytes.value(forKey: "report") == [1])
-  }
-
   @Test func aLock() async throws {
     func download() async throws -> [UInt8] { [1] }
     let rows = [1, 2, 3]

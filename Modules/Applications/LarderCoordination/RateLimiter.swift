@@ -22,7 +22,8 @@ public import Larder
 public final class RateLimiter: Sendable {
   /// The greatest number of keys of which an object remembers shares and refusals.
   ///
-  /// If there are more, it forgets them, and the starts of their shares are lost.
+  /// If there are more, it forgets them, and
+  /// the starts of their shares are lost.
   private static let maximumKeyCount = 10_000
 
   /// The knowledge of an object about a key between two commits.
