@@ -21,7 +21,7 @@ extension StoreQueue {
       let new = try await newItems(inputs)
       // An older item that is added to newer ones does no harm, but a program that can write newer ones must.
       if coder.codecRecord.newestName != nil || inputs.contains(where: { $0.id != nil }) {
-        return try await committing(.enqueue) {
+        let enqueued = try await committing(.enqueue) {
           var plan = newPlan()
           if coder.codecRecord.newestName != nil {
             plan.read(try await read([layout.formatKey], .enqueue))
@@ -31,6 +31,8 @@ extension StoreQueue {
           let items = try await planEnqueuing(new, &plan)
           return (plan, items)
         }
+        noteCommit(of: new)
+        return enqueued
       }
       let changes = batch(new)
       // A call that removes a range has read its keys. If the items came in between, they would be seen beside those that
@@ -39,7 +41,7 @@ extension StoreQueue {
         try await callingBase(.enqueue) { try await base.apply(changes) }
       }
       noteChanges(new.lazy.flatMap { $0.plan.changes })
-      if let time = new.map(\.plan.now).max() { noteCommit(plannedAt: time) }
+      noteCommit(of: new)
       return new.map { EnqueuedItem(key: $0.item.key, sequence: $0.sequence) }
     }
   }
@@ -76,6 +78,11 @@ extension StoreQueue {
     let sequence: UInt128
     let item: ItemRecord
     let plan: QueuePlan
+  }
+
+  /// Begins a correction if the clock was set back since items were made.
+  private func noteCommit(of items: [NewItem]) {
+    if let time = items.map(\.plan.now).max() { noteCommit(plannedAt: time) }
   }
 
   private func newItems(_ inputs: [QueueInput<Element>]) async throws -> [NewItem] {

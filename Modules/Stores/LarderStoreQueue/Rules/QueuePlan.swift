@@ -248,8 +248,13 @@ struct QueuePlan: Sendable {
   ///
   /// The item and the record of the group must have been read.
   mutating func park(_ timer: StoredTimer) {
+    guard case .item(let sequence, _) = timer.subject, let item = item(of: timer) else {
+      return set(nil, forKey: timer.key)
+    }
+    // The timer of another group is damaged. Only the record of the group that it names was read.
+    guard item.group == timer.group else { return settle(timer) }
     set(nil, forKey: timer.key)
-    if case .item(let sequence, _) = timer.subject, let item = item(of: timer) { park(sequence, item) }
+    park(sequence, item)
   }
 
   /// Counts a timer from now, because the clock was ahead when it was set.
