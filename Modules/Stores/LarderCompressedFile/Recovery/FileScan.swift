@@ -234,6 +234,12 @@ struct FileProblem: Error {
     return FileProblem(code: .versionMismatch, message: "has version \(version) of the format; \(supported)")
   }
 
+  /// The file has a version of the format that is not read any more.
+  static func formerVersion(_ version: Int) -> FileProblem {
+    let supported = "this version of Larder reads version \(StoreLine.version); use the program that wrote it"
+    return FileProblem(code: .versionMismatch, message: "has version \(version) of the format, but \(supported)")
+  }
+
   /// The file is damaged beyond recovery.
   static func damaged(at offset: Int64, reason: String) -> FileProblem {
     FileProblem(code: .corrupted, message: "is damaged at byte \(offset): \(reason); it was left unchanged")
