@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -255,3 +256,4 @@ import Testing
     }
   }
 }
+#endif
