@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  /// Freezes a process until its items have been received by the other one, or for three leases if it has none.
+  /// Freezes a process until its items have been received by the other one, or for three leases if there aren't any.
   ///
   /// - Returns: Whether the other process has received an item of it.
   private static func freeze(_ process: String, in round: Round) async throws -> Bool {

@@ -64,8 +64,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///     ``defaultCacheSize``.
   ///   - fileSystem: The file system of the file. Defaults to the real one.
   /// - Throws: `StoreError`: `locked` if another store has the file open; `unrecognizedFormat` if the file is not a
-  ///   store; `versionMismatch` if it was written in another version of the format or with another codec; `corrupted` if it is
-  ///   damaged beyond recovery; `notFound`; `unsupported` if it has several hard links or is a mount point;
+  ///   store; `versionMismatch` if it was written in another version of the format or with another codec; `corrupted`
+  ///   if it is damaged beyond recovery; `notFound`; `unsupported` if it has several hard links or is a mount point;
   ///   `notPermitted`; `full`; `ioFailed`. If an error is thrown, the file is left unchanged.
   public convenience init(
     path: String, codec: some Codec<Value>, durability: Durability.File = .synced, access: StoreAccess = .readWrite,

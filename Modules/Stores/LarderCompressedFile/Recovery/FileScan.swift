@@ -173,7 +173,7 @@ struct FoundFile {
 
   /// The header of the file.
   var head: FileHead
-  /// Whether the header and the end mark are in place.
+  /// A Boolean value that indicates whether the header and the end mark are in place.
   ///
   /// If not, the file is never marked as closed.
   var isWhole: Bool
