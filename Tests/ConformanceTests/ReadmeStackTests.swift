@@ -1,3 +1,4 @@
+#if LMDB && Metrics
 import LarderKit
 import LarderLMDB
 import LarderTesting
@@ -31,3 +32,4 @@ import Testing
     #expect(missing == [])
   }
 }
+#endif

@@ -132,6 +132,10 @@ import TestSupport
       ("empty", ": > \"$1\"", .corrupted, "empty"),
       ("other blocks", "python3 -c '\(Self.blocks(of: "b\"else\""))' \"$1\"", .unrecognizedFormat, "BGZF"),
       ("BAM", "python3 -c '\(Self.blocks(of: "b\"BAM\\x01....\""))' \"$1\"", .unrecognizedFormat, "BAM"),
+      (
+        "version 1", "printf '%s' '\(Self.version1)' | base64 -d > \"$1\"", .versionMismatch,
+        "has version 1 of the format"
+      ),
       ("folder", "mkdir \"$1\"", .unrecognizedFormat, "not a regular file"),
     ]
     for (name, command, code, message) in commands {
@@ -144,6 +148,11 @@ import TestSupport
       #expect(FileManager.default.contents(atPath: path) == before)
     }
   }
+
+  /// The head of a file in version 1 of the format, in base64.
+  private static let version1 =
+    "H4sIBAAAAAAA/zAAQkMCAHoATEQmAAEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAeVUULwYEAGpzb26PYdd6ATIAzf97Im"
+    + "xhcmRlciI6MSwiZm9ybWF0IjoiY29tcHJlc3NlZCIsImNvZGVjIjoianNvbiJ9CgFsuDUyAAAA"
 
   /// Returns a program that writes a BGZF file with one block and the end-of-file mark.
   private static func blocks(of text: String) -> String {

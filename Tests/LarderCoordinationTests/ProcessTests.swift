@@ -1,3 +1,4 @@
+#if LMDB && SQLite
 import Foundation
 import Larder
 import LarderLMDB
@@ -131,3 +132,4 @@ import Testing
   }
   #endif
 }
+#endif

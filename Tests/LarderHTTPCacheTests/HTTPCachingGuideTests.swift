@@ -1,4 +1,4 @@
-#if HTTPCache
+#if HTTPCache && LMDB
 import HTTPTypes
 import Larder
 import LarderHTTPCache

@@ -27,6 +27,7 @@ import Testing
     #expect(report["deadLetter"]?.count == 1)
     // Behind an existential, the queue is still one.
     #expect(try await AnyDataStore(queue).queue?.counts() == QueueCounts(dead: 1))
+    #expect(AnyDataStore(queue).pausableQueue != nil)
   }
 
   @Test func deathsOfAQueueBehindAnExistentialAreCounted() async throws {

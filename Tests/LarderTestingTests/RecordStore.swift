@@ -19,7 +19,7 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - disk: The stored data.
-  ///   - access: A Boolean value that indicates whether the store may write.
+  ///   - access: The access of the store to its data.
   ///   - isExclusive: A Boolean value that indicates whether opening a second store of the same disk fails, as it must.
   ///     Defaults to `true`.
   ///   - onCompaction: A closure that every compaction calls. Defaults to one that does nothing.

@@ -1,3 +1,4 @@
+#if LMDB
 import Foundation
 import Larder
 import LarderCBOR
@@ -205,7 +206,7 @@ import Testing
     }
   }
 
-  /// Freezes a process until its items have been received by the other one, or for three leases if it has none.
+  /// Freezes a process until its items have been received by the other one, or for three leases if there aren't any.
   ///
   /// - Returns: Whether the other process has received an item of it.
   private static func freeze(_ process: String, in round: Round) async throws -> Bool {
@@ -255,3 +256,4 @@ import Testing
     }
   }
 }
+#endif

@@ -211,7 +211,7 @@ struct HTTPSchedules {
     #expect(validations.value > 0)
   }
 
-  /// Requests that were under way when the origin began to fail do not put off the request that finds out that it works again.
+  /// Requests that were under way when the origin began to fail do not delay the request that finds out that it works again.
   @Test func anOriginThatHasFailedIsAskedAgain() async throws {
     try await runSchedules("an origin that fails") { context in
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=1, stale-if-error=86400"])

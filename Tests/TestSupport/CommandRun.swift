@@ -19,7 +19,7 @@ package struct CommandRun {
   ///
   /// - Parameters:
   ///   - command: The name, which is looked up as by a shell, or the path of the command, and its arguments.
-  ///   - input: The standard input. Defaults to an empty list.
+  ///   - input: The standard input. Defaults to an empty text.
   package init(_ command: [String], input: String = "") throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-command-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)

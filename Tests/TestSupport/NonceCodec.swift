@@ -34,7 +34,7 @@ public struct NonceCodec<Base: Codec>: AuthenticatedCodec {
   /// The codec of the values.
   public let base: Base
 
-  /// A Boolean value that indicates whether the codec has its key.
+  /// The switch that is on while the codec has its key.
   public let key: Switch
 
   /// Creates a codec.

@@ -60,7 +60,7 @@ struct Setting: Sendable {
   ///   - path: The path and the query.
   ///   - method: The method. Defaults to `GET`.
   ///   - fields: The fields. Defaults to an empty list.
-  ///   - body: The body. Defaults to an empty list.
+  ///   - body: The body. Defaults to `nil`.
   func request(
     _ path: String, _ method: HTTPMethodName = .get, fields: [(String, String)] = [],
     body: HTTPClientRequest.Body? = nil

@@ -36,7 +36,7 @@ struct SchedulerTests {
     try await plan.close()
   }
 
-  /// Waits for a job of a later term, and returns it, or `nil` if there is none within some time.
+  /// Waits for a job of a later term, and returns it, or `nil` if there isn't one within some time.
   private func leader(of plan: Plan, afterTerm term: UInt64, within limit: Duration) async throws -> Job? {
     let end = ContinuousClock.now + limit
     while ContinuousClock.now < end {

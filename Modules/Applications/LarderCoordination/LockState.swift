@@ -11,7 +11,7 @@ struct LockTerm: Sendable, Hashable {
   /// The lease, in nanoseconds.
   let lease: Int64
 
-  /// Whether the lock has not been released.
+  /// A Boolean value that indicates whether the lock has not been released.
   var isHeld = true
 }
 

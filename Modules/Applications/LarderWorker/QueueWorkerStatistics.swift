@@ -27,7 +27,7 @@ public struct QueueWorkerStatistics: Sendable, Hashable {
   public internal(set) var queueErrors = 0
 }
 
-/// A Boolean value that indicates whether a ``QueueWorker`` can process items.
+/// The health of a ``QueueWorker``, from which you learn whether it can process items.
 public struct QueueWorkerHealth: Sendable, Hashable {
   /// A Boolean value that indicates whether ``QueueWorker/run()`` is running.
   public internal(set) var isRunning: Bool

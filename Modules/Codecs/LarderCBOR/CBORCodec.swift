@@ -143,7 +143,7 @@ private enum MapSorter {
 public struct CBOROptions: Sendable {
   /// The values that types find in `Encoder.userInfo` and `Decoder.userInfo`.
   ///
-  /// Defaults to an empty list.
+  /// Defaults to an empty dictionary.
   public var userInfo: [CodingUserInfoKey: any Sendable]
 
   /// A Boolean value that indicates whether the keys of all maps are sorted by their bytes.
@@ -156,7 +156,7 @@ public struct CBOROptions: Sendable {
   /// Creates options.
   ///
   /// - Parameters:
-  ///   - userInfo: The values that types find in `userInfo`. Defaults to an empty list.
+  ///   - userInfo: The values that types find in `userInfo`. Defaults to an empty dictionary.
   ///   - sortsKeys: A Boolean value that indicates whether the keys of all maps are sorted. Defaults to `false`.
   public init(userInfo: [CodingUserInfoKey: any Sendable] = [:], sortsKeys: Bool = false) {
     self.userInfo = userInfo

@@ -51,7 +51,7 @@ public struct CompressedCodec<Base: Codec>: Codec {
   ///   - base: The codec that encodes values before they are compressed.
   ///   - level: The compression level, from 1 (fastest) to 9 (smallest). Defaults to 6. Other levels are clamped to
   ///     this range.
-  ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress. Defaults to an empty list.
+  ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress. Defaults to no dictionaries.
   ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512
   ///     without a current dictionary, since smaller values hardly shrink, and 48 with one.
   public init(

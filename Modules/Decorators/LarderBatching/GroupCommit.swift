@@ -95,8 +95,7 @@ extension StoreError {
   ///
   /// It names none of their keys.
   ///
-  /// - Parameter outcome: A Boolean value that indicates whether anything may have been changed. Defaults to the
-  ///   outcome of this error.
+  /// - Parameter outcome: The outcome, which says whether anything may have been changed. Defaults to that of this error.
   func shared(outcome: Outcome? = nil) -> StoreError {
     StoreError(
       code, during: operation, store: store, message: message, underlying: underlying, isRetryable: isRetryable,

@@ -275,8 +275,7 @@ extension IndexedStore {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - access: A Boolean value that indicates whether other writers of this object may run at the same time in the
-  ///     first attempt.
+  ///   - access: The access of the first attempt: shared with other writers of this object, or exclusive.
   ///   - format: The format of the values that are encoded already. Defaults to `nil`.
   ///   - plan: A closure that reads what it needs and plans the changes, or returns `nil` to change nothing.
   private func commit<Result: Sendable>(

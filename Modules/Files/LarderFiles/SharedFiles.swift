@@ -5,7 +5,7 @@ public protocol SharedFile: AnyObject, Sendable {
   /// The identity of the file, which stays the same if the file is renamed.
   var identity: FileAttributes.Identity { get }
 
-  /// A Boolean value that indicates whether the file can be written.
+  /// The access to the file.
   var access: StoreAccess { get }
 
   /// The durability of a write when it returns.

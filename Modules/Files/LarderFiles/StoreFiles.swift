@@ -34,7 +34,7 @@ extension StoreFiles {
   ///   - operation: The operation.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
-  ///   - outcome: A Boolean value that indicates whether the operation may have changed anything. Defaults to
+  ///   - outcome: The outcome, which says whether the operation may have changed anything. Defaults to
   ///     `nothingChanged`.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
@@ -79,7 +79,7 @@ extension StoreFiles {
   /// - Parameters:
   ///   - lockPath: The path of the lock file.
   ///   - path: The path of the guarded file or folder. It may be missing.
-  ///   - access: A Boolean value that indicates whether the store can be written.
+  ///   - access: The access of the store to its file.
   /// - Returns: The lock, or `nil` if a reader acquires none.
   /// - Throws: `StoreError`: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
   public func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
@@ -148,7 +148,7 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   /// The durability of a write when it returns.
   public var durability: Durability.File
 
-  /// A Boolean value that indicates whether the store can be written.
+  /// The access of the store to its file.
   public var access: StoreAccess
 
   /// A Boolean value that indicates whether to create the file if it is missing.
@@ -166,7 +166,7 @@ public struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   - name: The name of the store in error messages. Defaults to the last component of the path.
   ///   - path: The path of the file.
   ///   - durability: The durability of a write when it returns.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the file if it is missing. A reader never
   ///     creates it.
   ///   - createsFolder: A Boolean value that indicates whether to create the folder of the file if it is missing.

@@ -64,7 +64,7 @@ public struct StoredResponse: Sendable, Equatable {
   ///   - length: The length in bytes of the whole representation, or `nil` if it isn't known.
   ///   - ranges: The bytes that are stored, in ascending order without overlaps. Defaults to an empty list, for a response that
   ///     is complete.
-  ///   - userData: The data of the cache's own. Defaults to an empty list.
+  ///   - userData: The data of the cache's own. Defaults to no bytes.
   public init(
     url: String, partition: [UInt8] = [], status: Int, fields: HTTPFields, selecting: SelectingFields,
     requestTime: Date, responseTime: Date, length: Int64?, ranges: [Range<Int64>] = [], userData: [UInt8] = []

@@ -11,7 +11,7 @@
 /// That a queue is paused is stored with it, so it outlives all programs until one of them resumes the queue. While it is
 /// paused:
 ///
-/// - No call of ``DurableQueue/receive(max:lease:)`` that begins afterwards returns an item, and
+/// - No call of ``DurableQueue/receive(max:lease:)`` that begins afterward returns an item, and
 ///   ``DurableQueue/nextDelivery(lease:)`` waits, in every program that shares the queue. So a worker processes no further
 ///   items.
 /// - Everything else continues: items are enqueued, and those that were received before are acknowledged, released and

@@ -22,7 +22,7 @@
 /// ``description`` contains neither a key nor a value, because these may hold personal data. ``detailedDescription``
 /// contains the key, and the text of the ``underlying`` error, in which a codec may have put a value.
 public struct StoreError: Error {
-  /// A Boolean value that indicates whether a failed write may have taken effect.
+  /// The effect of a failed write, as far as it is known.
   public enum Outcome: Sendable, Hashable {
     /// Nothing was changed.
     case nothingChanged
@@ -53,7 +53,7 @@ public struct StoreError: Error {
   /// A Boolean value that indicates whether a later retry can succeed.
   public var isRetryable: Bool
 
-  /// A Boolean value that indicates whether the operation may have changed anything.
+  /// The outcome, which says whether the operation may have changed anything.
   public var outcome: Outcome
 
   /// A Boolean value that indicates whether a stored value cannot be read although the store itself works, so other
@@ -74,7 +74,7 @@ public struct StoreError: Error {
   ///   - message: A text for people that says what is wrong, without any key or value.
   ///   - underlying: The error that caused this one. Defaults to `nil`.
   ///   - isRetryable: A Boolean value that indicates whether a later retry can succeed. Defaults to `false`.
-  ///   - outcome: A Boolean value that indicates whether the operation may have changed anything. Defaults to
+  ///   - outcome: The outcome, which says whether the operation may have changed anything. Defaults to
   ///     `nothingChanged`.
   public init(
     _ code: Code,

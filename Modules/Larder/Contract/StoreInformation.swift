@@ -1,6 +1,6 @@
 /// The name, the limits and the durability of a store.
 public struct StoreInformation: Sendable {
-  /// A Boolean value that indicates whether the data of a store can be open more than once at the same time.
+  /// The number of objects and processes that can have the data of a store open at the same time.
   public enum Sharing: Sendable, Hashable {
     /// Only one store object in one process can have the data open. Opening a second one throws
     /// ``StoreError/Code/locked``.
@@ -17,10 +17,10 @@ public struct StoreInformation: Sendable {
   /// The durability of a write that has returned.
   public var durability: Durability
 
-  /// A Boolean value that indicates whether the data of the store can be open more than once at the same time.
+  /// The number of objects and processes that can have the data of the store open at the same time.
   public var sharing: Sharing
 
-  /// A Boolean value that indicates whether the store may write to its files.
+  /// The access of the store to its files.
   ///
   /// With any access other than ``StoreAccess/readWrite``, every write throws ``StoreError/Code/notPermitted``.
   public var access: StoreAccess
@@ -120,10 +120,8 @@ public struct StoreInformation: Sendable {
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. It must not contain a secret.
   ///   - durability: The durability of a write that has returned.
-  ///   - sharing: A Boolean value that indicates whether the data of the store can be open more than once at the same
-  ///     time.
-  ///   - access: A Boolean value that indicates whether the store may write to its files. Defaults to
-  ///     ``StoreAccess/readWrite``.
+  ///   - sharing: The number of objects and processes that can have the data of the store open at the same time.
+  ///   - access: The access of the store to its files. Defaults to ``StoreAccess/readWrite``.
   ///   - maximumKeyLength: The maximum length of a key, in bytes. Defaults to ``StoreKey/maximumLength``, and is never
   ///     more.
   ///   - maximumValueSize: The maximum size of an encoded value, in bytes. Defaults to `nil`, for no limit.
@@ -336,7 +334,7 @@ extension StoreInformation {
   }
 }
 
-/// A Boolean value that indicates whether a store may write to the files that it opens.
+/// The access of a store to the files that it opens.
 ///
 /// ```swift
 /// let store = try await JSONFileStore<User>(path: "users.json", access: .readOnly)

@@ -93,7 +93,7 @@ public struct StoreOptions: Sendable, Hashable {
   /// The durability of writes.
   public var durability: Durability.File
 
-  /// A Boolean value that indicates whether the store may write.
+  /// The access of the store to its data.
   ///
   /// With any access other than ``StoreAccess/readWrite``, nothing is created.
   public var access: StoreAccess
@@ -103,7 +103,7 @@ public struct StoreOptions: Sendable, Hashable {
   /// - Parameters:
   ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `true`.
   ///   - durability: The durability of writes. Defaults to ``Durability/File/synced``.
-  ///   - access: A Boolean value that indicates whether the store may write. Defaults to ``StoreAccess/readWrite``.
+  ///   - access: The access of the store to its data. Defaults to ``StoreAccess/readWrite``.
   public init(createsIfMissing: Bool = true, durability: Durability.File = .synced, access: StoreAccess = .readWrite) {
     self.createsIfMissing = createsIfMissing
     self.durability = durability

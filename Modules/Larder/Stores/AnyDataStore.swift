@@ -34,7 +34,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside as a ``DurableQueue``, or `nil` if it does not conform.
   public let queue: (any DurableQueue<Value>)?
 
-  /// The store inside as a ``PausableQueue``, or `nil` if it is none.
+  /// The store inside as a ``PausableQueue``, or `nil` if it does not conform.
   public let pausableQueue: (any PausableQueue<Value>)?
 
   /// Wraps a store, hiding its type and keeping its capabilities.

@@ -220,7 +220,7 @@ public struct SortedEntries<Value> {
   ///
   /// - Parameters:
   ///   - range: The range of keys. Defaults to all keys.
-  ///   - limit: The maximum number of entries. They must not be negative. Defaults to all entries.
+  ///   - limit: The maximum number of entries. It must not be negative. Defaults to all entries.
   ///   - order: The direction of the scan. Defaults to ascending.
   ///   - body: A closure that receives a key and its value.
   public func forEach(

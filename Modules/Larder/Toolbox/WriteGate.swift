@@ -53,7 +53,7 @@ public final class WriteGate: Sendable {
 
   /// Waits for the lock, which ``leave()`` releases.
   ///
-  /// - Parameter access: A Boolean value that indicates whether other writers may hold it at the same time.
+  /// - Parameter access: The access: shared with other writers, or exclusive.
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock.
   public func enter(_ access: Access) async throws {
     let number = state.withLock { state in
@@ -104,7 +104,7 @@ public final class WriteGate: Sendable {
   /// Runs a closure while holding the lock.
   ///
   /// - Parameters:
-  ///   - access: A Boolean value that indicates whether other writers may hold it at the same time.
+  ///   - access: The access: shared with other writers, or exclusive.
   ///   - body: The closure.
   /// - Returns: The result of the closure.
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock; the error of `body`.

@@ -56,7 +56,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///     its own.
   ///   - codec: The codec of the values. If its format is not JSON, values are stored as base64.
   ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can write. Defaults to `StoreAccess.readWrite`. Any
+  ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`. Any
   ///     other access changes nothing on disk, and works on a read-only mount and on another user's file.
   ///   - createsIfMissing: A Boolean value that indicates whether to create a missing file. Defaults to `true`. A store
   ///     that only reads never creates it.
@@ -64,8 +64,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///     ``defaultCacheSize``.
   ///   - fileSystem: The file system of the file. Defaults to the real one.
   /// - Throws: `StoreError`: `locked` if another store has the file open; `unrecognizedFormat` if the file is not a
-  ///   store; `versionMismatch` if it was written by a newer version or with another codec; `corrupted` if it is
-  ///   damaged beyond recovery; `notFound`; `unsupported` if it has several hard links or is a mount point;
+  ///   store; `versionMismatch` if it was written in another version of the format or with another codec; `corrupted`
+  ///   if it is damaged beyond recovery; `notFound`; `unsupported` if it has several hard links or is a mount point;
   ///   `notPermitted`; `full`; `ioFailed`. If an error is thrown, the file is left unchanged.
   public convenience init(
     path: String, codec: some Codec<Value>, durability: Durability.File = .synced, access: StoreAccess = .readWrite,
@@ -97,7 +97,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The path of the file; see ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
   ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can write. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create a missing file. Defaults to `true`.
   /// - Throws: The errors of ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
   public convenience init(

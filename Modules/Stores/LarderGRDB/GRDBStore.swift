@@ -293,8 +293,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 }
 
-/// A Boolean value that indicates whether a write that waits for the connection has begun or was cancelled, whichever
-/// came first.
+/// The start of a write that waits for the connection: it begins or is cancelled, by the event that comes first.
 private final class WriteStart: Sendable {
   private enum State {
     case waiting

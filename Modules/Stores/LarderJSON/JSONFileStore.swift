@@ -60,7 +60,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values. Values are stored as base64 strings if its output is not
   ///     JSON.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the document if it is missing. Defaults to
   ///     `true`. A read-only store never creates it.
   ///   - fileSystem: The file system. Defaults to the real file system.
@@ -104,7 +104,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The path of the document; see ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the document if it is missing. Defaults to
   ///     `true`. A read-only store never creates it.
   /// - Throws: The same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
@@ -124,7 +124,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is empty, begins with a dot, or contains a slash or a NUL;
   ///   otherwise the same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(

@@ -59,7 +59,7 @@ public final class LMDBEnvironment: Sendable {
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`. With
   ///     `Durability.File.buffered`, power loss may discard the latest transaction but never corrupts the file
   ///     (`MDB_NOMETASYNC`).
-  ///   - access: A Boolean value that indicates whether stores can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the stores to their data. Defaults to `StoreAccess.readWrite`.
   ///     With `StoreAccess.readOnly`, nothing is created, and nothing is changed except a reader slot in the lock file.
   ///     The lock file must exist and must be writable unless the file system is mounted read-only. With
   ///     `StoreAccess.immutable`, no lock is taken, and you must ensure that nothing writes to the files.

@@ -84,7 +84,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
   ///     With any other access, nothing is created.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the environment or store if it is missing.
   ///     Defaults to `true`.
@@ -342,7 +342,7 @@ extension LMDBStore where Value: Codable {
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the environment or store if it is missing.
   ///     Defaults to `true`.
   /// - Throws: The same errors as ``init(path:name:codec:contents:durability:access:createsIfMissing:)``.

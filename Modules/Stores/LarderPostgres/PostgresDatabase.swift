@@ -43,13 +43,13 @@ public final class PostgresDatabase: Sendable {
   /// - Parameters:
   ///   - connection: The keywords or the URI of the connection, such as `host=db.example dbname=shop` or
   ///     `postgresql://db.example/shop`. Defaults to an empty string, for the `PG…` variables and libpq's defaults.
-  ///   - schema: The schema with the tables of the stores and queues. They must exist. Defaults to `public`. It is also
+  ///   - schema: The schema with the tables of the stores and queues. It must exist. Defaults to `public`. It is also
   ///     the search path of your own SQL.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`, which waits for the
   ///     disk of the server, and for other servers if it replicates synchronously (`synchronous_commit = on`). With
   ///     `Durability.File.buffered` (`off`), a crash of the server may discard the latest transactions.
   ///   - isolation: The isolation of transactions. Defaults to ``PostgresIsolation/readCommitted``.
-  ///   - access: A Boolean value that indicates whether stores can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the stores to their data. Defaults to `StoreAccess.readWrite`.
   ///     With any other access, nothing is created, and the server refuses every write.
   ///   - connections: The number of connections that stores and queues share, at least 1. Defaults to 8. While all are
   ///     taken, a store or a queue that has none gets one more, so others that wait for a lock don't stop it.

@@ -122,7 +122,7 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds that of PostgreSQL.
-  ///   - outcome: A Boolean value that indicates whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
   init(
     _ error: PostgresError, during operation: StoreOperation, store: String, message: String,
     outcome: Outcome = .nothingChanged

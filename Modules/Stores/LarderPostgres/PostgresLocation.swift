@@ -69,7 +69,7 @@ public struct PostgresLocation: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether stores can be written.
+  ///   - access: The access of the stores to their data.
   /// - Throws: The errors of opening a ``PostgresDatabase``.
   public func open(durability: Durability.File = .synced, access: StoreAccess) async throws -> PostgresDatabase {
     try await PostgresDatabase(connection, schema: schema, durability: durability, access: access)

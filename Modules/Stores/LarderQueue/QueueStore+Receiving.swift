@@ -22,7 +22,7 @@ extension QueueStore {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases. They must be greater than zero.
+  ///   - lease: The duration of the leases. It must be greater than zero.
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
   /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;

@@ -72,7 +72,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue. It may differ each time that it is opened.
   ///   - durability: The durability of a change when its call returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the queue may write. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the queue to its files. Defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases. Defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `true`.
   ///   - fileSystem: The file system that holds the files. Defaults to the real one.
@@ -121,7 +121,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.
   ///   - configuration: The rules of the queue. It may differ each time that it is opened.
   ///   - durability: The durability of a change when its call returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the queue may write. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the queue to its files. Defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases. Defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `true`.
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter. Defaults to `nil`.

@@ -46,7 +46,7 @@ public final class SQLiteDatabase: Sendable {
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`
   ///     (`synchronous = FULL`). With `Durability.File.buffered` (`NORMAL`), power loss may discard the latest
   ///     transactions but never corrupts the file.
-  ///   - access: A Boolean value that indicates whether stores can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the stores to their data. Defaults to `StoreAccess.readWrite`.
   ///     With `StoreAccess.readOnly`, nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and
   ///     what a killed process left in `-wal` is moved into the file. With `StoreAccess.immutable`, no lock is taken,
   ///     and you must ensure that nothing writes to the file.

@@ -27,7 +27,7 @@ extension SQLiteStore where Value: Codable {
   ///   - name: The name of the store. Defaults to `default`.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the file or store if it is missing.
   ///     Defaults to `true`.
   ///   - busyTimeout: The time that a call waits for another process. Defaults to 5 seconds.

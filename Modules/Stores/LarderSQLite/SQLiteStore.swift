@@ -76,7 +76,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
-  ///   - access: A Boolean value that indicates whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`.
   ///     With any other access, nothing is created.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the file or store if it is missing.
   ///     Defaults to `true`.

@@ -75,8 +75,8 @@ extension StoreQueue {
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - access: A Boolean value that indicates whether other writers of this object may run at the same time in the
-  ///     first attempt. Defaults to yes.
+  ///   - access: The access of the first attempt: shared with other writers of this object, or exclusive. Defaults to
+  ///     `shared`.
   ///   - plan: A closure that reads what it needs and plans the changes.
   func committing<Result>(
     _ operation: StoreOperation, _ access: WriteGate.Access = .shared,

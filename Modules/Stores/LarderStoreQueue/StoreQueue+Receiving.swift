@@ -21,7 +21,7 @@ extension StoreQueue {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases. They must be greater than zero.
+  ///   - lease: The duration of the leases. It must be greater than zero.
   /// - Returns: The items in the order of delivery, or none if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; the errors of the base if the leases could not be written.

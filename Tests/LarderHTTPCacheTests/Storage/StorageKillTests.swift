@@ -1,4 +1,4 @@
-#if HTTPCache
+#if HTTPCache && LMDB
 import Foundation
 import HTTPCachingRules
 import Larder

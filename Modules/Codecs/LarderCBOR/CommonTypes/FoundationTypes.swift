@@ -84,7 +84,7 @@ extension CBORReader {
   /// A Boolean value that indicates whether the next item is a map without a tag.
   var isNextAMap: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 5 }
 
-  /// Whether the next item is an array without a tag.
+  /// A Boolean value that indicates whether the next item is an array without a tag.
   var isNextAnArray: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 4 }
 }
 

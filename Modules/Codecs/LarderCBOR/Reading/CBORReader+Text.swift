@@ -71,7 +71,7 @@ enum ShortText {
   /// The maximum number of characters.
   static let maximumCount = 15
 
-  /// Whether strings have the expected layout.
+  /// A Boolean value that indicates whether strings have the expected layout.
   static let isPossible: Bool = (0...maximumCount).allSatisfy { count in
     let bytes = (0..<readableCount).map { $0 < count ? UInt8(ascii: "a") + UInt8($0) : 0xFF }
     let string = String(decoding: bytes[..<count], as: UTF8.self)

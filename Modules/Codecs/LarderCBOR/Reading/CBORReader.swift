@@ -18,7 +18,7 @@ struct CBORReader: ~Copyable {
   /// The keys of maps that could not be read in order.
   var listing: MapListing?
 
-  /// Whether ``ShortText`` can create strings, cached here instead of queried for every string.
+  /// A Boolean value that indicates whether ``ShortText`` can create strings, cached here for every string.
   let makesShortText: Bool
 
   /// A Boolean value that indicates whether errors get a path.

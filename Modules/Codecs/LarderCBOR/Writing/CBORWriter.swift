@@ -31,7 +31,7 @@ struct CBORWriter: ~Copyable {
   /// The values of ``CBOROptions/userInfo``.
   var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
 
-  /// Whether the writer owns its buffer, instead of borrowing the caller's.
+  /// A Boolean value that indicates whether the writer owns its buffer, instead of borrowing the caller's.
   var isOwner: Bool
 
   /// Creates a writer that starts in the caller's memory and moves to its own buffer when that is full.

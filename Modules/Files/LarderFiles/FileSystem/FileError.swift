@@ -80,7 +80,7 @@ extension StoreError {
   ///   - store: The name of the store.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A message that describes the failure.
-  ///   - outcome: A Boolean value that indicates whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
   public init(
     _ error: FileError, during operation: StoreOperation, store: String, key: StoreKey? = nil, message: String,
     outcome: Outcome = .nothingChanged

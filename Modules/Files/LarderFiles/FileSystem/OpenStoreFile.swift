@@ -53,7 +53,7 @@ public protocol OpenStoreFile: AnyObject, Sendable {
   /// The lock excludes every other opening of the file, in this process and in others. It ends with this object or with
   /// its process, even if the process is killed.
   ///
-  /// - Parameter kind: A Boolean value that indicates whether others may hold a shared lock at the same time.
+  /// - Parameter kind: The kind of the lock. Others may hold a shared lock at the same time.
   /// - Returns: A Boolean value that indicates whether the lock was acquired. It is not if another owner holds a
   ///   conflicting lock.
   func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool

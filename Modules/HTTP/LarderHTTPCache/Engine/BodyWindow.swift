@@ -36,7 +36,7 @@ struct BodyWindow: Sendable {
     case cutOff
   }
 
-  /// A Boolean value that indicates whether the producer may append more bytes.
+  /// The room for more bytes, which decides whether the producer may append them.
   enum Room: Sendable, Equatable {
     /// It may.
     case free

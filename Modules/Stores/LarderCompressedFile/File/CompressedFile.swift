@@ -40,7 +40,7 @@ struct CompressedFile: Sendable {
 
   var file: any OpenStoreFile
   var head: FileHead
-  /// Whether the header and the end mark are in place.
+  /// A Boolean value that indicates whether the header and the end mark are in place.
   ///
   /// If not, the file is never marked as closed.
   var isWhole: Bool
@@ -74,7 +74,7 @@ struct CompressedFile: Sendable {
   var compaction: Task<Void, any Error>?
   let compactionExecutor = DispatchQueueExecutor(label: "Larder.CompressedFileStore.compaction")
 
-  /// Whether the file must be replaced before the next append.
+  /// A Boolean value that indicates whether the file must be replaced before the next append.
   var mustBeReplaced: Bool { isUncertain || log?.failure != nil }
 
   var name: String { configuration.name }

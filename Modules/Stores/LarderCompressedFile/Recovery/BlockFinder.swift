@@ -91,7 +91,7 @@ struct NotesFinder {
 
   /// Creates a finder of notes.
   ///
-  /// - Parameter finder: The finder of blocks. They must not be used elsewhere afterward.
+  /// - Parameter finder: The finder of blocks. It must not be used elsewhere afterward.
   init(_ finder: BlockFinder) {
     self.finder = finder
     reader = finder

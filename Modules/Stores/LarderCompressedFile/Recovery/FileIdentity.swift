@@ -20,7 +20,7 @@ enum FileIdentity {
   ///   - window: The file.
   ///   - inflaters: The streams that decompress its blocks.
   /// - Returns: The header and its source.
-  /// - Throws: ``FileProblem`` if the file is not a store, has a newer version of the format, or has no readable header;
+  /// - Throws: ``FileProblem`` if the file is not a store, has another version of the format, or has no readable header;
   ///   any error of reading.
   static func identify(
     _ window: FileWindow, inflaters: StreamPool<ZlibInflater>
@@ -81,7 +81,7 @@ enum FileIdentity {
     }
   }
 
-  /// Returns the kind of a file that another program wrote, or `nil` if the bytes may begin a store.
+  /// Returns the kind of a file that another program or a former version wrote, or `nil` if the bytes may begin a store.
   ///
   /// - Parameter start: The first bytes of the file, as many as a block may have, if the file has that many.
   static func foreignFile(beginning start: [UInt8]) -> FileProblem? {
@@ -96,6 +96,8 @@ enum FileIdentity {
       else { return .foreign("is a gzip file of another program; import its content into a new store") }
       // A store has its seal there.
       guard bytes.littleEndian(at: 4, as: UInt32.self) == 0 else { return nil }
+      // Version 1 has a subfield of its own instead.
+      if bytes[18...].starts(with: [UInt8(ascii: "L"), UInt8(ascii: "D")]) { return .formerVersion(1) }
       return .foreign("is a gzip file in blocks (BGZF) of another program, such as a BAM file, not a store")
     }
   }

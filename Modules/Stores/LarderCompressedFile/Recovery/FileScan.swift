@@ -173,7 +173,7 @@ struct FoundFile {
 
   /// The header of the file.
   var head: FileHead
-  /// Whether the header and the end mark are in place.
+  /// A Boolean value that indicates whether the header and the end mark are in place.
   ///
   /// If not, the file is never marked as closed.
   var isWhole: Bool
@@ -232,6 +232,12 @@ struct FileProblem: Error {
   static func newerVersion(_ version: Int) -> FileProblem {
     let supported = "this version of Larder reads up to \(StoreLine.version), so update it"
     return FileProblem(code: .versionMismatch, message: "has version \(version) of the format; \(supported)")
+  }
+
+  /// The file has a version of the format that is not read any more.
+  static func formerVersion(_ version: Int) -> FileProblem {
+    let supported = "this version of Larder reads version \(StoreLine.version); use the program that wrote it"
+    return FileProblem(code: .versionMismatch, message: "has version \(version) of the format, but \(supported)")
   }
 
   /// The file is damaged beyond recovery.

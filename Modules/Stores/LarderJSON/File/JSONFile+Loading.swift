@@ -65,7 +65,7 @@ extension JSONFile {
       throw configuration.error(
         .versionMismatch, during: operation,
         "\(path) has format version \(version), but this program reads version \(JSONDocument.version); "
-          + "use the program that wrote it")
+          + (version == "1" ? "change it to 2 if you wrote it by hand" : "use the program that wrote it"))
     }
   }
 

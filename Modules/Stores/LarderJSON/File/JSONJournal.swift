@@ -104,7 +104,7 @@ enum JSONJournalLine {
   struct Head: Equatable {
     /// The name of the codec of the values.
     var codecName: String
-    /// The generation of the document; 0 if it has none.
+    /// The generation of the document; 0 if there isn't one.
     var generation: Int64 = 0
     /// The digest of the stamp of the document, or `nil` if it doesn't have one.
     var document: String?

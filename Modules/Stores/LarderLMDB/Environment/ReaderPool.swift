@@ -22,7 +22,7 @@ final class ReaderPool: Sendable {
     fileprivate let shard: Shard
   }
 
-  /// A Boolean value that indicates whether reads can begin.
+  /// The state that decides whether reads can begin.
   fileprivate enum Gate {
     case open
     /// Reads must wait: the memory map is being replaced.

@@ -22,7 +22,7 @@ extension PostgresQueue {
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases. They must be greater than zero.
+  ///   - lease: The duration of the leases. It must be greater than zero.
   /// - Returns: The items in the order of delivery, or none if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
@@ -237,10 +237,13 @@ extension PostgresTransaction {
   /// the items are as if they had not been received, and no delivery counts, even if an item crashes the process. So
   /// receive items that may do so with ``PostgresQueue/receive(max:lease:)``, and only acknowledge them in the transaction.
   ///
+  /// At the isolation levels repeatable read and serializable, a transaction does not see that the queue was paused after
+  /// the transaction began, so it may still lease items.
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
-  ///   - lease: The duration of the leases. They must be greater than zero. It must last until the transaction
-  ///     acknowledges or releases the items.
+  ///   - lease: The duration of the leases. It must be greater than zero, and long enough for the transaction to
+  ///     acknowledge or release the items.
   ///   - queue: A queue of this database.
   /// - Returns: The items in the order of delivery, or none if no item is due.
   /// - Throws: `StoreError`: `invalidArgument` if an argument is invalid or if the queue belongs to another database; the

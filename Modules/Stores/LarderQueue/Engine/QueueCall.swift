@@ -26,8 +26,7 @@ final class QueueCall: Sendable {
   let weight: Weight
   /// The time of arrival, in microseconds.
   ///
-  /// A Boolean value that indicates whether a lease has ended is judged by this time, not by the time when the call is
-  /// served.
+  /// This time, not the one when the call is served, decides whether a lease has ended.
   let arrival: Int64
   /// A Boolean value that indicates whether the call may need room.
   let needsRoom: Bool

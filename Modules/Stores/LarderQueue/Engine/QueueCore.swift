@@ -150,7 +150,7 @@ struct QueueCore: Sendable {
   ///   - length: The duration of the leases, in microseconds.
   ///   - mayBeSuspect: A Boolean value that indicates whether the first item may be one that may crash its decoder.
   ///     Defaults to `true`.
-  ///   - deferred: The sequence numbers of the items that are leased only if no others are due. Defaults to an empty list.
+  ///   - deferred: The sequence numbers of the items that are leased only if no others are due. Defaults to an empty set.
   ///   - mayBeDeferred: A Boolean value that indicates whether deferred items are leased at all. Defaults to `true`.
   /// - Returns: The items; and whether more may follow although there are none, because items became dead letters.
   mutating func lease(

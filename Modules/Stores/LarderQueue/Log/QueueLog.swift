@@ -162,7 +162,7 @@ struct QueueLog: Sendable {
     reserve.isSpent ? min(folder.segmentSize, reserve.segmentLimit) : folder.segmentSize
   }
 
-  /// Whether no later segment existed.
+  /// A Boolean value that indicates whether no later segment existed.
   var isNewest: Bool { (mark?.number ?? 0) <= number }
 
   /// A Boolean value that indicates whether nothing can be appended to the current segment, because nothing was written

@@ -15,7 +15,7 @@ extension QueueLedger {
   ///
   /// - Parameters:
   ///   - limit: The maximum number of items.
-  ///   - deferred: The sequence numbers of the deferred items. Defaults to an empty list.
+  ///   - deferred: The sequence numbers of the deferred items. Defaults to an empty set.
   ///   - mayBeDeferred: A Boolean value that indicates whether deferred items are returned if there are no others.
   ///     Defaults to `true`.
   ///   - isWanted: A closure that returns whether to include an item.

@@ -97,7 +97,7 @@ struct SegmentUses: Sendable {
   ///
   /// - Parameters:
   ///   - older: The existing segments, in order.
-  ///   - withheld: The segments that must stay in any case. Defaults to an empty list.
+  ///   - withheld: The segments that must stay in any case. Defaults to an empty set.
   func unneeded(among older: [UInt32], keeping withheld: Set<UInt32> = []) -> Set<UInt32> {
     var kept: Set<UInt32> = []
     var unneeded: Set<UInt32> = []

@@ -149,7 +149,7 @@ struct QueueLayout: Sendable {
   /// The ranges of keys whose changes can make an item due, now or later.
   var deliveries: [KeyRange] { [.prefix(pauseKey), ready, timers] }
 
-  /// Whether a new value of a key can make an item due, now or later.
+  /// Returns whether a new value of a key can make an item due, now or later.
   func concernsDelivery(_ key: StoreKey) -> Bool { ready.contains(key) || timers.contains(key) }
 
   // Higher priorities come first.

@@ -49,7 +49,7 @@ public struct ConformanceSuite: Sendable {
   /// - Parameters:
   ///   - name: The name of the store, which failures show.
   ///   - codec: The usual codec of the store, with which most cases open it.
-  ///   - lacking: The capabilities that the store lacks. Defaults to an empty list.
+  ///   - lacking: The capabilities that the store lacks. Defaults to an empty set.
   ///   - seed: The seed of the random numbers. Defaults to ``SeededGenerator/seedOfProcess``.
   ///   - rounds: The number of random histories. Defaults to ``roundsOfProcess``.
   ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts. Defaults to
@@ -79,7 +79,7 @@ public struct ConformanceSuite: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store, which failures show.
-  ///   - lacking: The capabilities that the store lacks. Defaults to an empty list. A case checks that this is correct.
+  ///   - lacking: The capabilities that the store lacks. Defaults to an empty set. A case checks that this is correct.
   ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,
   ///     or else a random seed.
   ///   - rounds: The number of random histories that each case about histories runs. Defaults to the environment

@@ -34,7 +34,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - base: The underlying store.
-  ///   - plan: The initial faults. Defaults to an empty list.
+  ///   - plan: The initial faults. Defaults to no faults.
   ///   - clock: The clock that measures delays. Defaults to a `ContinuousClock`.
   public init(_ base: Base, plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()) {
     self.base = base
@@ -239,7 +239,7 @@ extension DataStore {
   /// Returns a ``FaultyStore`` over this store.
   ///
   /// - Parameters:
-  ///   - plan: The initial faults. Defaults to an empty list.
+  ///   - plan: The initial faults. Defaults to no faults.
   ///   - clock: The clock that measures delays. Defaults to a `ContinuousClock`.
   public func faulty(
     plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()

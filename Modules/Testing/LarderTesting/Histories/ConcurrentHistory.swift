@@ -19,7 +19,7 @@ public struct ConcurrentHistory: Sendable, Equatable {
   /// Creates a history.
   ///
   /// - Parameters:
-  ///   - start: The initial entries of the store. Defaults to an empty list.
+  ///   - start: The initial entries of the store. Defaults to no entries.
   ///   - operations: The operations, in any order.
   public init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
     self.start = start

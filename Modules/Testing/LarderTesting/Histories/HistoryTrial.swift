@@ -22,7 +22,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store, which failures show.
-  ///   - lacking: The capabilities that the store lacks, which no step needs. Defaults to an empty list.
+  ///   - lacking: The capabilities that the store lacks, which no step needs. Defaults to an empty set.
   ///   - open: A closure that opens the store at a location. It is called for each history, and again with the same
   ///     location to reopen a store that was closed or dropped.
   public init(

@@ -50,7 +50,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   ///   - id: The number of the case, and a letter if several cases have that number.
   ///   - name: The rule that must hold.
   ///   - promise: The promise that the case checks. Defaults to the promise of the current list of cases.
-  ///   - needs: The capabilities that the case requires of the store. Defaults to an empty list.
+  ///   - needs: The capabilities that the case requires of the store. Defaults to an empty set.
   ///   - file: The file that failures name.
   ///   - line: The line that failures name.
   ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.
@@ -85,7 +85,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   ///   - name: The rule that must hold.
   ///   - keys: The keys in the store, whose values contain them. Defaults to an empty list.
   ///   - promise: The promise that the case checks. Defaults to the promise of the current list of cases.
-  ///   - needs: The capabilities that the case requires of the store. Defaults to an empty list.
+  ///   - needs: The capabilities that the case requires of the store. Defaults to an empty set.
   ///   - file: The file that failures name.
   ///   - line: The line that failures name.
   ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A Boolean value that tasks share.
+/// A flag that tasks share.
 final class Flag: Sendable {
   private let value = Atomic(false)
   private let raising = DispatchSemaphore(value: 0)

@@ -39,7 +39,7 @@ public struct QueueConformanceSuite: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the queue, which failures show.
-  ///   - lacking: The capabilities that the queue lacks. Defaults to an empty list. Those that concern no queue are ignored.
+  ///   - lacking: The capabilities that the queue lacks. Defaults to an empty set. Those that concern no queue are ignored.
   ///   - isShared: A Boolean value that indicates whether the closure can open the queue several times at the same
   ///     location at the same time. Defaults to `false`, and the cases that need it are then skipped.
   ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,

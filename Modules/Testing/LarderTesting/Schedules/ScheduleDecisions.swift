@@ -17,7 +17,8 @@ public struct Schedule: Sendable, Hashable, CustomStringConvertible {
   ///
   /// - Parameters:
   ///   - seed: The seed of everything in the run that is random.
-  ///   - decisions: The decisions that differ from the plain order, by their number in the run. Defaults to an empty list.
+  ///   - decisions: The decisions that differ from the plain order, by their number in the run. Defaults to
+  ///     an empty dictionary.
   public init(seed: UInt64, decisions: [Int: Int] = [:]) {
     self.seed = seed
     self.decisions = decisions

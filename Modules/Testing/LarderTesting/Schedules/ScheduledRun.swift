@@ -60,7 +60,7 @@ final class ScheduledRun {
   private(set) var trace: [String] = []
   /// A Boolean value that indicates whether the process may die.
   var mayCrash = false
-  /// Whether time may move on while work is ready.
+  /// A Boolean value that indicates whether time may move on while work is ready.
   var mayPassTime = false
 
   // Assigned once, because its closures need the run.

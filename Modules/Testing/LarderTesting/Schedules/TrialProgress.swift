@@ -2,7 +2,7 @@ import Dispatch
 import Larder
 import LarderFiles
 
-/// What a trial is doing on the thread of the trials, and the watch that ends a trial whose work blocks this thread.
+/// The work of a trial on the thread of the trials, and the watch that ends a trial whose work blocks this thread.
 ///
 /// The blocked thread cannot be ended. It stays, and all later trials of the process fail with the same reason.
 final class TrialProgress: Sendable {

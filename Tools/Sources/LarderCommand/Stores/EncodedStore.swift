@@ -23,7 +23,7 @@ struct EncodedStore {
   ///
   /// - Parameters:
   ///   - target: The store. Its meter measures all later operations.
-  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - access: The access of the store to its files.
   ///   - decrypts: A Boolean value that indicates whether the values are the bytes that are encrypted, not the
   ///     encrypted ones. Defaults to `false`.
   /// - Throws: ``CommandFailure`` if the scheme is unknown, the store has another codec than the chosen one, or the values

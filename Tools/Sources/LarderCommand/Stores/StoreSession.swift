@@ -9,8 +9,7 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The store.
   ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `false`.
-  ///   - access: A Boolean value that indicates whether the store may write to its files. Defaults to
-  ///     ``StoreAccess/readWrite``.
+  ///   - access: The access of the store to its files. Defaults to ``StoreAccess/readWrite``.
   ///   - timeToLive: The time to live of the entries that are written. Defaults to `nil`. See ``OpenedStore``.
   ///   - codecName: The codec that the store must have or is created with. Defaults to `nil`, for any codec.
   ///   - body: Receives the store, and the output, which is flushed afterward.
@@ -38,8 +37,7 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The store.
   ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `false`.
-  ///   - access: A Boolean value that indicates whether the store may write to its files. Defaults to
-  ///     ``StoreAccess/readWrite``.
+  ///   - access: The access of the store to its files. Defaults to ``StoreAccess/readWrite``.
   ///   - expires: A Boolean value that indicates whether the values must expire. Defaults to `false`. See
   ///     ``FoundStore``.
   ///   - codecName: The codec that the store must have or is created with. Defaults to `nil`, for any codec.
@@ -66,7 +64,7 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - access: The access of the store to its files.
   ///   - decrypts: A Boolean value that indicates whether the values are the bytes that are encrypted, not the
   ///     encrypted ones. Defaults to `false`.
   ///   - body: Receives the store, and the output, which is flushed afterward.
@@ -90,7 +88,7 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The store. Its meter measures all later operations.
   ///   - user: The kind of thing that is in the store, for errors, such as "an HTTP cache".
-  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - access: The access of the store to its files.
   ///   - body: Receives the store, and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)`` and of
   ///   ``Stores/bytes(in:for:options:)``.
@@ -114,8 +112,7 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The queue. Its meter measures all later operations.
   ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `false`.
-  ///   - access: A Boolean value that indicates whether the queue may write to its files. Defaults to
-  ///     ``StoreAccess/readWrite``.
+  ///   - access: The access of the queue to its files. Defaults to ``StoreAccess/readWrite``.
   ///   - body: Receives the queue.
   ///   - print: Receives the result of `body` and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
@@ -133,8 +130,7 @@ enum StoreSession {
   /// - Parameters:
   ///   - target: The queue. Its meter measures all later operations.
   ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `false`.
-  ///   - access: A Boolean value that indicates whether the queue may write to its files. Defaults to
-  ///     ``StoreAccess/readWrite``.
+  ///   - access: The access of the queue to its files. Defaults to ``StoreAccess/readWrite``.
   ///   - body: Receives the queue, and the output, which is flushed afterward.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
@@ -158,7 +154,7 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The queue.
-  ///   - access: A Boolean value that indicates whether the queue may write to its files.
+  ///   - access: The access of the queue to its files.
   ///   - body: Receives a closure that returns the statistics, and the output.
   /// - Throws: The errors of `body`; those of opening and closing from the closure that `body` receives.
   static func watchQueue(
@@ -184,7 +180,7 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The database or environment, or a store in it.
-  ///   - access: A Boolean value that indicates whether its files may be written.
+  ///   - access: The access to its files.
   ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterward.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runCollection(

@@ -68,7 +68,7 @@ enum Stores {
   ///
   /// - Parameters:
   ///   - target: The environment or database, or a store in it.
-  ///   - access: A Boolean value that indicates whether its files may be written.
+  ///   - access: The access to its files.
   /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the files.
   static func openCollection(_ target: StoreTarget, access: StoreAccess) async throws -> Collection {
     let url = try StoreURL(target.url)

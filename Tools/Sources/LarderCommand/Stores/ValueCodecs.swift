@@ -9,7 +9,7 @@ import LarderExpiry
 struct ValueCodecs {
   /// The dictionaries of compressed values.
   ///
-  /// Defaults to an empty list.
+  /// Defaults to no dictionaries.
   var dictionaries = CompressionDictionaries()
 
   /// The keys of encrypted values.

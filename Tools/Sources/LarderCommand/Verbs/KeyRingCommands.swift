@@ -225,7 +225,7 @@ struct KeyCounts {
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - access: The access of the store to its files.
   /// - Throws: The errors of opening and reading the store, except for damaged values.
   init(of target: StoreTarget, access: StoreAccess) async throws {
     self = try await StoreSession.runEncoded(target, access: access) { opened, _ in

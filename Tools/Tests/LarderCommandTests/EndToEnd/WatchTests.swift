@@ -29,7 +29,7 @@ import Testing
     /// - Parameters:
     ///   - arguments: The arguments after the verb.
     ///   - folder: A folder for the errors.
-    ///   - setup: A shell command that runs before. Defaults to an empty list.
+    ///   - setup: A shell command that runs before. Defaults to an empty text.
     init(_ arguments: [String], _ folder: TemporaryFolder, after setup: String = "") throws {
       errors = try folder.write("", to: "errors")
       process.executableURL = URL(fileURLWithPath: "/bin/sh")

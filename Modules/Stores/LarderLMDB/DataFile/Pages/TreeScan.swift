@@ -62,7 +62,7 @@ struct TreeScan {
   ///     pages. Defaults to `false`.
   ///   - readsValues: A Boolean value that indicates whether the values are read. Defaults to `true`.
   ///   - recordsPages: A Boolean value that indicates whether the pages are recorded. Defaults to `false`.
-  ///   - unreached: The leaves to use in place of damaged pages. Defaults to an empty list.
+  ///   - unreached: The leaves to use in place of damaged pages. Defaults to a closure that returns `nil`.
   ///   - visit: A closure that receives what is found, and returns whether to continue.
   /// - Returns: The pages with entries or large values of the tree, and the branch pages above them, if they are recorded.
   /// - Throws: The error that `visit` throws; `FileError` if the file cannot be read.

@@ -37,7 +37,7 @@ struct HTTPCacheArgument: ParsableArguments {
   /// Opens the store, calls a closure, and closes the store, also after an error.
   ///
   /// - Parameters:
-  ///   - access: A Boolean value that indicates whether the store may write to its files.
+  ///   - access: The access of the store to its files.
   ///   - mode: The kind of the cache, which decides on freshness. Defaults to `shared`.
   ///   - body: Receives the store of bytes, the settings of the cache, and the output, which is flushed afterward.
   /// - Throws: ``CommandFailure`` if the store does not hold bytes, or there is no cache with the prefix; the errors of
