@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCache
 import LarderTesting
 import TestSupport
 import Testing
@@ -129,6 +130,110 @@ import Testing
     #expect(try await first.perform("k", fingerprint: [1]) { "c" } == "b")
   }
 
+  // MARK: Interruptions
+
+  /// It is unknown how far a closure has come that was cancelled.
+  @Test(arguments: [InterruptionPolicy.refuse, .runAgain]) func aCancellationIsAnInterruption(
+    policy: InterruptionPolicy
+  ) async throws {
+    let keys = try keys(base, policy)
+    let first = Task { [clock] in
+      try await keys.perform("k", fingerprint: [1]) {
+        try? await clock.sleep(for: .seconds(86_400))
+        throw Failure()
+      }
+    }
+    try await clock.waitForSleepers(2)
+    first.cancel()
+    await #expect(throws: Failure.self) { try await first.value }
+    if policy == .runAgain {
+      #expect(try await keys.perform("k", fingerprint: [1]) { "b" } == "b")
+    } else {
+      await expectStoreError(.interrupted) { try await keys.perform("k", fingerprint: [1]) { "b" } }
+    }
+    await #expect(throws: CancellationError.self) {
+      try await keys.perform("l", fingerprint: [1]) { throw CancellationError() }
+    }
+    #expect(try base.value(forKey: "requests/ol") != nil)
+  }
+
+  @Test func aLostLeaseIsAnInterruption() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    let first = Task { [clock] in
+      try await keys.perform("k", fingerprint: [1]) {
+        store.fail(with: .ioFailed)
+        try? await clock.sleep(for: .seconds(86_400))
+        store.fail(with: nil)
+        throw Failure()
+      }
+    }
+    try await clock.waitForSleepers(2)
+    await clock.advance(by: .milliseconds(100), whileSleeping: 2) { clock.now.offset >= .seconds(3) }
+    await expectStoreError(.lockLost) { try await first.value }
+    await expectStoreError(.interrupted) { try await keys.perform("k", fingerprint: [1]) { "b" } }
+  }
+
+  @Test func aGrantWithoutAnAnswerLeavesNoRecord() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    store.failAfterNextCommit(isRetryable: false)
+    await expectStoreError(.ioFailed) { try await keys.perform("k", fingerprint: [1]) { "a" } }
+    #expect(try base.count(in: .all) == 0)
+    // A retryable error does not end the wait.
+    store.failAfterNextCommit(isRetryable: true)
+    #expect(try await keys.perform("k", fingerprint: [1]) { "b" } == "b")
+  }
+
+  @Test func storingTheOutcomeIsRepeated() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    let first = Task {
+      try await keys.perform("k", fingerprint: [1]) {
+        store.fail(with: .ioFailed)
+        return "a"
+      }
+    }
+    try await clock.waitForSleepers(2)
+    clock.advance(by: .milliseconds(300))
+    try await clock.waitForSleepers(2)
+    store.fail(with: nil)
+    clock.advance(by: .milliseconds(300))
+    #expect(try await first.value == "a")
+    #expect(try await keys.perform("k", fingerprint: [1]) { "b" } == "a")
+  }
+
+  @Test func anOutcomeWithoutAnAnswerIsFound() async throws {
+    let store = CountedStore(base)
+    let keys = try keys(store)
+    let first = Task {
+      try await keys.perform("k", fingerprint: [1]) {
+        store.failAfterNextCommit(isRetryable: true)
+        return "a"
+      }
+    }
+    try await clock.waitForSleepers(2)
+    clock.advance(by: .milliseconds(300))
+    #expect(try await first.value == "a")
+  }
+
+  /// The effect has happened, so the next request is refused, without a wait for a lease.
+  @Test func anOutcomeThatCannotBeEncodedIsAnInterruption() async throws {
+    let keys = try IdempotencyKeys(base, prefix: "requests/", codec: .json(Double.self), clock: clock)
+    await #expect(throws: (any Error).self) { try await keys.perform("k", fingerprint: [1]) { .infinity } }
+    await expectStoreError(.interrupted) { try await keys.perform("k", fingerprint: [1]) { 1 } }
+    #expect(clock.now.offset == .zero)
+  }
+
+  /// A cache still has the outcome of a key that another program has removed.
+  @Test func aCopyIsNoOutcome() async throws {
+    let cached = try keys(base.cached())
+    #expect(try await cached.perform("k", fingerprint: [1]) { "a" } == "a")
+    #expect(try await cached.perform("k", fingerprint: [1]) { "b" } == "a")
+    try await keys(base).remove("k")
+    #expect(try await cached.perform("k", fingerprint: [1]) { "b" } == "b")
+  }
+
   // MARK: Transactions
 
   @Test func inATransactionEffectAndRecordAreOneCommit() async throws {
@@ -190,8 +295,40 @@ import Testing
     #expect(try await keys.perform(StoreKey(integer: 7), fingerprint: [1]) { "b" } == "a")
     clock.advance(by: .seconds(1))
     #expect(try await keys.perform(StoreKey(integer: 7), fingerprint: [2]) { "b" } == "b")
-    #expect(try await keys.purge() == 100)
+    #expect(try await keys.purge() == 99)
+    // The request that was interrupted may still run, as far as this object knows.
+    #expect(try await keys.purge() == 0)
+    clock.advance(by: .seconds(3))
+    #expect(try await keys.purge() == 1)
     #expect(try base.count(in: .all) == 1)
+  }
+
+  @Test func aRequestCanRunForLongerThanItsRetention() async throws {
+    let hours = Locked(0)
+    let date = clock.date
+    let keys = try keys(base, now: { date.addingTimeInterval(TimeInterval(hours.withLock { $0 }) * 3600) })
+    let outcome = try await keys.perform("k", fingerprint: [1]) { [base] in
+      hours.withLock { $0 = 25 }
+      let purged = try await keys.purge()
+      #expect(purged == 0)
+      await expectStoreError(.interrupted) {
+        try await base.transaction { tx in
+          .commit(try await tx.perform("k", fingerprint: [1], with: keys) { "b" })
+        }
+      }
+      return "a"
+    }
+    #expect(outcome == "a")
+    #expect(try await keys.perform("k", fingerprint: [1]) { "c" } == "a")
+  }
+
+  @Test func aDamagedRecordDoesNotStopCleaning() async throws {
+    let keys = try keys(base)
+    for key: StoreKey in ["a", "c"] { _ = try await keys.perform(key, fingerprint: [1]) { "a" } }
+    try base.apply([.set("requests/ob", [1])])
+    clock.advance(by: .seconds(86_400))
+    await expectStoreError(.corrupted) { try await keys.purge() }
+    #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ob"])
   }
 
   @Test func aDeadlineOfAClockThatWasAheadIsCorrected() async throws {

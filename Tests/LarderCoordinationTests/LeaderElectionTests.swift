@@ -70,6 +70,25 @@ import Testing
     #expect(try await election.locks.tryAcquire("scheduler") != nil)
   }
 
+  @Test func aLostTermWhoseBodyReturnsIsFollowedByAnotherCampaign() async throws {
+    let store = CountedStore(base)
+    let election = try election(store)
+    let terms = Notes()
+    let work = Task { [clock] in
+      try await election.run { token in
+        terms.append(Int(token.number))
+        if token.number == 2 { return }
+        store.fail(with: .ioFailed)
+        // Work that ends early when it is cancelled.
+        try? await clock.sleep(for: .seconds(86_400))
+        store.fail(with: nil)
+      }
+    }
+    await clock.advance(by: .milliseconds(250), whileSleeping: 1) { terms.all.count == 2 }
+    try await work.value
+    #expect(terms.all == [1, 2])
+  }
+
   @Test func theErrorOfALeaderEndsItsCandidacy() async throws {
     struct Failure: Error {}
     let election = try election(base)

@@ -30,6 +30,11 @@ import Testing
     #expect(!isRenewed)
   }
 
+  @Test func theNumbersOfTermsDoNotWrap() {
+    let term = LockTerm(number: .max, owner: 1, lease: Self.lease)
+    #expect(throws: RecordProblem.damaged) { try LockTerm(record: term.record) }
+  }
+
   @Test func aDeadHolderCostsOneLeaseAfterTheWaitersStart() {
     var state = LockState()
     state.begin(owner: 1, lease: Self.lease)
@@ -167,7 +172,7 @@ import Testing
   // MARK: Records
 
   @Test func recordsAreReadAsTheyWereWritten() throws {
-    let term = LockTerm(number: .max, owner: 7, lease: 300_000_000, isHeld: false)
+    let term = LockTerm(number: .max - 1, owner: 7, lease: 300_000_000, isHeld: false)
     let heartbeat = LockHeartbeat(term: 5, count: 9, claims: [1, .max])
     #expect(try LockTerm(record: term.record) == term)
     #expect(try LockHeartbeat(record: heartbeat.record) == heartbeat)

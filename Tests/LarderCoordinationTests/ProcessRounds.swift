@@ -166,9 +166,12 @@ struct ProcessRound: Sendable {
       if waited > Self.lease * 10 { problems.append("\(name) was free after \(waited)") }
       if number <= audit.announced { problems.append("the token \(number) of \(name) was issued again") }
     }
-    for try await entry in store.entries(in: .prefix("effects/")) where entry.value != [1] {
-      problems.append("the effect \(entry.key) happened \(entry.value) times")
+    var effects = 0
+    for try await entry in store.entries(in: .prefix("effects/")) {
+      effects += 1
+      if entry.value != [1] { problems.append("the effect \(entry.key) happened \(entry.value) times") }
     }
+    if effects == 0 { problems.append("no effect happened in a transaction") }
     var lines: [String: Int] = [:]
     for line in try Lines.all(in: folder, "refuse-") { lines[line, default: 0] += 1 }
     if lines.isEmpty { problems.append("no effect happened outside") }

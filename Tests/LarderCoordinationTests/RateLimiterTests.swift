@@ -82,6 +82,40 @@ import Testing
     #expect(store.commits == 2)
   }
 
+  /// The store grants only what the starts of an earlier share do not cover.
+  @Test func aShareCountsForALargerRequest() async throws {
+    let limiter = try limiter(base, share: 4)
+    #expect(try await limiter.take(forKey: "ada").isGranted)
+    let refused = try await limiter.take(4, forKey: "ada")
+    #expect(!refused.isGranted)
+    #expect(refused.retryAfter == .seconds(1))
+    #expect(refused.remaining == 3)
+    clock.advance(by: .seconds(1))
+    let granted = try await limiter.take(4, forKey: "ada")
+    #expect(granted.starts == 4)
+    #expect(granted.remaining == 0)
+  }
+
+  /// Keys without starts are forgotten first.
+  @Test func manyKeysDoNotCostAShare() async throws {
+    let store = CountedStore(base)
+    let limiter = try limiter(store, share: 4)
+    _ = try await limiter.take(forKey: "ada")
+    for number in 0..<10_000 { _ = try await limiter.take(4, forKey: StoreKey(integer: number)) }
+    let commits = store.commits
+    #expect(try await limiter.take(3, forKey: "ada").isGranted)
+    #expect(store.commits == commits)
+  }
+
+  @Test func aDamagedEntryDoesNotStopCleaning() async throws {
+    let limiter = try limiter(base)
+    for key: StoreKey in ["a", "c"] { _ = try await limiter.take(forKey: key) }
+    try base.apply([.set("limits/b", [1, 2])])
+    clock.advance(by: .seconds(1))
+    await expectStoreError(.corrupted) { try await limiter.removeIdle() }
+    #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["limits/b"])
+  }
+
   /// Objects that spend shares: a window has at most the limit, and one share more for each object.
   @Test(arguments: [1, 3]) func theLimitIsNeverExceeded(share: Int) async throws {
     let limiters = try (0..<3).map { _ in try limiter(base, share: share) }

@@ -152,6 +152,51 @@ import Testing
     #expect(try Self.term(base)?.owner == 99)
   }
 
+  @Test func eachClosureForALossIsCalled() async throws {
+    let store = CountedStore(base)
+    let held = try await StoreLock(testing: store, clock).acquire("a")
+    let calls = Notes()
+    held.onLoss { calls.append(1) }
+    held.onLoss { calls.append(2) }
+    store.fail(with: .ioFailed)
+    await clock.advance(by: .milliseconds(100), whileSleeping: 1) { held.isLost }
+    await yieldUntil { calls.all.count == 2 }
+    #expect(calls.all == [1, 2])
+    held.onLoss { calls.append(3) }
+    #expect(calls.all == [1, 2, 3])
+  }
+
+  @Test func nothingRunsUnderALockThatHasEnded() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    let (released, lost) = (try await locks.acquire("a"), try await locks.acquire("b"))
+    try await released.release()
+    store.fail(with: .closed)
+    await clock.advance(by: .milliseconds(100), whileSleeping: 1) { lost.isLost }
+    for held in [released, lost] {
+      await expectStoreError(.lockLost) { try await held.run { _ in #expect(Bool(false)) } }
+    }
+  }
+
+  /// A renewal that finds the term ended by the release of its own lock is no loss.
+  @Test func aRenewalDuringTheReleaseIsNoLoss() async throws {
+    let store = CountedStore(base)
+    let held = try await StoreLock(testing: store, clock).acquire("a")
+    let calls = Notes()
+    held.onLoss { calls.append(1) }
+    try await clock.waitForSleepers(1)
+    store.afterNextCommit { [clock, store] in
+      let updates = store.updates
+      clock.advance(by: .seconds(1))
+      await yieldUntil { store.updates == updates + 1 }
+      // The renewal sleeps again, or has ended.
+      for _ in 0..<1000 { await Task.yield() }
+    }
+    #expect(try await held.release())
+    #expect(!held.isLost)
+    #expect(calls.all.isEmpty)
+  }
+
   @Test func theErrorOfTheClosureIsPassedOn() async throws {
     struct Failure: Error {}
     let locks = try StoreLock(testing: base, clock)
@@ -199,6 +244,92 @@ import Testing
     for task in tasks { try await task.value }
     #expect(order.all == [0, 1, 2, 3])
     #expect(clock.now.offset <= .seconds(8))
+  }
+
+  // MARK: Dead holders and failures
+
+  /// Attempts without a wait add up.
+  @Test func attemptsReplaceADeadHolder() async throws {
+    var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
+    #expect(held?.isLost == false)
+    held = nil
+    let locks = try StoreLock(testing: base, clock)
+    for _ in 0..<3 {
+      #expect(try await locks.tryAcquire("a") == nil)
+      clock.advance(by: .seconds(1))
+    }
+    #expect(try await locks.tryAcquire("a")?.token.number == 2)
+  }
+
+  @Test func shortWaitsReplaceADeadHolder() async throws {
+    var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
+    #expect(held?.isLost == false)
+    held = nil
+    let locks = try StoreLock(testing: base, clock)
+    for _ in 0..<2 {
+      let waiter = Task { try await locks.acquire("a") }
+      try await clock.waitForSleepers(1)
+      waiter.cancel()
+      await #expect(throws: CancellationError.self) { try await waiter.value }
+      clock.advance(by: .milliseconds(1500))
+    }
+    #expect(try await locks.acquire("a").token.number == 2)
+  }
+
+  @Test func attemptsDoNotReplaceAHolderThatRenews() async throws {
+    let holder = try StoreLock(testing: base, clock)
+    let held = try await holder.acquire("a")
+    let locks = try StoreLock(testing: base, clock)
+    for _ in 0..<9 {
+      #expect(try await locks.tryAcquire("a") == nil)
+      #expect(try await holder.renew(held.token))
+      clock.advance(by: .milliseconds(2900))
+    }
+  }
+
+  @Test func aShortFailureDoesNotEndAWait() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    store.fail(with: .ioFailed)
+    let waiter = Task { try await locks.acquire("a").token.number }
+    try await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    try await clock.waitForSleepers(1)
+    store.fail(with: nil)
+    clock.advance(by: .seconds(1))
+    #expect(try await waiter.value == 1)
+  }
+
+  @Test func aFailureForALeaseEndsAWait() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    store.fail(with: .ioFailed)
+    let done = Notes()
+    let waiter = Task {
+      defer { done.append(1) }
+      _ = try await locks.acquire("a")
+    }
+    await clock.advance(by: .milliseconds(100), whileSleeping: 1) { !done.all.isEmpty }
+    await expectStoreError(.ioFailed) { try await waiter.value }
+    #expect(clock.now.offset >= .seconds(3))
+    #expect(clock.now.offset < .seconds(5))
+  }
+
+  /// A caller recognizes the term of a commit whose answer got lost.
+  @Test func aGrantWithoutAnAnswerIsFoundAgain() async throws {
+    let store = CountedStore(base)
+    let locks = try StoreLock(testing: store, clock)
+    store.failAfterNextCommit(isRetryable: true)
+    let held = try await locks.acquire("a")
+    #expect(held.token.number == 1)
+    #expect(clock.now.offset == .zero)
+    try await locks.update(["x"], requiring: held.token) { $0[0] = [1] }
+    // The lease has begun again.
+    #expect(try Self.beats(base) == 1)
+  }
+
+  private static func beats(_ base: MemoryStore<[UInt8]>) throws -> UInt64? {
+    try base.value(forKey: "locks/ha").map { try LockHeartbeat(record: $0).count }
   }
 
   private static func term(_ base: MemoryStore<[UInt8]>) throws -> LockTerm? {

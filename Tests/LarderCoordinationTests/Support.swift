@@ -8,7 +8,9 @@ import TestSupport
 final class CountedStore<Base: DataStore>: PassingStore {
   let base: Base
   private let count = Locked(0)
+  private let started = Locked(0)
   private let failure = Locked<StoreError.Code?>(nil)
+  private let afterCommit = Locked<(@Sendable () async throws -> Void)?>(nil)
 
   init(_ base: Base) {
     self.base = base
@@ -16,6 +18,21 @@ final class CountedStore<Base: DataStore>: PassingStore {
 
   /// The number of updates and batches that were committed.
   var commits: Int { count.withLock { $0 } }
+
+  /// The number of updates that were begun.
+  var updates: Int { started.withLock { $0 } }
+
+  /// Runs a closure after the next commit of an update and before its caller gets the result.
+  func afterNextCommit(_ body: @escaping @Sendable () async throws -> Void) {
+    afterCommit.withLock { $0 = body }
+  }
+
+  /// Reports an error for the next commit of an update, so that its outcome is unknown.
+  func failAfterNextCommit(isRetryable: Bool) {
+    afterNextCommit {
+      throw StoreError(.ioFailed, during: .update, message: "the answer got lost", isRetryable: isRetryable)
+    }
+  }
 
   /// The code of the error that each following operation throws, or `nil`.
   func fail(with code: StoreError.Code?) {
@@ -39,13 +56,20 @@ final class CountedStore<Base: DataStore>: PassingStore {
   func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
+    started.withLock { $0 += 1 }
     let (result, isCommitted) = try await forward(.update, of: nil) {
       try await base.update(deciding: keys) { slots in
         let decision = body(&slots)
         return decision.map { ($0, decision.isCommit) }
       }
     }
-    if isCommitted { count.withLock { $0 += 1 } }
+    if isCommitted {
+      count.withLock { $0 += 1 }
+      try await afterCommit.withLock { body in
+        defer { body = nil }
+        return body
+      }?()
+    }
     return result
   }
 }

@@ -43,6 +43,12 @@ import Testing
     bench.clock.advance(by: .seconds(6))
     #expect(try await store.value(forKey: "k", orInsert: "c", timeToLive: .never) == "c")
     #expect(try await store.remainingTime(forKey: "k") == .never)
+    // Also a sliding one.
+    try await store.setValue("a", forKey: "k", timeToLive: .sliding(.seconds(10)))
+    bench.clock.advance(by: .seconds(6))
+    #expect(try await store.value(forKey: "k", orInsert: "b", timeToLive: .never) == "a")
+    bench.clock.advance(by: .seconds(6))
+    #expect(try await store.value(forKey: "k", orInsert: "c", timeToLive: .never) == "c")
   }
 
   @Test func anInvalidTimeToLiveIsRefused() async throws {

@@ -51,8 +51,10 @@ struct LockLease: Sendable, Hashable {
 public final class HeldLock: Sendable {
   private struct State: Sendable {
     var lease: LockLease
-    var onLoss: (@Sendable () -> Void)?
+    var onLoss: [@Sendable () -> Void] = []
     var renewal: Task<Void, Never>?
+    /// A Boolean value that indicates whether a release has begun, so that the stored term may have ended without a loss.
+    var isReleasing = false
     /// A Boolean value that indicates whether the lock was released, or must no longer be renewed.
     var hasEnded = false
     /// A Boolean value that indicates whether the next caller of the same object waits for this one.
@@ -91,10 +93,12 @@ public final class HeldLock: Sendable {
 
   /// Calls a closure when the lock is lost, or immediately if it is.
   ///
-  /// - Parameter action: The closure, which replaces an earlier one. It must return quickly, and must not call the store.
+  /// Closures that were passed earlier are called, too.
+  ///
+  /// - Parameter action: The closure. It must return quickly, and must not call the store.
   public func onLoss(_ action: @escaping @Sendable () -> Void) {
     let isLost = state.withLock { state in
-      if !state.lease.isLost, !state.hasEnded { state.onLoss = action }
+      if !state.lease.isLost, !state.hasEnded { state.onLoss.append(action) }
       return state.lease.isLost
     }
     if isLost { action() }
@@ -108,8 +112,8 @@ public final class HeldLock: Sendable {
   ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
-  /// - Throws: The error of `body`; `StoreError` with `lockLost` if `body` throws after the lock was lost, with the error of
-  ///   `body` as the underlying one.
+  /// - Throws: The error of `body`; `StoreError` with `lockLost` if the lock has ended before, in which case `body` does not
+  ///   run, or if `body` throws after the lock was lost, with the error of `body` as the underlying one.
   public func run<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: (FencingToken) async throws -> Result
   ) async throws -> Result {
@@ -119,22 +123,30 @@ public final class HeldLock: Sendable {
   }
 
   /// Runs a closure as ``run(isolation:_:)``, and releases the lock only if the closure throws.
+  ///
+  /// - Parameter companion: An entry that changes with the release if the closure has failed by itself. It does not if the
+  ///   closure was cancelled or the lock was lost, because it is unknown then how far the closure has come.
   func working<Result>(
     isolation: isolated (any Actor)? = #isolation, onFailure companion: LockCompanion? = nil,
     _ body: (FencingToken) async throws -> Result
   ) async throws -> Result {
     let token = token
+    guard state.withLock({ !$0.hasEnded && !$0.lease.isLost }) else {
+      throw StoreError.lockLost(during: .lock, of: lock.base.information)
+    }
     do {
       return try await withCancellableTask({ try await body(token) }, isolation: isolation) { onLoss($0) }
     } catch {
       let isLost = isLost
-      await releaseOrExpire(with: companion)
+      let hasFailed = !isLost && !(error is CancellationError) && !Task.isCancelled
+      await releaseOrExpire(with: hasFailed ? companion : nil)
       guard isLost else { throw error }
       throw StoreError.lockLost(during: .lock, of: lock.base.information, underlying: error)
     }
   }
 
-  private func releaseOrExpire(with companion: LockCompanion? = nil) async {
+  /// Releases the lock, which ends with its lease if that fails.
+  func releaseOrExpire(with companion: LockCompanion? = nil) async {
     do {
       _ = try await release(with: companion)
     } catch {
@@ -156,17 +168,51 @@ public final class HeldLock: Sendable {
 
   /// Releases the lock, and changes another entry in the same commit.
   func release(with companion: LockCompanion?) async throws -> Bool {
-    guard state.withLock({ !$0.hasEnded }) else { return false }
+    guard beginRelease() else { return false }
     // The next caller gets its turn after the commit, so that it finds the lock free.
     defer { end() }
     return try await lock.release(token, with: companion)
+  }
+
+  /// Releases the lock, and changes another entry in the same commit, which must not get lost.
+  ///
+  /// An attempt that fails with a retryable error is repeated for a lease, while the lock is renewed.
+  ///
+  /// - Returns: Whether the lock was still held, and whether the outcome of an earlier attempt is unknown.
+  func release(repeating companion: LockCompanion) async throws -> (wasHeld: Bool, isRepetition: Bool) {
+    guard beginRelease() else { return (false, false) }
+    defer { end() }
+    let start = lock.elapsed.nanoseconds
+    var isRepetition = false
+    while true {
+      do {
+        return (try await lock.release(token, with: companion), isRepetition)
+      } catch let error as StoreError where error.isRetryable && canRepeat(since: start) {
+        isRepetition = true
+        // In a task of its own, because a cancelled caller must store its outcome, too.
+        try await Task { [lock, pause = token.term.lease / 10] in
+          try await lock.clock.sleep(for: .nanoseconds(pause))
+        }.value
+      }
+    }
+  }
+
+  private func beginRelease() -> Bool {
+    state.withLock { state in
+      state.isReleasing = true
+      return !state.hasEnded
+    }
+  }
+
+  private func canRepeat(since start: Int64) -> Bool {
+    lock.elapsed.nanoseconds - start < token.term.lease && !isLost
   }
 
   /// Ends the renewal and the turn of the caller.
   private func end() {
     let (renewal, hadTurn) = state.withLock { state in
       state.hasEnded = true
-      defer { (state.renewal, state.onLoss, state.hasTurn) = (nil, nil, false) }
+      defer { (state.renewal, state.onLoss, state.hasTurn) = (nil, [], false) }
       return (state.renewal, state.hasTurn)
     }
     renewal?.cancel()
@@ -193,30 +239,40 @@ public final class HeldLock: Sendable {
       } catch {
         return
       }
-      self?.change { $0.failed(at: .max) }
+      self?.change { $0.lease.failed(at: .max) }
     }
     defer { watch.cancel() }
     do {
       let isHeld = try await lock.renew(token)
-      change { lease in if isHeld { lease.renewed(at: start) } else { lease.lose() } }
+      let now = lock.elapsed.nanoseconds
+      change { state in
+        if isHeld {
+          state.lease.renewed(at: start)
+        } else if state.isReleasing {
+          // The release may have ended the term.
+          state.lease.failed(at: now)
+        } else {
+          state.lease.lose()
+        }
+      }
     } catch StoreError.Code.closed {
-      change { $0.lose() }
+      change { $0.lease.lose() }
     } catch {
       let now = lock.elapsed.nanoseconds
-      change { $0.failed(at: now) }
+      change { $0.lease.failed(at: now) }
     }
   }
 
   /// Changes the lease, and reports a loss.
-  private func change(_ body: @Sendable (inout LockLease) -> Void) {
-    let (onLoss, hadTurn) = state.withLock { state -> ((@Sendable () -> Void)?, Bool) in
-      guard !state.hasEnded else { return (nil, false) }
-      body(&state.lease)
-      guard state.lease.isLost else { return (nil, false) }
-      defer { (state.onLoss, state.hasTurn) = (nil, false) }
+  private func change(_ body: @Sendable (inout State) -> Void) {
+    let (onLoss, hadTurn) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
+      guard !state.hasEnded else { return ([], false) }
+      body(&state)
+      guard state.lease.isLost else { return ([], false) }
+      defer { (state.onLoss, state.hasTurn) = ([], false) }
       return (state.onLoss, state.hasTurn)
     }
-    onLoss?()
+    for action in onLoss { action() }
     if hadTurn { lock.leave(token.name) }
   }
 }

@@ -6,7 +6,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The treatment of a request that was interrupted by a crash, so that it is unknown whether it had its effect.
+/// The treatment of a request that was interrupted by a crash or a cancellation, so that it is unknown whether it had its
+/// effect.
 public enum InterruptionPolicy: Sendable, Hashable {
   /// The next request with the key runs again. The effect happens at least once.
   case runAgain
@@ -99,7 +100,11 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// Runs a request, or returns the stored outcome of an earlier one with the same key.
   ///
   /// If the closure throws, the request counts as one that never happened, and the next one with the key runs. Return a
-  /// failure that repetitions are to get as an outcome.
+  /// failure that repetitions are to get as an outcome. If the closure is cancelled, or the lock of the request is lost, it
+  /// is unknown whether the effect has happened, so that ``interruptions`` decides as after a crash.
+  ///
+  /// If an outcome cannot be stored, that is repeated for a lease if the error is retryable. An error of the codec or of the
+  /// store that is thrown then means that the effect has happened, and ``interruptions`` decides about a repetition.
   ///
   /// - Parameters:
   ///   - key: The key.
@@ -108,7 +113,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   ///   - body: A closure that has the effect, and returns its outcome.
   /// - Returns: The outcome.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest` if the key belongs to a request with another
-  ///   fingerprint; `interrupted` if an earlier request was interrupted by a crash, with ``InterruptionPolicy/refuse``;
+  ///   fingerprint; `interrupted` if an earlier request was interrupted, with ``InterruptionPolicy/refuse``;
   ///   `lockLost` if this process was suspended for longer than the lease, so that the outcome could not be stored; the
   ///   errors of the codec and of the store.
   public func perform(
@@ -116,8 +121,10 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
     _ body: () async throws -> Outcome
   ) async throws -> Outcome {
     let (digest, recordKey) = (Self.digest(of: fingerprint), try recordKey(key, for: .idempotency))
-    // A repetition only reads.
-    if let outcome = try outcome(step(try await base.value(forKey: recordKey), recordKey, digest), recordKey) {
+    // A repetition only reads. A copy could still have the outcome of a key that was removed.
+    if base.information.readsMayBeCopies == false,
+      let outcome = try outcome(step(try await base.value(forKey: recordKey), recordKey, digest), recordKey)
+    {
       return outcome
     }
     let seen = Locked(IdempotencyStep.run)
@@ -129,6 +136,9 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
         guard step == .run || step == .started && interruptions == .runAgain else { return false }
         slot = record(digest, outcome: nil)
         return true
+      } undo: { slot in
+        // The record of an earlier request that was interrupted stays.
+        if seen.withLock({ $0 }) == .run { slot = nil }
       })
     guard let held else {
       let step = seen.withLock { $0 }
@@ -146,14 +156,25 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
         return true
       }
     ) { _ in try await body() }
-    let bytes = try coder.bytes(of: outcome, forKey: recordKey, during: .idempotency)
-    let isStored = try await held.release(
-      with: LockCompanion(key: recordKey) { [self] slot in
+    let bytes: [UInt8]
+    do {
+      bytes = try coder.bytes(of: outcome, forKey: recordKey, during: .idempotency)
+    } catch {
+      // The effect has happened, so the record stays.
+      await held.releaseOrExpire()
+      throw error
+    }
+    let (isStored, isRepetition) = try await held.release(
+      repeating: LockCompanion(key: recordKey) { [self] slot in
         slot = record(digest, outcome: bytes)
         return true
       })
-    guard isStored else { throw StoreError.lockLost(during: .idempotency, of: base.information) }
-    return outcome
+    if isStored { return outcome }
+    // An earlier attempt may have stored the outcome and reported an error.
+    if isRepetition, try step(try await base.value(forKey: recordKey), recordKey, digest) == .finished(bytes) {
+      return outcome
+    }
+    throw StoreError.lockLost(during: .idempotency, of: base.information)
   }
 
   /// Removes the record of a key, so that the next request with it runs.
@@ -169,34 +190,52 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
 
   /// Removes records whose retention is over.
   ///
+  /// The record of a request that was interrupted is removed by the second of two calls of the same object that are a lease
+  /// apart, because it may still run.
+  ///
   /// - Returns: The number of removed records.
-  /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a record cannot be read; the errors of the store.
+  /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a record cannot be read, after all others; the errors of
+  ///   the store.
   @discardableResult
   public func purge() async throws -> Int {
     let records = KeyPrefix(prefix.appending("o"))
     let information = base.information
     var (count, remaining) = (0, records.storedRange(.all))
+    var failure: (any Error)?
     while true {
       let keys = try await base.keys(in: remaining, limit: min(64, (information.maximumChangeCount ?? .max) / 3))
-      guard let last = keys.last else { return count }
-      let all = keys + keys.compactMap(records.key(ofStored:)).flatMap(lockKeys)
-      count += try await base.update(all) { [self] slots in
+      guard let last = keys.last else {
+        if let failure { throw failure }
+        return count
+      }
+      let names = keys.compactMap(records.key(ofStored:))
+      let all = keys + names.flatMap(lockKeys)
+      let (removed, problem) = try await base.update(all) { [self] slots in
         let now = now().microsecondsSince1970
         let latest = now.addingSaturating((retention + WallClock.tolerance).wholeMicroseconds)
-        var removed = 0
+        var (removed, failure): (Int, (any Error)?) = (0, nil)
         for index in keys.indices {
-          guard let record = try record(slots[index], keys[index]) else { continue }
-          if !record.isLive(at: now) {
-            slots[index] = nil
-            for lock in 0...1 { slots[keys.count + 2 * index + lock] = nil }
-            removed += 1
-          } else if record.deadline > latest {
-            // The clock was ahead when the deadline was stored.
-            slots[index] = self.record(record.fingerprint, outcome: record.outcome)
+          do {
+            guard let record = try record(slots[index], keys[index]) else { continue }
+            if !record.isLive(at: now) {
+              // A request can run for longer than the retention.
+              let lock = (0...1).map { slots[keys.count + 2 * index + $0] }
+              guard try record.outcome != nil || locks.isAbandoned(names[index], lock) else { continue }
+              slots[index] = nil
+              for lock in 0...1 { slots[keys.count + 2 * index + lock] = nil }
+              removed += 1
+            } else if record.deadline > latest {
+              // The clock was ahead when the deadline was stored.
+              slots[index] = self.record(record.fingerprint, outcome: record.outcome)
+            }
+          } catch {
+            failure = failure ?? error
           }
         }
-        return removed
+        return (removed, failure)
       }
+      count += removed
+      failure = failure ?? problem
       remaining = remaining.after(last)
     }
   }
@@ -209,9 +248,17 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
     isolation: isolated (any Actor)?, _ body: () async throws -> Outcome
   ) async throws -> Outcome where Base.Value == [UInt8] {
     let (digest, recordKey) = (Self.digest(of: fingerprint), try recordKey(key, for: .transaction))
-    let step = try step(try await transaction.value(forKey: recordKey), recordKey, digest)
+    let stored = try await transaction.value(forKey: recordKey)
+    let step = try step(stored, recordKey, digest)
     if let outcome = try outcome(step, recordKey) { return outcome }
-    guard step == .run else {
+    var isRunning = step != .run
+    if let record = try record(stored, recordKey), record.outcome == nil {
+      // A request can run for longer than the retention. The read of its term lets the commit notice a new one.
+      let keys = LockKeys(name: key, prefix: locks.prefix)
+      let term = try await transaction.value(forKey: keys.term)
+      isRunning = try isRunning || keys.state(term, nil, of: base.information).term?.isHeld == true
+    }
+    guard !isRunning else {
       throw StoreError(
         .interrupted, during: .transaction, store: base.information.name, key: key,
         message: "a request with the key runs outside of a transaction, or was interrupted")

@@ -46,12 +46,14 @@ public final class LeaderElection: Sendable {
   /// }
   /// ```
   ///
-  /// The loop waits for the next election after its body has returned. A term that is not over then is resigned.
+  /// The loop waits for the next election after its body has returned. A term that is not over then is resigned. Leaving the
+  /// loop with `break`, `return` or an error does not resign: call ``LeaderTerm/resign()`` before, or the term ends with its
+  /// lease.
   public var terms: LeaderTerms { LeaderTerms(election: self) }
 
   /// Campaigns, and runs a closure in each term, until the closure returns.
   ///
-  /// If a term is lost, its closure is cancelled, and the process campaigns again.
+  /// If a term is lost, its closure is cancelled, and the process campaigns again, whether the closure returns or throws.
   ///
   /// - Parameters:
   ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
@@ -64,7 +66,9 @@ public final class LeaderElection: Sendable {
     while true {
       let term = try await campaign()
       do {
-        return try await term.run(isolation: isolation, body)
+        try await term.run(isolation: isolation, body)
+        guard term.isLost else { return }
+        try Task.checkCancellation()
       } catch StoreError.Code.lockLost {
         try Task.checkCancellation()
       }

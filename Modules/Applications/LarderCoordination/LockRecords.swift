@@ -21,6 +21,8 @@ extension LockTerm {
   init(record: [UInt8]) throws(RecordProblem) {
     var bytes = try RecordReader(record)
     number = try bytes.take()
+    // The next number must be a greater one.
+    guard number < .max else { throw .damaged }
     owner = try bytes.take()
     let length: UInt64 = try bytes.take()
     // A lease of a damaged record must not hold the lock for ever.
@@ -149,7 +151,8 @@ extension StoreInformation {
       throw StoreError(
         isDamaged ? .corrupted : .versionMismatch, during: operation, store: name, key: key,
         message: isDamaged
-          ? "a record of the coordination is damaged; remove the entry when no program uses it"
+          ? "a record of the coordination is damaged; remove the entry when no program uses it, after which the tokens of "
+            + "a lock begin at 1 again"
           : "a record of the coordination was written by a newer version of Larder", underlying: error)
     }
   }

@@ -44,6 +44,9 @@ struct LockState: Sendable, Hashable {
   /// The number of renewals in the latest term.
   var beats: UInt64 { heartbeat.term == term?.number ? heartbeat.count : 0 }
 
+  /// Whether a caller holds the lock.
+  func isHeld(by owner: UInt64) -> Bool { term?.owner == owner && term?.isHeld == true }
+
   /// Begins a term.
   ///
   /// - Parameters:
@@ -97,35 +100,12 @@ struct LockState: Sendable, Hashable {
   }
 }
 
-/// The observations of a caller that waits for a lock.
+/// The heartbeat and the turn that an object has seen of a lock, and since when.
 ///
-/// This is plain state without any clock. Times are nanoseconds of the caller's own steady clock, from an arbitrary start.
-/// No time of another process is compared with them: a holder counts as dead after the caller has itself seen one heartbeat
+/// This is plain state without any clock. Times are nanoseconds of the object's own steady clock, from an arbitrary start.
+/// No time of another process is compared with them: a holder counts as dead after the object has itself seen one heartbeat
 /// unchanged for the whole lease.
-struct LockWaiter: Sendable {
-  /// The next step of a caller.
-  enum Step: Sendable, Hashable {
-    /// It waits for a time, in nanoseconds, or for a report.
-    case wait(Int64)
-    /// It makes a change in an update, in which it looks again.
-    case change
-  }
-
-  /// The result of a change.
-  enum Answer: Sendable, Hashable {
-    case granted(LockTerm)
-    case wait(Int64)
-  }
-
-  /// The random number of the caller.
-  let id: UInt64
-
-  /// The lease of its term, in nanoseconds.
-  let lease: Int64
-
-  /// The time that a waiter has to take a lock when its turn has come, in nanoseconds.
-  let turn: Int64
-
+struct LockObservation: Sendable, Hashable {
   /// A heartbeat, which is another one after each change of the holder.
   private struct Heartbeat: Sendable, Hashable {
     let term: LockTerm?
@@ -143,42 +123,15 @@ struct LockWaiter: Sendable {
   private var firstTurn: Turn?
   private var firstTurnSince: Int64 = 0
 
-  /// Creates the observations of a caller that has seen nothing.
-  init(id: UInt64, lease: Int64, turn: Int64) {
-    (self.id, self.lease, self.turn) = (id, lease, turn)
-  }
-
-  /// Notes the state of the lock.
+  /// Notes the state of a lock, and returns the time after which a caller may take it if nothing changes; 0 or less if it
+  /// may do so now.
   ///
   /// - Parameters:
   ///   - state: The state.
+  ///   - id: The random number of the caller.
+  ///   - turn: The time that a waiter has to take a lock when its turn has come.
   ///   - now: A time that is not earlier than the reading of the state.
-  mutating func look(at state: LockState, now: Int64) -> Step {
-    let wait = timeUntilTaking(state, now: now)
-    let mustClaim = !state.heartbeat.claims.contains(id) && state.heartbeat.claims.count < LockHeartbeat.maximumClaims
-    return wait <= 0 || mustClaim ? .change : .wait(wait)
-  }
-
-  /// Takes the lock if it is free or its holder is dead, or takes a place in the order of the waiters.
-  ///
-  /// - Parameters:
-  ///   - state: The state, which is stored if it changes.
-  ///   - now: A time that is not earlier than the reading of the state.
-  mutating func change(_ state: inout LockState, now: Int64) -> Answer {
-    let wait = timeUntilTaking(state, now: now)
-    guard wait > 0 else {
-      // Waiters whose turn has passed are dead, or claim again.
-      if !state.heartbeat.claims.contains(id) { state.heartbeat.claims = [] }
-      state.begin(owner: id, lease: lease)
-      return state.term.map { .granted($0) } ?? .wait(turn)
-    }
-    _ = state.claim(id)
-    return .wait(wait)
-  }
-
-  /// Notes the state, and returns the time after which the caller may take the lock if nothing changes; 0 or less if it
-  /// may do so now.
-  private mutating func timeUntilTaking(_ state: LockState, now: Int64) -> Int64 {
+  mutating func timeUntilTaking(_ state: LockState, by id: UInt64, turn: Int64, now: Int64) -> Int64 {
     let seen = Heartbeat(term: state.term, beats: state.beats)
     if seen != heartbeat { (heartbeat, heartbeatSince) = (seen, now) }
     let turnNow = Turn(term: state.term, first: state.heartbeat.claims.first)
@@ -188,5 +141,93 @@ struct LockWaiter: Sendable {
     let patience = Int64(claims.firstIndex(of: id) ?? claims.count) * turn
     guard let term = state.term, term.isHeld else { return firstTurnSince + patience - now }
     return heartbeatSince + term.lease + patience - now
+  }
+}
+
+/// A caller that waits for a lock.
+///
+/// This is plain state without any clock.
+struct LockWaiter: Sendable {
+  /// The next step of a caller.
+  enum Step: Sendable, Hashable {
+    /// It waits for a time, in nanoseconds, or for a report.
+    case wait(Int64)
+    /// It makes a change in an update, in which it looks again.
+    case change
+  }
+
+  /// The result of a change.
+  enum Answer: Sendable, Hashable {
+    case granted(LockTerm)
+    case wait(Int64)
+
+    /// The term, if the lock was granted.
+    var term: LockTerm? {
+      guard case .granted(let term) = self else { return nil }
+      return term
+    }
+  }
+
+  /// The random number of the caller.
+  let id: UInt64
+
+  /// The lease of its term, in nanoseconds.
+  let lease: Int64
+
+  /// The time that a waiter has to take a lock when its turn has come, in nanoseconds.
+  let turn: Int64
+
+  /// The observations of its object.
+  private(set) var observation: LockObservation
+
+  /// Creates a caller.
+  init(id: UInt64, lease: Int64, turn: Int64, observation: LockObservation = LockObservation()) {
+    (self.id, self.lease, self.turn, self.observation) = (id, lease, turn, observation)
+  }
+
+  /// Notes the state of the lock.
+  ///
+  /// - Parameters:
+  ///   - state: The state.
+  ///   - now: A time that is not earlier than the reading of the state.
+  mutating func look(at state: LockState, now: Int64) -> Step {
+    let wait = observation.timeUntilTaking(state, by: id, turn: turn, now: now)
+    let mustClaim = !state.heartbeat.claims.contains(id) && state.heartbeat.claims.count < LockHeartbeat.maximumClaims
+    return wait <= 0 || mustClaim || state.isHeld(by: id) ? .change : .wait(wait)
+  }
+
+  /// Notes the state of the lock, and returns whether the caller may take it.
+  mutating func wouldTake(_ state: LockState, now: Int64) -> Bool {
+    observation.timeUntilTaking(state, by: id, turn: turn, now: now) <= 0
+  }
+
+  /// Takes the lock if it is free or its holder is dead, or takes a place in the order of the waiters.
+  ///
+  /// - Parameters:
+  ///   - state: The state, which is stored if it changes.
+  ///   - now: A time that is not earlier than the reading of the state.
+  mutating func change(_ state: inout LockState, now: Int64) -> Answer {
+    let answer = take(&state, now: now)
+    if case .wait = answer { _ = state.claim(id) }
+    return answer
+  }
+
+  /// Takes the lock if it is free or its holder is dead.
+  ///
+  /// - Parameters:
+  ///   - state: The state, which is stored if it changes.
+  ///   - now: A time that is not earlier than the reading of the state.
+  mutating func take(_ state: inout LockState, now: Int64) -> Answer {
+    if state.isHeld(by: id), let term = state.term {
+      // An earlier commit whose outcome was unknown has granted the lock. The lease begins again.
+      _ = state.renew(term)
+      return .granted(term)
+    }
+    let wait = observation.timeUntilTaking(state, by: id, turn: turn, now: now)
+    guard wait <= 0 else { return .wait(wait) }
+    // Waiters whose turn has passed are dead, or claim again.
+    if !state.heartbeat.claims.contains(id) { state.heartbeat.claims = [] }
+    state.begin(owner: id, lease: lease)
+    return state.term.map { .granted($0) } ?? .wait(turn)
   }
 }

@@ -22,8 +22,8 @@ public import Larder
 public final class RateLimiter: Sendable {
   /// The greatest number of keys of which an object remembers shares and refusals.
   ///
-  /// If there are more, it forgets them, and
-  /// the starts of their shares are lost.
+  /// If there are more, it forgets those without starts. If that is not enough, it forgets all, and the starts of their
+  /// shares are lost.
   private static let maximumKeyCount = 10_000
 
   /// The knowledge of an object about a key between two commits.
@@ -101,17 +101,28 @@ public final class RateLimiter: Sendable {
   ///   `CancellationError`.
   public func take(_ starts: Int = 1, forKey key: StoreKey) async throws -> RateDecision {
     let limiter = try limiter(forKey: key)
-    guard share > 1 else { return try await limiter.takeStarts(starts) }
+    guard share > 1, starts >= 1, starts <= limit.burst else { return try await limiter.takeStarts(starts) }
     if let decision = decide(starts, forKey: key) { return decision }
     // One caller at a time takes a share of a key.
     try await callers.enter(key)
     defer { callers.leave(key) }
     if let decision = decide(starts, forKey: key) { return decision }
-    let decision = try await limiter.takeStarts(starts, upTo: max(starts, share))
+    let reserved = reserveStarts(forKey: key)
+    let decision: RateDecision
+    do {
+      decision = try await limiter.takeStarts(starts - reserved, upTo: max(starts - reserved, share))
+    } catch {
+      known.withLock { $0[key]?.starts += reserved }
+      throw error
+    }
     let now = elapsed.nanoseconds
     return known.withLock { known in
-      if known.count >= Self.maximumKeyCount, known[key] == nil { known = [:] }
-      let left = (known[key]?.starts ?? 0) + max(0, decision.starts - starts)
+      if known.count >= Self.maximumKeyCount, known[key] == nil {
+        known = known.filter { $0.value.starts > 0 }
+        // Otherwise each new key would search all others.
+        if known.count > Self.maximumKeyCount / 2 { known = [:] }
+      }
+      let left = reserved + (decision.isGranted ? decision.starts - starts : 0)
       let refusal = decision.isGranted ? nil : (starts, now.addingSaturating(decision.retryAfter.wholeNanoseconds))
       known[key] = Known(
         starts: left, remaining: decision.remaining,
@@ -119,6 +130,14 @@ public final class RateLimiter: Sendable {
       return RateDecision(
         starts: decision.isGranted ? starts : 0, remaining: decision.remaining + left, fullAfter: decision.fullAfter,
         retryAfter: decision.retryAfter)
+    }
+  }
+
+  /// Removes the starts that were taken and not spent, so that no other caller spends them while the store grants the rest.
+  private func reserveStarts(forKey key: StoreKey) -> Int {
+    known.withLock { known in
+      defer { known[key]?.starts = 0 }
+      return known[key]?.starts ?? 0
     }
   }
 
@@ -176,26 +195,36 @@ public final class RateLimiter: Sendable {
   /// Removes the entries of keys whose whole burst is available, which are as if they had never been used.
   ///
   /// - Returns: The number of removed entries.
-  /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a state cannot be read; the errors of the store and of
-  ///   the clock.
+  /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a state cannot be read, after all others; the errors of
+  ///   the store and of the clock.
   @discardableResult
   public func removeIdle() async throws -> Int {
     let (configuration, information) = (LimiterConfiguration(rate: limit), base.information)
     var (count, remaining) = (0, KeyRange.prefix(prefix))
+    var failure: (any Error)?
     while true {
       let keys = try await base.keys(in: remaining, limit: min(256, information.maximumChangeCount ?? .max))
-      guard let last = keys.last else { return count }
+      guard let last = keys.last else {
+        if let failure { throw failure }
+        return count
+      }
       let reading = try await time.reading()
-      count += try await base.update(keys) { slots in
-        var removed = 0
+      let (removed, problem) = try await base.update(keys) { slots in
+        var (removed, failure): (Int, (any Error)?) = (0, nil)
         for index in slots.indices {
           guard let record = slots[index] else { continue }
-          let before = try information.reading(keys[index], for: .acquire) { () throws(RecordProblem) in
-            do throws(LimiterState.RecordProblem) {
-              return try LimiterState(record: record)
-            } catch {
-              throw error == .damaged ? .damaged : .newerVersion
+          let before: LimiterState
+          do {
+            before = try information.reading(keys[index], for: .acquire) { () throws(RecordProblem) in
+              do throws(LimiterState.RecordProblem) {
+                return try LimiterState(record: record)
+              } catch {
+                throw error == .damaged ? .damaged : .newerVersion
+              }
             }
+          } catch {
+            failure = failure ?? error
+            continue
           }
           var state = before
           if state.isIdle(by: configuration, at: reading) {
@@ -205,8 +234,10 @@ public final class RateLimiter: Sendable {
             slots[index] = state.record
           }
         }
-        return removed
+        return (removed, failure)
       }
+      count += removed
+      failure = failure ?? problem
       remaining = remaining.after(last)
     }
   }

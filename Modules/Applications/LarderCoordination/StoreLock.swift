@@ -15,15 +15,17 @@ public import Larder
 /// }
 /// ```
 ///
-/// A lock alone cannot exclude other writers for certain, because its holder can be suspended for longer than its lease without noticing.
-/// A write with `tx.require(token)` is committed only while the stored term names its token, so that of two callers that
-/// believe to hold a lock, only the later one can write. <doc:Coordination> says what that promises, and what it costs.
+/// A lock alone cannot exclude other writers for certain, because its holder can be suspended for longer than its lease
+/// without noticing. A write with `tx.require(token)` is committed only while the stored term names its token, so that of
+/// two callers that believe to hold a lock, only the later one can write. <doc:Coordination> says what that promises, and
+/// what it costs.
 ///
 /// ## Leases
 ///
 /// A holder renews its lock in each third of the lease. A waiter takes the lock of a dead holder after it has itself seen
 /// the heartbeat unchanged for the whole lease, by its own steady clock. Wall clocks are not read, and clocks of hosts are
-/// not compared. So a dead holder costs one lease after the waiter's start.
+/// not compared. An object remembers what it has seen, so that attempts with ``tryAcquire(_:)`` and short waits replace a
+/// dead holder, too, after one lease from the first of them.
 ///
 /// ## Order
 ///
@@ -44,9 +46,13 @@ public final class StoreLock: Sendable {
   /// The durations.
   public let configuration: StoreLockConfiguration
 
+  /// The greatest number of names of which an object remembers what it has seen. If there are more, it begins again.
+  private static let maximumObservationCount = 1_000
+
   let clock: any Clock<Duration>
   let elapsed: ElapsedTime
   private let callers = CallerQueues()
+  private let observations = Locked<[StoreKey: LockObservation]>([:])
 
   /// Creates the locks of a prefix, without reading anything.
   ///
@@ -105,30 +111,32 @@ public final class StoreLock: Sendable {
   /// - Parameter name: The name of the lock.
   /// - Returns: The lock, which must be released after the work.
   /// - Throws: `StoreError` with `invalidKey` if the name is too long; `corrupted` or `versionMismatch` if the state cannot
-  ///   be read; the errors of the store. After an error whose outcome is unknown, the lock may be held for a lease.
-  ///   `CancellationError`.
+  ///   be read; the errors of the store, of which retryable ones are thrown after a lease without an answer. After an error
+  ///   whose outcome is unknown, the lock may be held for a lease. `CancellationError`.
   public func acquire(_ name: StoreKey) async throws -> HeldLock {
     guard let held = try await acquire(name, with: nil) else { throw CancellationError() }
     return held
   }
 
-  /// Returns a lock if it is free, or `nil` if it is held or waited for.
+  /// Returns a lock if it is free or its holder is dead, or `nil` if it is held or waited for.
+  ///
+  /// A holder is dead if the object has seen its heartbeat unchanged for a lease, in this call and earlier ones.
   ///
   /// - Parameter name: The name of the lock.
-  /// - Throws: As ``acquire(_:)``.
+  /// - Throws: As ``acquire(_:)``, and retryable errors immediately.
   public func tryAcquire(_ name: StoreKey) async throws -> HeldLock? {
     let keys = try keys(of: name)
     guard callers.tryEnter(name) else { return nil }
     do {
       let started = elapsed.nanoseconds
-      let owner = UInt64.random(in: 1 ... .max)
-      let lease = configuration.lease.wholeNanoseconds
-      let term = try await change(keys, with: nil) { state, _ -> LockTerm? in
-        guard state.term?.isHeld != true, state.heartbeat.claims.isEmpty else { return nil }
-        state.begin(owner: owner, lease: lease)
-        return state.term
+      let before = waiter(for: name)
+      let (after, answer) = try await change(keys, with: nil) { [elapsed] state, _ in
+        var waiter = before
+        let answer = waiter.take(&state, now: elapsed.nanoseconds)
+        return (waiter, answer)
       }
-      if let term { return HeldLock(keys.token(of: term), of: self, since: started) }
+      remember(after, name, hasTaken: answer.term != nil)
+      if let term = answer.term { return HeldLock(keys.token(of: term), of: self, since: started) }
     } catch {
       callers.leave(name)
       throw error
@@ -189,10 +197,10 @@ public final class StoreLock: Sendable {
   }
 
   private func wait(for keys: LockKeys, with companion: LockCompanion?) async throws -> HeldLock? {
-    var waiter = LockWaiter(
-      id: .random(in: 1 ... .max), lease: configuration.lease.wholeNanoseconds,
-      turn: configuration.turn.wholeNanoseconds)
+    var waiter = waiter(for: keys.name)
     var waits: (queue: ConsumerWaits, observation: StoreObservation?)?
+    // The time of the first of the latest attempts that have all failed.
+    var failingSince: Int64?
     do {
       while true {
         // Before the look, so that a release that follows it is noticed.
@@ -200,11 +208,24 @@ public final class StoreLock: Sendable {
         let started = elapsed.nanoseconds
         let step: Int64
         do {
-          switch try await attempt(&waiter, keys, isFirst: waits == nil, with: companion) {
-          case .granted(let term): return HeldLock(keys.token(of: term), of: self, since: started)
-          case .declined: return nil
-          case .wait(let time): step = time
+          let attempt = try await attempt(&waiter, keys, isFirst: waits == nil, with: companion)
+          failingSince = nil
+          switch attempt {
+          case .granted(let term):
+            remember(waiter, keys.name, hasTaken: true)
+            return HeldLock(keys.token(of: term), of: self, since: started)
+          case .declined:
+            remember(waiter, keys.name, hasTaken: true)
+            return nil
+          case .wait(let time):
+            remember(waiter, keys.name, hasTaken: false)
+            step = time
           }
+        } catch let error as StoreError
+          where error.isRetryable && started - (failingSince ?? started) < waiter.lease
+        {
+          failingSince = failingSince ?? started
+          step = waiter.lease / 10
         } catch {
           if let number { waits?.queue.leave(number) }
           throw error
@@ -218,9 +239,39 @@ public final class StoreLock: Sendable {
         }
       }
     } catch {
-      await withdraw(waiter.id, keys)
+      await withdraw(waiter.id, keys, with: companion)
       throw error
     }
+  }
+
+  /// Returns a caller that knows what the object has seen of a lock.
+  private func waiter(for name: StoreKey) -> LockWaiter {
+    LockWaiter(
+      id: .random(in: 1 ... .max), lease: configuration.lease.wholeNanoseconds,
+      turn: configuration.turn.wholeNanoseconds,
+      observation: observations.withLock { $0[name] } ?? LockObservation())
+  }
+
+  /// Remembers what a caller has seen of a lock, for the next one.
+  private func remember(_ waiter: LockWaiter, _ name: StoreKey, hasTaken: Bool) {
+    observations.withLock { observations in
+      if observations.count >= Self.maximumObservationCount, observations[name] == nil { observations = [:] }
+      observations[name] = hasTaken ? nil : waiter.observation
+    }
+  }
+
+  /// Returns whether a lock is not waited for, and free or held by a dead holder.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the lock.
+  ///   - records: The records of the term and the heartbeat, which were just read.
+  func isAbandoned(_ name: StoreKey, _ records: [[UInt8]?]) throws -> Bool {
+    let keys = LockKeys(name: name, prefix: prefix)
+    let state = try keys.state(records[0], records[1], of: base.information)
+    var waiter = waiter(for: name)
+    let isAbandoned = waiter.wouldTake(state, now: elapsed.nanoseconds)
+    remember(waiter, name, hasTaken: isAbandoned)
+    return isAbandoned
   }
 
   /// Returns the time until the next look, which is earlier than the next step if not all commits are reported.
@@ -250,12 +301,13 @@ public final class StoreLock: Sendable {
     let (after, answer) = try await change(keys, with: companion) { [elapsed] state, slot in
       var waiter = before
       let stored = state
+      let isHeld = state.isHeld(by: waiter.id)
       var answer: Attempt
       switch waiter.change(&state, now: elapsed.nanoseconds) {
       case .wait(let time): answer = .wait(time)
       case .granted(let term):
         answer = .granted(term)
-        if let companion, try !companion.decide(&slot) {
+        if !isHeld, let companion, try !companion.decide(&slot) {
           state = stored
           state.decline(waiter.id)
           answer = .declined
@@ -270,10 +322,16 @@ public final class StoreLock: Sendable {
   /// Gives up the place in the order of the waiters, and a term that was granted by a commit whose outcome is unknown.
   ///
   /// It does so whatever becomes of the task.
-  private func withdraw(_ id: UInt64, _ keys: LockKeys) async {
+  private func withdraw(_ id: UInt64, _ keys: LockKeys, with companion: LockCompanion?) async {
     do {
       try await Task { [self] in
-        try await change(keys, with: nil) { state, _ in state.withdraw(id) }
+        try await change(keys, with: companion) { state, slot in
+          let isHeld = state.isHeld(by: id)
+          state.withdraw(id)
+          guard isHeld, let companion else { return }
+          companion.undo(&slot)
+          state.term = nil
+        }
       }.value
     } catch {
       // The others wait for a turn that is not taken. The error of the wait is more useful than this one.
@@ -337,6 +395,9 @@ struct LockCompanion: Sendable {
 
   /// Changes the entry, and returns whether the lock is to be taken, or its term to be removed.
   let decide: @Sendable (inout [UInt8]?) throws -> Bool
+
+  /// Takes back the change of a commit that took the lock for a caller that does not get it.
+  var undo: @Sendable (inout [UInt8]?) -> Void = { _ in }
 }
 
 /// The keys of a lock's records.

@@ -111,7 +111,7 @@ extension ExpirableStore {
 
   /// Returns the live value of a key, or stores one and sets its time to live.
   ///
-  /// A value that is live keeps its deadline.
+  /// A value that is live keeps its deadline, also a sliding one.
   ///
   /// - Parameters:
   ///   - key: The key.
@@ -122,7 +122,7 @@ extension ExpirableStore {
   public func value(
     forKey key: StoreKey, orInsert value: @autoclosure @escaping @Sendable () throws -> Value, timeToLive: TimeToLive?
   ) async throws -> Value {
-    if let stored = try await self.value(forKey: key) { return stored }
+    if let stored = try await peekValue(forKey: key) { return stored }
     return try await update(deciding: key, timeToLive: timeToLive) { stored in
       UpdateDecision(catching: { try stored.insertIfMissing(value) })
     }.get()
