@@ -200,13 +200,15 @@ import Testing
     }
     defer { ticking.cancel() }
     // The closure never ends by itself.
-    await yieldUntil { worker.statistics().leasesLost == 1 }
+    await yieldUntil { worker.statistics().leasesLost >= 1 }
     let delivery = try await receiving.value
-    #expect(delivery.attempt == 2)
+    // The worker may have been the first to receive the item again, and have lost it again.
+    let losses = worker.statistics().leasesLost
+    #expect(delivery.attempt == losses + 1)
     try await second.acknowledge(delivery.receipt)
     worker.shutDown()
     try await result
-    #expect(events.withLock { $0.count { $0.contains("the lease ended") } } == 1)
+    #expect(events.withLock { $0.count { $0.contains("the lease ended") } } == losses)
     #expect(worker.statistics().failed == 0 && worker.statistics().processed == 0)
     #expect(gate.sleeperCount == 0)
   }

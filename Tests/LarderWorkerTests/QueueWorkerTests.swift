@@ -122,7 +122,7 @@ import Testing
     #expect(events.withLock { $0.count { $0.contains("became a dead letter after 3 deliveries") } } == 2)
     // Only the detailed text names the items.
     #expect(events.withLock { !$0.contains { $0.contains("job-") } })
-    #expect(details.withLock { $0.allSatisfy { $0.contains(/\(key job-1?[34]\)$/) } })
+    #expect(details.withLock { $0.allSatisfy { $0.contains(/\(key "job-1?[34]"\)$/) } })
     try await queue.close()
   }
 
