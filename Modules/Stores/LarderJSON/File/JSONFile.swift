@@ -238,6 +238,11 @@ struct JSONFile: Sendable {
         .versionMismatch, during: .open,
         "\(journalPath) was written with the codec \(content.head.codecName), and \(path) with \(codecName)")
     }
+    // No reader may see what a power failure would take away: the process that wrote it may have died before it was durable.
+    if isWritable, configuration.durability == .synced {
+      try file.synchronizeThroughInterruptions()
+      try fileSystem.synchronizeDirectory(at: FilePaths.split(journalPath).directory)
+    }
     generation = content.head.generation
     journal = .found(file, lines: text[content.headSize..<content.size])
     journalHeadSize = content.headSize

@@ -53,8 +53,8 @@ import Testing
       return
     }
     let scripts = try guide().components(separatedBy: "```sh\n").dropFirst()
-    let worker = try #require(
-      scripts.first { $0.contains("larder queue receive") }?.components(separatedBy: "\n```").first)
+      .compactMap { $0.components(separatedBy: "\n```").first }
+    let worker = try #require(scripts.first { $0.contains("larder queue receive") })
     let folder = try TemporaryFolder()
     // One mail cannot be sent. When none is left, `sleep` ends the worker.
     _ = try folder.write(
