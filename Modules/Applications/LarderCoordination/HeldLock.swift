@@ -13,7 +13,7 @@ struct LockLease: Sendable, Hashable {
   /// The time of the next renewal.
   private(set) var nextRenewal: Int64
 
-  /// Whether another caller may hold the lock.
+  /// A Boolean value that indicates whether another caller may hold the lock.
   private(set) var isLost = false
 
   /// Creates the lease of a lock that was just granted.
@@ -53,11 +53,11 @@ public final class HeldLock: Sendable {
     var lease: LockLease
     var onLoss: [@Sendable () -> Void] = []
     var renewal: Task<Void, Never>?
-    /// Whether a release has begun, so that the stored term may have ended without a loss.
+    /// A Boolean value that indicates whether a release has begun, so that the stored term may have ended without a loss.
     var isReleasing = false
-    /// Whether the lock was released, or must no longer be renewed.
+    /// A Boolean value that indicates whether the lock was released, or must no longer be renewed.
     var hasEnded = false
-    /// Whether the next caller of the same object waits for this one.
+    /// A Boolean value that indicates whether the next caller of the same object waits for this one.
     var hasTurn = true
   }
 
@@ -88,7 +88,7 @@ public final class HeldLock: Sendable {
     end()
   }
 
-  /// Whether the lock has ended before it was released, as far as this process knows.
+  /// A Boolean value that indicates whether the lock has ended before it was released, as far as this process knows.
   public var isLost: Bool { state.withLock { $0.lease.isLost } }
 
   /// Calls a closure when the lock is lost, or immediately if it is.
@@ -109,7 +109,7 @@ public final class HeldLock: Sendable {
   /// If the release fails, the lock ends with its lease.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs; defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; `StoreError` with `lockLost` if the lock has ended before, in which case `body` does not

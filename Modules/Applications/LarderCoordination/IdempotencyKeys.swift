@@ -66,12 +66,12 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   ///   - base: The store of bytes.
   ///   - prefix: The prefix of the keys of all records. No other entry may have a key that begins with it.
   ///   - codec: The codec of the outcomes.
-  ///   - interruptions: The treatment of a request that was interrupted by a crash; defaults to
+  ///   - interruptions: The treatment of a request that was interrupted by a crash. Defaults to
   ///     ``InterruptionPolicy/refuse``.
-  ///   - retention: The time for which an outcome is kept, by the wall clock; defaults to one day.
+  ///   - retention: The time for which an outcome is kept, by the wall clock. Defaults to one day.
   ///   - configuration: The durations of the lock that a running request holds. Defaults to a lease of 10 seconds.
   ///   - clock: The steady clock of leases and waits. Defaults to a `ContinuousClock`.
-  ///   - now: A closure that returns the wall-clock time; defaults to the system time.
+  ///   - now: A closure that returns the wall-clock time. Defaults to the system time.
   /// - Throws: `StoreError` with `invalidArgument` if the retention is not greater than zero; as
   ///   ``StoreLock/init(_:prefix:configuration:clock:)``.
   public init(
@@ -109,7 +109,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// - Parameters:
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request, such as its method, path and body.
-  ///   - isolation: The actor on which the closure runs; defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: A closure that has the effect, and returns its outcome.
   /// - Returns: The outcome.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest` if the key belongs to a request with another
@@ -299,7 +299,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
     IdempotencyStep(try record(bytes, key), fingerprint: digest, now: now().microsecondsSince1970)
   }
 
-  /// Returns the outcome of an earlier request, or `nil` if there is none yet.
+  /// Returns the outcome of an earlier request, or `nil` if there isn't one yet.
   private func outcome(_ step: IdempotencyStep, _ key: StoreKey) throws -> Outcome? {
     switch step {
     case .finished(let bytes): return try coder.value(of: bytes, forKey: key, during: .idempotency)
@@ -322,7 +322,7 @@ extension StoreTransaction {
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request.
   ///   - keys: The idempotency keys, in the store of the transaction.
-  ///   - isolation: The actor on which the closure runs; defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: A closure that writes through the transaction, and returns the outcome.
   /// - Returns: The outcome, or that of an earlier request with the same key.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest`, or with `interrupted` if a request with the key runs

@@ -59,7 +59,7 @@ enum IdempotencyStep: Sendable, Hashable {
   /// Decides by a record.
   ///
   /// - Parameters:
-  ///   - record: The record, or `nil` if there is none.
+  ///   - record: The record, or `nil` if there isn't one.
   ///   - fingerprint: The digest of the request.
   ///   - now: The wall-clock time, in microseconds since 1970.
   init(_ record: IdempotencyRecord?, fingerprint: [UInt8], now: Int64) {

@@ -56,7 +56,7 @@ public final class LeaderElection: Sendable {
   /// If a term is lost, its closure is cancelled, and the process campaigns again, whether the closure returns or throws.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs; defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: The closure. It receives the token that its writes require.
   /// - Throws: The error of `body`, after a resignation, unless its term is lost; as ``campaign()``. `CancellationError` if
   ///   the task is cancelled.
@@ -85,7 +85,7 @@ public struct LeaderTerm: Sendable {
   /// Its number is that of the term.
   public var token: FencingToken { held.token }
 
-  /// Whether the term was lost, as far as this process knows.
+  /// A Boolean value that indicates whether the term was lost, as far as this process knows.
   public var isLost: Bool { held.isLost }
 
   /// Calls a closure when the term is lost, or immediately if it is; see ``HeldLock/onLoss(_:)``.

@@ -62,7 +62,7 @@ public final class RateLimiter: Sendable {
   ///   - base: The store of bytes.
   ///   - prefix: The prefix of the keys of all limits. No other entry may have a key that begins with it.
   ///   - limit: The limit of each key, which must be the same in all programs.
-  ///   - share: The number of starts that an object takes in one commit, from 1 to the burst; defaults to 1.
+  ///   - share: The number of starts that an object takes in one commit, from 1 to the burst. Defaults to 1.
   ///   - time: The clock of the limits. Defaults to `SharedClock.boot`. A store that several machines share needs the clock
   ///     of its server.
   ///   - clock: The steady clock of this process. Defaults to a `ContinuousClock`.

@@ -46,7 +46,9 @@ public final class StoreLock: Sendable {
   /// The durations.
   public let configuration: StoreLockConfiguration
 
-  /// The greatest number of names of which an object remembers what it has seen. If there are more, it begins again.
+  /// The greatest number of names of which an object remembers what it has seen.
+  ///
+  /// If there are more, it begins again.
   private static let maximumObservationCount = 1_000
 
   let clock: any Clock<Duration>
@@ -95,7 +97,7 @@ public final class StoreLock: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the lock.
-  ///   - isolation: The actor on which the closure runs; defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
   ///   - body: The closure. It receives the token that its writes require.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``acquire(_:)``; the error of `body`; `StoreError` with `lockLost` if `body` throws after the

@@ -14,9 +14,9 @@ public struct StoreLockConfiguration: Sendable, Hashable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - lease: The time after which a waiter may take the lock of a dead holder, from 1 millisecond to 1 day; defaults to
+  ///   - lease: The time after which a waiter may take the lock of a dead holder, from 1 millisecond to 1 day. Defaults to
   ///     10 seconds.
-  ///   - pollInterval: The time between two looks of a waiter, from 1 millisecond to 1 day; defaults to 250 milliseconds.
+  ///   - pollInterval: The time between two looks of a waiter, from 1 millisecond to 1 day. Defaults to 250 milliseconds.
   ///     If a store reports the commits of all programs, a waiter looks after a report instead.
   public init(lease: Duration = .seconds(10), pollInterval: Duration = .milliseconds(250)) {
     self.lease = lease
