@@ -22,8 +22,8 @@ struct SchedulerTests {
     // It believes that it leads, and its next job is refused.
     kill(suspended.processIdentifier, SIGCONT)
     try await Task.sleep(for: .milliseconds(300))
-    let killed = try #require(processes.removeValue(forKey: second.leader))
-    end(killed)
+    end(try #require(processes[second.leader]))
+    processes[second.leader] = nil
     let third = try #require(try await leader(of: plan, afterTerm: second.term, within: .seconds(60)))
     #expect(third.leader == first.leader)
 

@@ -44,7 +44,7 @@ struct LockState: Sendable, Hashable {
   /// The number of renewals in the latest term.
   var beats: UInt64 { heartbeat.term == term?.number ? heartbeat.count : 0 }
 
-  /// Whether a caller holds the lock.
+  /// A Boolean value that indicates whether a caller holds the lock.
   func isHeld(by owner: UInt64) -> Bool { term?.owner == owner && term?.isHeld == true }
 
   /// Begins a term.

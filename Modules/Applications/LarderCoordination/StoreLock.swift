@@ -46,7 +46,9 @@ public final class StoreLock: Sendable {
   /// The durations.
   public let configuration: StoreLockConfiguration
 
-  /// The greatest number of names of which an object remembers what it has seen. If there are more, it begins again.
+  /// The greatest number of names of which an object remembers what it has seen.
+  ///
+  /// If there are more, it begins again.
   private static let maximumObservationCount = 1_000
 
   let clock: any Clock<Duration>
