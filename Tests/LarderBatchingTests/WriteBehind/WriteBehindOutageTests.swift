@@ -225,7 +225,8 @@ import Testing
     try await store.setValue(1, forKey: "a")
     try await store.setValue(2, forKey: "a")
     let closing = Task { try await store.close(within: .seconds(5)) }
-    await yieldUntil { store.isClosed }
+    // The clock moves only after an attempt, whose error is the underlying one.
+    await yieldUntil { store.isClosed && store.statistics().failedAttempts > 0 }
     try await pass { told.withLock { $0.count } == 1 }
     let error = await expectStoreError(.timedOut) { try await closing.value }
     #expect((error?.underlying as? StoreError)?.code == .ioFailed)
