@@ -61,6 +61,8 @@ import Testing
     let before = Duration.milliseconds(Int.random(in: 100...500, using: &generator))
     // Opened before the others, so that they need not create it at the same time.
     let (store, time) = try await Self.open(scheme, folder.path("store"))
+    let isOver = Flag()
+    Self.restartWaits(in: path, until: isOver)
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -79,6 +81,7 @@ import Testing
       Self.suspend(folder.path("process-1"), after: before, for: stall)
       await group.waitForAll()
     }
+    isOver.set()
     #expect(FileManager.default.fileExists(atPath: folder.path("process-1-continued")))
     let round = ProcessRound(
       store: store, folder: path, number: 9, time: time, clockError: 0, duration: Self.duration)
@@ -99,6 +102,28 @@ import Testing
       usleep(useconds_t(duration / .microseconds(1)))
       kill(process, SIGCONT)
       _ = FileManager.default.createFile(atPath: path + "-continued", contents: nil)
+    }
+  }
+
+  /// Stops and continues the processes every ten seconds until a round is over.
+  ///
+  /// A process that is killed while it is given LMDB's lock can take the wake-up of the others with it, because the lock is a
+  /// robust mutex of the C library. A process that is continued looks at the lock again.
+  private static func restartWaits(in folder: String, until isOver: Flag) {
+    Thread.detachNewThread {
+      while true {
+        for _ in 0..<100 {
+          usleep(100_000)
+          if isOver.isSet { return }
+        }
+        for number in 1...3 {
+          guard let text = try? String(contentsOfFile: "\(folder)/process-\(number)", encoding: .utf8),
+            let process = pid_t(text)
+          else { continue }
+          kill(process, SIGSTOP)
+          kill(process, SIGCONT)
+        }
+      }
     }
   }
 
