@@ -13,8 +13,10 @@ import Testing
     ExpiryDeadline(time: time(seconds), windowMicroseconds: 100_000_000)
   }
 
-  private mutating func note(_ key: StoreKey, _ found: ExpiryDeadline, at seconds: Int64) -> Bool {
-    state.note(key, found, at: time(seconds), for: nil)
+  private mutating func note(
+    _ key: StoreKey, _ found: ExpiryDeadline, seen: Renewal? = nil, at seconds: Int64
+  ) -> Bool {
+    state.note(key, found, seen, at: time(seconds), for: nil)
   }
 
   private mutating func finish(_ batch: [Renewal], _ error: (any Error)? = nil, at seconds: Int64) -> Bool {
@@ -36,6 +38,19 @@ import Testing
     #expect(state.renewals.isEmpty)
     #expect(state.nextBatch(at: time(57)).isEmpty)
     #expect(state.statistics.writtenRenewalCount == 2)
+  }
+
+  /// A read that found the deadline of before a renewal, and is noted when that renewal is in the base, renews the new one.
+  @Test(arguments: [false, true]) mutating func aReadDuringTheWriteOfARenewalIsNotLost(isReadAgain: Bool) {
+    #expect(note("k", deadline(100), at: 50))
+    let batch = state.nextBatch(at: time(50))
+    let seen = state.renewals["k"]
+    if isReadAgain { _ = note("k", deadline(100), at: 80) }
+    _ = finish(batch, at: 110)
+    _ = note("k", deadline(100), seen: seen, at: 110)
+    let next = state.nextBatch(at: time(111))
+    #expect(next.map(\.stored) == [deadline(150)])
+    #expect(next.map(\.renewed) == [deadline(210)])
   }
 
   @Test mutating func renewalsThatAreNotDueAreIgnored() {

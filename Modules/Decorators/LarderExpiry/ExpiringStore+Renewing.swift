@@ -73,7 +73,7 @@ extension ExpiringStore {
   @usableFromInline
   func readSliding(_ key: StoreKey, _ found: ExpiryDeadline, _ renewal: Renewal?, at now: WallTime) -> Bool {
     guard let isDue = isRenewalDue(for: found, renewal, at: now) else { return false }
-    if isDue { renew([(key, found)]) }
+    if isDue { renew([(key, found, renewal)]) }
     return true
   }
 
@@ -81,8 +81,9 @@ extension ExpiringStore {
 
   /// Renews the deadlines of entries that were read, if they are due, and restarts failed renewals.
   ///
-  /// - Parameter found: The keys, with the deadlines of their entries in the base.
-  func renew(_ found: [(key: StoreKey, deadline: ExpiryDeadline)]) {
+  /// - Parameter found: The keys, with the deadlines of their entries in the base, and the renewals that were pending before the
+  ///   base was read.
+  func renew(_ found: [(key: StoreKey, deadline: ExpiryDeadline, seen: Renewal?)]) {
     guard !found.isEmpty, !Task.isCancelled, !operations.isClosing else { return }
     guard base.information.access == .readWrite else { return }
     let caller = CallerContexts.current
@@ -92,7 +93,7 @@ extension ExpiringStore {
       hasRenewals.store(true, ordering: .sequentiallyConsistent)
       let now = now()
       var isDue = false
-      for (key, deadline) in found where state.note(key, deadline, at: now, for: caller) { isDue = true }
+      for read in found where state.note(read.key, read.deadline, read.seen, at: now, for: caller) { isDue = true }
       return isDue
     }
     if isDue { writeRenewals() }

@@ -131,12 +131,12 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     let now = now()
     let pending = pendingRenewals(of: keys)
     let found = try await base.values(forKeys: keys)
-    var due: [(key: StoreKey, deadline: ExpiryDeadline)] = []
+    var due: [(key: StoreKey, deadline: ExpiryDeadline, seen: Renewal?)] = []
     let values = found.indices.map { index -> Value? in
       guard let entry = found[index], let stored = entry.deadline else { return found[index]?.value }
       let renewal = pending.isEmpty ? nil : pending[index]
       guard let isDue = isRenewalDue(for: stored, renewal, at: now) else { return nil }
-      if isDue { due.append((keys[index], stored)) }
+      if isDue { due.append((keys[index], stored, renewal)) }
       return entry.value
     }
     renew(due)

@@ -75,13 +75,22 @@ struct PendingRenewals: Sendable {
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - found: The deadline of the entry in the base.
+  ///   - seen: The renewal that was pending before the base was read, or `nil` if none was.
   ///   - now: The current time.
   ///   - caller: The context of the reader.
   /// - Returns: A Boolean value that indicates whether the caller must ensure that the next batch is taken.
-  mutating func note(_ key: StoreKey, _ found: ExpiryDeadline, at now: WallTime, for caller: (any CallerContext)?)
-    -> Bool
-  {
+  mutating func note(
+    _ key: StoreKey, _ found: ExpiryDeadline, _ seen: Renewal?, at now: WallTime, for caller: (any CallerContext)?
+  ) -> Bool {
     let previous = renewals[key]
+    var found = found
+    // A renewal that was written after the reader has read the base: the one that it has seen, or an earlier step of the present
+    // one, after which the deadline is later.
+    if let previous {
+      if found.window == previous.stored.window, found.date < previous.stored.date { found = previous.stored }
+    } else if let seen, seen.concerns(found) {
+      found = seen.renewed
+    }
     let current = previous?.deadline(inPlaceOf: found) ?? found
     if !current.isPast(at: now), let renewed = current.moved(byReadAt: now) {
       guard previous != nil || renewals.count < PendingRenewals.limit else {
