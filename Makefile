@@ -83,8 +83,8 @@ schedules: set-up ## Run decorators and stacks in one order of events after anot
 	  LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter '^ScheduleTests\.' || exit 1; \
 	done
 
-# The depth of every test that reads one of these variables. No list of suites is needed, because the others take little time.
-# Each of the two durabilities gets half of the cuts, and tests are taken for hanging only after a day.
+# The depth of every test that reads one of these variables. Each of the two durabilities gets half of the cuts, and the program of the
+# tests is taken for hanging only after a day; the time limits of suites remain.
 DEEP = LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
   LARDER_TEST_LIMIT=86400
 
@@ -93,16 +93,12 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	@Scripts/set-up soak
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	find .build/release/ -path '*/Larder*.build/*.o' -not -path '*Tests.build/*' -print0 | xargs -0 Scripts/scan-stale-threads
-	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
-	  LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
-	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
-	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|PluginTests|QueueHistoryTests|QueueFullDiskTests|QueueAdversityTests|QueuePoisonTests|CompressedFileStoreDamageTests|CompactionTests|LongValueTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests|StorageHistoryTests|StorageKillTests|OracleHistoryTests|OracleTableTests|ParserFuzzTests|ResponseRecordTests|StoreQueueKillTests|WorkerCrashTests|WorkerProcessTests|OutcomeTests|PostgresFaultTests|PostgresFullDiskTests|ExaminedStoreTests|UnreachedLeavesTests|MigrationTests|MigrationInterruptionTests'
-	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
-	  LARDER_LMDB_1="$$folder" LD_LIBRARY_PATH="$$folder" \
-	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing --filter 'LarderLMDBTests|LMDBStoreConformance'
-	LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
-	  Scripts/run-tests --package-path Tools --filter 'KillTests|CopyTests|DiffTests|ExpiryTests'
-	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter 'KillTests|OrderBookTests'
+	$(DEEP) LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
+	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
+	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || $(DEEP) LARDER_LMDB_1="$$folder" \
+	  LD_LIBRARY_PATH="$$folder" Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing --filter 'LarderLMDBTests|LMDBStoreConformance'
+	$(DEEP) Scripts/run-tests --package-path Tools
+	$(DEEP) Scripts/run-tests --package-path Examples
 	Scripts/prove-static-archive release
 	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker
 	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)

@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+public import Larder
 
 /// The treatment of a request that was interrupted by a crash or a cancellation, so that it is unknown whether it had its
 /// effect.

@@ -1,10 +1,5 @@
-public import Larder
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
 public import Foundation
-#endif
+public import Larder
 
 /// A value with its deadline, as the base of an ``ExpiringStore`` keeps it.
 ///

@@ -11,7 +11,7 @@ struct JSONJournal {
   enum Problem: Error, Equatable {
     /// A line was damaged after it was durable.
     case damaged(line: Int, reason: String)
-    /// The journal has a newer format version.
+    /// The journal has another format version.
     case otherVersion(String)
   }
 
