@@ -96,7 +96,7 @@ import Testing
   static func frames(of content: [UInt8]) throws -> [Range<Int>] {
     let (header, length) = try SegmentHeader.read(content)
     var scanner = SegmentScanner(
-      Int64(length)..<Int64(content.count), firstNumber: 1, salt: header.salt
+      Int64(length)..<Int64(content.count), salt: header.salt
     ) { range in Array(content[Int(range.lowerBound)..<Int(range.upperBound)]) }
     var frames: [Range<Int>] = []
     while case .frame(let frame, let offset, _)? = try scanner.next() {
@@ -281,7 +281,7 @@ import Testing
       QueueRecord.remove(number...number).append(to: &content)
       QueueFrame.end(in: &content, at: start, number: number, durable: 0, salt: 7)
     }
-    var scanner = SegmentScanner(0..<Int64(content.count), firstNumber: 1, salt: 7) { range in
+    var scanner = SegmentScanner(0..<Int64(content.count), salt: 7) { range in
       Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
     }
     var found: [String] = []
@@ -303,7 +303,7 @@ import Testing
     head.append(littleEndian: UInt32(0))
     let content = Array(repeatElement(head, count: 196_608).joined())
     var reads = 0
-    var scanner = SegmentScanner(0..<Int64(content.count), firstNumber: 1, salt: 7) { range throws(FileError) in
+    var scanner = SegmentScanner(0..<Int64(content.count), salt: 7) { range throws(FileError) in
       reads += range.count
       if reads > 100 * content.count { throw FileError(.read, path: "", errorNumber: 5) }
       return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])

@@ -176,14 +176,16 @@ import Testing
           await Self.start(killed == "a" ? "b" : "a", in: round, sequences, isKilled: false)
         }
         for (fault, threshold) in zip(faults, thresholds) {
-          try await Self.waitUntil { try round.lines().count { $0.event == .acknowledged } >= threshold }
+          try await waitUntil(atMost: .seconds(600)) {
+            try round.lines().count { $0.event == .acknowledged } >= threshold
+          }
           switch fault {
           case "kill": kill(try await Self.pid(of: killed, in: round), SIGKILL)
           case "freeze": takeovers += try await Self.freeze(frozen, in: round) ? 1 : 0
           default: round.make("clock is set back")
           }
         }
-        try await Self.waitUntil { try await queue.counts().live == 0 }
+        try await waitUntil(atMost: .seconds(600)) { try await queue.counts().live == 0 }
         round.make("over")
         try await group.waitForAll()
       }
@@ -193,17 +195,13 @@ import Testing
     #expect(takeovers > 0, "no process has received an item of a frozen one; seed \(seed)")
   }
 
-  /// Waits for other processes.
-  private static func waitUntil(_ condition: () async throws -> Bool) async throws {
-    while try await !condition() { try await Task.sleep(for: .milliseconds(2)) }
-  }
-
   private static func pid(of process: String, in round: Round) async throws -> pid_t {
-    while true {
-      let line = try round.lines().last { $0.event == .runs && $0.process == process }
-      if let line { return pid_t(line.number) }
-      try await Task.sleep(for: .milliseconds(2))
+    var number: pid_t?
+    try await waitUntil(atMost: .seconds(600)) {
+      number = try round.lines().last { $0.event == .runs && $0.process == process }.map { pid_t($0.number) }
+      return number != nil
     }
+    return try #require(number)
   }
 
   /// Freezes a process until its items have been received by the other one, or for three leases if there aren't any.

@@ -208,7 +208,7 @@ struct SegmentFile: Sendable {
   func scanner(upTo end: Int64) -> SegmentScanner {
     let file = file
     return SegmentScanner(
-      headerLength..<max(headerLength, end), firstNumber: 1, salt: header.salt
+      headerLength..<max(headerLength, end), salt: header.salt
     ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes }
   }
 }

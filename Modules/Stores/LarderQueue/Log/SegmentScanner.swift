@@ -20,7 +20,7 @@ struct SegmentScanner {
   private let read: (Range<Int64>) throws(FileError) -> [UInt8]
 
   private var offset: Int64
-  private var lastNumber: UInt64
+  private var lastNumber: UInt64 = 0
 
   private var window: [UInt8] = []
   private var windowStart: Int64 = 0
@@ -34,18 +34,16 @@ struct SegmentScanner {
   ///
   /// - Parameters:
   ///   - range: The range of the frames in the file.
-  ///   - firstNumber: The number of the first frame.
   ///   - salt: The salt of the segment.
   ///   - read: A closure that returns the bytes of a range, or fewer at the end of the file.
   init(
-    _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32,
+    _ range: Range<Int64>, salt: UInt32,
     read: @escaping (Range<Int64>) throws(FileError) -> [UInt8]
   ) {
     self.salt = salt
     self.read = read
     offset = range.lowerBound
     end = range.upperBound
-    lastNumber = firstNumber - 1
     searchBudget = 16 * Int64(range.count) + SegmentScanner.windowLength
   }
 

@@ -132,7 +132,11 @@ struct QueueLayout: Sendable {
   /// Returns the end of a timer, or `nil` if the key is damaged.
   func time(ofTimer key: StoreKey) -> Int64? {
     guard subject(ofTimer: key) != nil else { return nil }
-    return Int64(orderedBytes: key.bytes.dropFirst(prefix.count + 1).prefix(8))
+    return end(ofTimer: key)
+  }
+
+  private func end(ofTimer key: StoreKey) -> Int64 {
+    Int64(orderedBytes: key.bytes.dropFirst(prefix.count + 1).prefix(8))
   }
 
   /// Returns a timer, or `nil` if its key is damaged.
@@ -140,7 +144,7 @@ struct QueueLayout: Sendable {
     guard let subject = subject(ofTimer: entry.key) else { return nil }
     let (value, group) = (entry.value, entry.value.dropFirst(8))
     return StoredTimer(
-      key: entry.key, value: value, time: Int64(orderedBytes: entry.key.bytes.dropFirst(prefix.count + 1).prefix(8)),
+      key: entry.key, value: value, time: end(ofTimer: entry.key),
       // Without a beginning, the timer counts as correct.
       beginning: value.count >= 8 ? max(Int64(bigEndianBytes: value[..<8]), -.max) : 0,
       group: group.isEmpty || group.count > StoreKey.maximumLength ? nil : StoreKey(bytes: group), subject: subject)
@@ -150,6 +154,8 @@ struct QueueLayout: Sendable {
   var deliveries: [KeyRange] { [.prefix(pauseKey), ready, timers] }
 
   /// Returns whether a new value of a key can make an item due, now or later.
+  ///
+  /// A new value of the pause key makes none due; only its removal does.
   func concernsDelivery(_ key: StoreKey) -> Bool { ready.contains(key) || timers.contains(key) }
 
   // Higher priorities come first.
