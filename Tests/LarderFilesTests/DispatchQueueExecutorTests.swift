@@ -38,6 +38,19 @@ import Testing
     }
   }
 
+  @Test func retainsNoClosure() async throws {
+    final class Resource: Sendable {}
+    let executor = DispatchQueueExecutor(label: "test")
+    for _ in 0..<2_000 {
+      var resource: Resource? = Resource()
+      weak var reference: Resource?
+      reference = resource
+      await executor.run { [resource] in _ = resource }
+      resource = nil
+      #expect(reference == nil)
+    }
+  }
+
   @Test func doesNotBlockTheCooperativePool() async throws {
     // Blocks more closures than the pool has threads. If they ran in the pool, nothing would open the gate.
     let gate = DispatchSemaphore(value: 0)

@@ -116,5 +116,17 @@ import Testing
     let error = await #expect(throws: StoreError.self) { try await store.setValue(6, forKey: "a") }
     #expect(error?.code == .closed)
   }
+
+  @Test func aStoreThatIsDroppedIsClosedByItsUser() async throws {
+    let first = try await environment(nil)
+    _ = try await LMDBStore<Int>(in: first, name: "numbers", codec: .json())
+    try await first.close()
+    // Opened with another access each time, which is refused while the previous store is open.
+    for number in 0..<1_000 {
+      let environment = try await LMDBEnvironment(
+        path: folder.path("environment"), access: number % 2 == 0 ? .readOnly : .readWrite, busyTimeout: .seconds(60))
+      _ = try await LMDBStore<Int>(in: environment, name: "numbers", codec: .json())
+    }
+  }
 }
 #endif

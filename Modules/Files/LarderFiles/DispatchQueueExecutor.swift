@@ -33,18 +33,27 @@ public final class DispatchQueueExecutor: SerialExecutor {
 
   /// Runs a closure on the queue and returns its result.
   ///
+  /// When it returns, the queue holds neither the closure nor the result. An object that they hold, such as an open file,
+  /// is released when the caller releases it.
+  ///
   /// - Parameter body: A closure that may block.
   /// - Throws: The error that `body` throws.
   public func run<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
+    // Only the queue uses the variable after this line, once.
+    nonisolated(unsafe) var work: (() throws(Failure) -> Result)? = body
     let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
-      start {
-        // The result is passed on directly instead of being kept until this closure ends. An object that it holds, such
-        // as a lock, is then released when the caller releases it.
-        continuation.resume(returning: Swift.Result(catching: body))
-      }
+      start { continuation.resume(returning: DispatchQueueExecutor.result(ofTaking: &work)) }
     }
     return try result.get()
+  }
+
+  /// Calls a closure and returns its result, when the closure and what it holds have been released.
+  private static func result<Result, Failure: Error>(
+    ofTaking work: inout (() throws(Failure) -> Result)?
+  ) -> Swift.Result<Result, Failure> {
+    guard let body = work.take() else { preconditionFailure("A piece of work runs once.") }
+    return Swift.Result(catching: body)
   }
 }

@@ -58,6 +58,8 @@ final class WriteTurn: Sendable {
     within timeout: Duration, _ body: @escaping @Sendable (WriteTurn) async throws -> Result
   ) async throws -> Result {
     let turn = WriteTurn()
+    let work = Locked<(@Sendable (WriteTurn) async throws -> Result)?>(body)
+    let takeWork = { @Sendable in work.withLock { $0.take() } }
     let caller = Locked<CheckedContinuation<Result, any Error>?>(nil)
     let answer = { @Sendable (result: Swift.Result<Result, any Error>) in
       let continuation = caller.withLock { caller in
@@ -78,17 +80,26 @@ final class WriteTurn: Sendable {
           if turn.giveUp() { answer(.failure(TimedOut())) }
         }
         Task {
-          do {
-            let result = try await body(turn)
-            answer(.success(result))
-          } catch {
-            answer(.failure(error))
-          }
+          answer(await turn.result(of: takeWork))
           timer.cancel()
         }
       }
     } onCancel: {
       cancel()
+    }
+  }
+
+  /// Makes a call and returns its result, when the call and what it holds have been released.
+  ///
+  /// A handle that the caller then drops is closed by the caller, and not some time later by the thread of the call.
+  private func result<Result: Sendable>(
+    of takeWork: () -> (@Sendable (WriteTurn) async throws -> Result)?
+  ) async -> Swift.Result<Result, any Error> {
+    do {
+      guard let body = takeWork() else { throw CancellationError() }
+      return .success(try await body(self))
+    } catch {
+      return .failure(error)
     }
   }
 
