@@ -112,14 +112,33 @@ import Testing
     #expect(try await fourth.values(forKeys: ["a", "b", "c"]) == [large, "2", "3"])
   }
 
-  @Test func openingWritesNothing() async throws {
+  @Test func openingWritesNothingAfterACleanEnd() async throws {
     let first = try await store()
     try await first.setValue("1", forKey: "a")
-    disk.killProcess()
+    try await first.close()
     let files = try ["/s.json", "/s.json.journal"].map { try disk.attributes(at: $0) }
     let second = try await store()
     #expect(try second.value(forKey: "a") == "1")
     #expect(try ["/s.json", "/s.json.journal"].map { try disk.attributes(at: $0) } == files)
+  }
+
+  /// The journal is written anew before it is shown, because the process may have died after a failed synchronization.
+  @Test(arguments: Durability.File.allCases) func afterACrashOpeningWritesTheJournalIfTheStoreIsSynced(
+    _ durability: Durability.File
+  ) async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    func open() async throws -> JSONFileStore<String> {
+      try await JSONFileStore(path: "/s.json", codec: .json(), durability: durability, fileSystem: disk)
+    }
+    let first = try await open()
+    try await first.setValue("1", forKey: "a")
+    disk.killProcess()
+    let files = try ["/s.json", "/s.json.journal"].map { try disk.attributes(at: $0) }
+    let second = try await open()
+    #expect(try second.value(forKey: "a") == "1")
+    let later = try ["/s.json", "/s.json.journal"].map { try disk.attributes(at: $0) }
+    #expect(later[0] == files[0])
+    #expect((later[1]?.identity == files[1]?.identity) == (durability == .buffered))
     #expect(try await detail("journalBytes", of: second) ?? 0 > 80)
   }
 

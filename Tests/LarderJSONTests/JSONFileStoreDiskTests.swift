@@ -126,5 +126,15 @@ struct KeptFailure: Sendable, CustomTestStringConvertible {
         .synchronize,
       ],
       seed: 1_089_495_475_616_808_116, fault: .error(EINTR), operation: 58),
+    // A journal, or the new name of a document, was not durable when the process died. The next one synchronized the
+    // folder again, which the system reported as done, and showed what power loss then took away.
+    KeptFailure(
+      description: "a store that was opened after a failed synchronization showed what was not durable",
+      durability: .synced,
+      history: [
+        .apply([.removeAll(.all), .set(StoreKey(String(repeating: "x", count: 400)), 2), .set("b", 2), .set("a", 3)]),
+        .die,
+      ],
+      seed: 10_954_110_109_698_816_230, fault: .error(EIO), operation: 38),
   ]
 }

@@ -124,7 +124,7 @@ extension JSONFile {
   /// Returns a journal that can be written to.
   ///
   /// It is created if there isn't one or if the old one must not be written to.
-  private mutating func usableJournal(during operation: StoreOperation) throws -> AppendLog {
+  mutating func usableJournal(during operation: StoreOperation) throws -> AppendLog {
     if !mustFold, case .open(let log) = journal, log.failure == nil { return log }
     if mustFold || journal.hasFailed {
       // It is unknown which part of the old journal has reached the disk, or to which document it would be applied.

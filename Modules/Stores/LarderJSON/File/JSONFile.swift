@@ -12,9 +12,10 @@ import LarderFiles
 /// to be folded already. Neither file is ever truncated: after a power failure, the old length could reappear, filled
 /// with zeros.
 ///
-/// **Opening writes nothing** except a missing document. A journal left by a crash is applied in memory. Its content
-/// may exist only in the caches of the system, after a failed synchronization that is no longer known. The first write
-/// therefore copies its lines into a new file before that write is acknowledged.
+/// **Opening writes nothing** except a missing document, and what a crash has left. Its content may exist only in the
+/// caches of the system, after a failed synchronization that is no longer known, and a second one would report success.
+/// A synced store therefore writes it anew before any reader sees it, and a buffered one before its first write is
+/// acknowledged.
 ///
 /// All methods block.
 struct JSONFile: Sendable {
@@ -158,6 +159,7 @@ struct JSONFile: Sendable {
       if file.isWritable { try configuration.fileSystem.removeStaleTemporaryFiles(of: file.journalPath) }
       try file.readDocument(newCodecName: newCodecName)
       try file.replayJournal()
+      try file.rewriteWhatWasLeft()
       return file
     }
   }
@@ -238,11 +240,6 @@ struct JSONFile: Sendable {
         .versionMismatch, during: .open,
         "\(journalPath) was written with the codec \(content.head.codecName), and \(path) with \(codecName)")
     }
-    // No reader may see what a power failure would take away: the process that wrote it may have died before it was durable.
-    if isWritable, configuration.durability == .synced {
-      try file.synchronizeThroughInterruptions()
-      try fileSystem.synchronizeDirectory(at: FilePaths.split(journalPath).directory)
-    }
     generation = content.head.generation
     journal = .found(file, lines: text[content.headSize..<content.size])
     journalHeadSize = content.headSize
@@ -250,6 +247,28 @@ struct JSONFile: Sendable {
     documentBound += Int64(content.size)
     openedTextSize += text.count
     show(Array(content.batches.joined()))
+  }
+
+  /// Writes anew what a process left that may have died before it was durable, because no reader may see what a power
+  /// failure would take away.
+  ///
+  /// - Throws: ``FileError`` if it can be neither written anew nor synchronized.
+  private mutating func rewriteWhatWasLeft() throws {
+    guard isWritable, configuration.durability == .synced else { return }
+    do {
+      if case .found = journal {
+        _ = try usableJournal(during: .open)
+      } else if isFoldUncertain {
+        mustFold = true
+        try fold(during: .open)
+        isFoldUncertain = false
+      }
+    } catch {
+      // A full disk can still be read. What is left is as durable as the system can make it.
+      if case .found(let file, _) = journal { try file.synchronizeThroughInterruptions() }
+      mustFold = unsettledFile != nil
+      try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+    }
   }
 
   /// Returns whether a journal continues the document, in contrast to one that is already folded.
