@@ -61,6 +61,26 @@ import Testing
     #expect(try await queue.receive(lease: .seconds(60))?.value == 7)
   }
 
+  /// As above, but the one that enqueues makes no other call, and another has already corrected all timers.
+  @Test(arguments: [nil, "a"] as [StoreKey?]) func aProgramThatOnlyEnqueuesCorrectsItsTimers(_ id: StoreKey?)
+    async throws
+  {
+    let faulty = base.faulty()
+    let producer = try await StoreQueue(faulty, prefix: "q/", codec: .cbor(Int.self), environment: .manual(clock))
+    let consumer = try await StoreQueue(base, prefix: "q/", codec: .cbor(Int.self), environment: .manual(clock))
+    clock.advance(by: Self.year)
+    let operation: StoreOperation = id == nil ? .apply : .update
+    faulty.schedule(.suspension(), on: operation, number: 1)
+    let enqueuing = Task { try await producer.enqueue(7, id: id, after: .seconds(10)).isDuplicate }
+    try await faulty.waitForSuspended(1, of: operation)
+    clock.advance(by: Self.year * -1)
+    #expect(try await consumer.receive(lease: .seconds(60)) == nil)
+    faulty.resume()
+    #expect(try await !enqueuing.value)
+    clock.advance(by: .seconds(10))
+    #expect(try await consumer.receive(lease: .seconds(60))?.value == 7)
+  }
+
   /// Only enqueues the id, with an object that has never read the wrong time.
   @Test func anOpenProducerCorrectsTheIDThatItEnqueues() async throws {
     let producer = try await open()

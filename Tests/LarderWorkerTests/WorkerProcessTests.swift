@@ -175,13 +175,19 @@ import Testing
         group.addTask(executorPreference: threads) {
           await Self.start(killed == "a" ? "b" : "a", in: round, sequences, isKilled: false)
         }
+        var dead: pid_t?
         for (fault, threshold) in zip(faults, thresholds) {
           try await waitUntil(atMost: .seconds(600)) {
             try round.lines().count { $0.event == .acknowledged } >= threshold
           }
           switch fault {
-          case "kill": kill(try await Self.pid(of: killed, in: round), SIGKILL)
-          case "freeze": takeovers += try await Self.freeze(frozen, in: round) ? 1 : 0
+          case "kill":
+            let pid = try await Self.pid(of: killed, in: round)
+            kill(pid, SIGKILL)
+            dead = pid
+          case "freeze":
+            takeovers +=
+              try await Self.freeze(try await Self.pid(of: frozen, in: round, butNot: dead), frozen, in: round) ? 1 : 0
           default: round.make("clock is set back")
           }
         }
@@ -195,11 +201,12 @@ import Testing
     #expect(takeovers > 0, "no process has received an item of a frozen one; seed \(seed)")
   }
 
-  private static func pid(of process: String, in round: Round) async throws -> pid_t {
+  /// Waits until a process runs, or until its successor does if it was killed.
+  private static func pid(of process: String, in round: Round, butNot dead: pid_t? = nil) async throws -> pid_t {
     var number: pid_t?
     try await waitUntil(atMost: .seconds(600)) {
       number = try round.lines().last { $0.event == .runs && $0.process == process }.map { pid_t($0.number) }
-      return number != nil
+      return number != nil && number != dead
     }
     return try #require(number)
   }
@@ -207,8 +214,7 @@ import Testing
   /// Freezes a process until its items have been received by the other one, or for three leases if there aren't any.
   ///
   /// - Returns: Whether the other process has received an item of it.
-  private static func freeze(_ process: String, in round: Round) async throws -> Bool {
-    let pid = try await pid(of: process, in: round)
+  private static func freeze(_ pid: pid_t, _ process: String, in round: Round) async throws -> Bool {
     kill(pid, SIGSTOP)
     defer { kill(pid, SIGCONT) }
     func held() throws -> Set<Int> {

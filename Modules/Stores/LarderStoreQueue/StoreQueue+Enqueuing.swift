@@ -31,7 +31,7 @@ extension StoreQueue {
           let items = try await planEnqueuing(new, &plan)
           return (plan, items)
         }
-        noteCommit(of: new)
+        await correctTimers(of: new)
         return enqueued
       }
       let changes = batch(new)
@@ -41,7 +41,7 @@ extension StoreQueue {
         try await callingBase(.enqueue) { try await base.apply(changes) }
       }
       noteChanges(new.lazy.flatMap { $0.plan.changes })
-      noteCommit(of: new)
+      await correctTimers(of: new)
       return new.map { EnqueuedItem(key: $0.item.key, sequence: $0.sequence) }
     }
   }
@@ -80,9 +80,16 @@ extension StoreQueue {
     let plan: QueuePlan
   }
 
-  /// Begins a correction if the clock was set back since items were made.
-  private func noteCommit(of items: [NewItem]) {
-    if let time = items.map(\.plan.now).max() { noteCommit(plannedAt: time) }
+  /// Corrects timers if the clock was set back since items that have been stored were made.
+  ///
+  /// A program that only enqueues makes no other call that would correct them.
+  private func correctTimers(of items: [NewItem]) async {
+    guard let time = items.map(\.plan.now).max(), noteCommit(plannedAt: time) else { return }
+    do {
+      while try await correctSomeTimers(.enqueue) {}
+    } catch {
+      // The items are stored, so the call has succeeded. The correction stays begun, and the next call continues it.
+    }
   }
 
   private func newItems(_ inputs: [QueueInput<Element>]) async throws -> [NewItem] {

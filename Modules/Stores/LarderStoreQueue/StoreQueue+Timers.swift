@@ -133,12 +133,16 @@ extension StoreQueue {
 
   /// Begins a correction if the clock was set back after changes were planned, because one that has begun before their commit may
   /// have missed their timers.
-  func noteCommit(plannedAt time: Int64) {
+  ///
+  /// - Returns: A Boolean value that indicates whether a correction was begun.
+  @discardableResult
+  func noteCommit(plannedAt time: Int64) -> Bool {
     let now = microseconds
-    guard WallClock.wasAhead(at: time, now: now) else { return }
+    guard WallClock.wasAhead(at: time, now: now) else { return false }
     correction.withLock { $0 = wrongTimers(at: now) }
     // A consumer waits for the end of a timer that will be corrected.
     waits.signal()
+    return true
   }
 
   /// The ranges in which a timer that was set by a clock that was ahead can be.
@@ -157,7 +161,7 @@ extension StoreQueue {
   ///
   /// - Returns: A Boolean value that indicates whether there was anything to look at.
   @discardableResult
-  private func correctSomeTimers(_ operation: StoreOperation) async throws -> Bool {
+  func correctSomeTimers(_ operation: StoreOperation) async throws -> Bool {
     let before = correction.withLock(\.self)
     guard !before.isEmpty else { return false }
     var ranges = before
