@@ -38,6 +38,7 @@ let package = Package(
     .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
     .library(name: "LarderCoordination", targets: ["LarderCoordination"]),
+    .library(name: "LarderConfiguration", targets: ["LarderConfiguration"]),
     .library(name: "HTTPCachingRules", targets: ["HTTPCachingRules"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
@@ -58,6 +59,12 @@ let package = Package(
       description: """
         The services of LarderWorker and LarderCoordination, which need the package swift-service-lifecycle.
         """),
+    .trait(
+      name: "Configuration",
+      description: "The module LarderConfiguration, which needs the package swift-configuration."),
+    .trait(
+      name: "ConfigurationYAML",
+      description: "YAML files as configurations, which need the package Yams.", enabledTraits: ["Configuration"]),
     .trait(
       name: "Metrics",
       description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
@@ -81,6 +88,15 @@ let package = Package(
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     // Resolved only with the trait `ServiceLifecycle`.
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
+    // Resolved only with the trait `Configuration`.
+    .package(
+      url: "https://github.com/apple/swift-configuration", from: "1.0.0",
+      traits: [
+        .defaults, .trait(name: "CommandLineArguments", condition: .when(traits: ["Configuration"])),
+        .trait(name: "YAML", condition: .when(traits: ["ConfigurationYAML"])),
+      ]),
+    // Resolved only with the trait `ConfigurationYAML`.
+    .package(url: "https://github.com/jpsim/Yams", "5.4.0"..<"7.0.0"),
     // Resolved only with the trait `Crypto` or `HTTPClient`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
@@ -188,6 +204,14 @@ let package = Package(
           name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
       ],
       path: "Modules/Applications/LarderCoordination"),
+    .target(
+      name: "LarderConfiguration",
+      dependencies: [
+        "Larder",
+        .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+        .product(name: "Yams", package: "Yams", condition: .when(traits: ["ConfigurationYAML"])),
+      ],
+      path: "Modules/Applications/LarderConfiguration"),
     // It imports no module of Larder, so that any HTTP library can use it.
     .target(
       name: "HTTPCachingRules",
@@ -341,6 +365,17 @@ let package = Package(
         .product(
           name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
           condition: .when(traits: ["ServiceLifecycle"])),
+      ]),
+    .testTarget(
+      name: "LarderConfigurationTests",
+      dependencies: [
+        "LarderConfiguration", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompression",
+        "LarderCrypto", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation",
+        "LarderPostgres",
+        "LarderSQLite", "LarderTesting", "TestSupport",
+        .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+        .product(
+          name: "ConfigurationTesting", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
       ]),
     .testTarget(
       name: "LarderCoordinationTests",

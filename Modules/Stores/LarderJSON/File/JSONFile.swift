@@ -159,7 +159,7 @@ struct JSONFile: Sendable {
       if file.isWritable { try configuration.fileSystem.removeStaleTemporaryFiles(of: file.journalPath) }
       try file.readDocument(newCodecName: newCodecName)
       try file.replayJournal()
-      try file.rewriteWhatWasLeft()
+      try file.rewriteRemains()
       return file
     }
   }
@@ -253,7 +253,7 @@ struct JSONFile: Sendable {
   /// failure would take away.
   ///
   /// - Throws: ``FileError`` if it can be neither written anew nor synchronized.
-  private mutating func rewriteWhatWasLeft() throws {
+  private mutating func rewriteRemains() throws {
     guard isWritable, configuration.durability == .synced else { return }
     do {
       if case .found = journal {
@@ -264,7 +264,7 @@ struct JSONFile: Sendable {
         isFoldUncertain = false
       }
     } catch {
-      // A full disk can still be read. What is left is as durable as the system can make it.
+      // A full disk can still be read. The bytes are then as durable as the system can make them.
       if case .found(let file, _) = journal { try file.synchronizeThroughInterruptions() }
       mustFold = unsettledFile != nil
       try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)

@@ -89,7 +89,7 @@ final class WriteTurn: Sendable {
     }
   }
 
-  /// Makes a call and returns its result, when the call and what it holds have been released.
+  /// Returns the result of a call, when the call and what it holds have been released.
   ///
   /// A handle that the caller then drops is closed by the caller, and not some time later by the thread of the call.
   private func result<Result: Sendable>(

@@ -4,11 +4,6 @@ import LarderExpiry
 
 /// A duration on the command line: a number and a unit, such as `500ms`.
 struct DurationArgument: ExpressibleByArgument, Equatable {
-  /// The units by name, in milliseconds.
-  private static let units: [(name: String, milliseconds: Int64)] = [
-    ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
-  ]
-
   /// The duration, which may be zero.
   let duration: Duration
 
@@ -21,13 +16,8 @@ struct DurationArgument: ExpressibleByArgument, Equatable {
   ///
   /// - Parameter argument: Digits, followed by `ms`, `s`, `m`, `h` or `d`.
   init?(argument: String) {
-    let digits = argument.prefix { "0"..."9" ~= $0 }
-    guard let number = Int64(digits),
-      let unit = DurationArgument.units.first(where: { $0.name == argument.dropFirst(digits.count) })
-    else { return nil }
-    let (milliseconds, overflows) = number.multipliedReportingOverflow(by: unit.milliseconds)
-    guard !overflows else { return nil }
-    duration = .milliseconds(milliseconds)
+    guard let duration = UnitText.duration(argument) else { return nil }
+    self.duration = duration
   }
 
   /// Checks that the duration can be that of a lease.

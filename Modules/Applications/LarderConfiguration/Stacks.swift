@@ -1,0 +1,127 @@
+#if Configuration
+public import Larder
+
+/// The stores of a program by name, each with the layers that a configuration says.
+///
+/// The program says what is possible and which types the values have. The configuration says which store it is, and which
+/// layers are around it:
+///
+/// ```json
+/// {
+///   "stores": {
+///     "sessions": {
+///       "url": "sqlite:shop.db#sessions",
+///       "batched": true,
+///       "cached": { "entries": 10000 },
+///       "expiring": { "sliding": "30m" }
+///     }
+///   }
+/// }
+/// ```
+///
+/// ```swift
+/// let stacks = Stacks(
+///   sources: [.arguments(), .environment(), try .json(path: "app.json")],
+///   stores: [SQLiteStoreProvider(), LMDBStoreProvider()],
+///   layers: [BatchedLayerProvider(), CachedLayerProvider(), ExpiringLayerProvider()])
+/// let sessions = try await stacks.open("sessions", of: Session.self, codec: .cbor())
+/// ```
+///
+/// The layers stand in the recommended order, whatever the order of the keys; see ``LayerPlace``. Nothing is opened if any
+/// key below `stores.sessions` is unknown, or has a value that is not possible; the error names it.
+public struct Stacks: Sendable {
+  private let sources: [ConfigurationSource]
+  private let stores: [any StoreProvider]
+  private let layers: [any LayerProvider]
+  private let registry: StoreRegistry
+
+  /// Creates stacks.
+  ///
+  /// - Parameters:
+  ///   - sources: The sources of settings. For each key, the first source that has a value decides.
+  ///   - stores: The kinds of store that the configuration can choose from.
+  ///   - layers: The kinds of layers that it can choose from. Defaults to an empty list.
+  public init(sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = []) {
+    self.sources = sources
+    self.stores = stores
+    self.layers = layers
+    registry = StoreRegistry(providers: stores)
+  }
+
+  /// Opens a stack.
+  ///
+  /// You close the store. Opening the same stack again opens another store over the same data.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the stack: a lower-case letter, and then lower-case letters and digits.
+  ///   - type: The type of the values.
+  ///   - codec: The codec of the values. Layers such as `compressed` and `expiring` wrap it. The file of a store records
+  ///     its name, and a store that was written with another one is refused.
+  /// - Returns: The store with its layers.
+  /// - Throws: `StoreError` with `invalidArgument` if the configuration of the stack is wrong, when nothing has been
+  ///   opened; `unsupported` if a layer does not fit the store; the errors of opening the store and the layers.
+  public func open<Value: Sendable>(
+    _ name: String, of type: Value.Type = Value.self, codec: some Codec<Value>
+  ) async throws -> AnyDataStore<Value> {
+    let plan = try plan(of: name)
+    var stack: any OpenableStore = RegisteredStore(registry: registry, url: plan.url, options: plan.options)
+    for layer in plan.layers { stack = LayeredStore(base: stack, layer: layer) }
+    return try await stack.open(codec: codec)
+  }
+
+  /// Checks the configuration of a stack without opening it.
+  ///
+  /// - Parameter name: The name of the stack.
+  /// - Returns: A description for people: the kind of the store, and the layers from the outside in, with their settings.
+  ///   It does not have the location of the store, which can be confidential.
+  /// - Throws: `StoreError` with `invalidArgument`.
+  public func describe(_ name: String) throws -> String {
+    let plan = try plan(of: name)
+    var lines = ["\(name): a store of the kind \(plan.url.scheme):"]
+    for layer in plan.layers.reversed() {
+      let settings = layer.settings.values.sorted { $0.key < $1.key }.map { "\($0.key) = \($0.value)" }
+      lines.append("  \(layer.provider.name)" + (settings.isEmpty ? "" : ": \(settings.joined(separator: ", "))"))
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  /// Returns a description of what a configuration can choose from, for people.
+  public func describe() -> String {
+    var lines = ["Each stack NAME is below the key stores.NAME:"]
+    lines += StackPlan.storeSettings.map { "  \($0.name): \($0.summary)" }
+    lines.append("The kinds of store, as the scheme of url:")
+    lines += registry.providers.map { "  \($0.scheme): \($0.summary)" }
+    lines.append("The layers, from the outside in, each set to true or with its settings:")
+    for layer in layers.sorted(by: { $0.place > $1.place }) {
+      lines.append("  \(layer.name): \(layer.summary)")
+      lines += layer.settings.map { "    \(layer.name).\($0.name): \($0.summary); \($0.kind)" }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func plan(of name: String) throws -> StackPlan {
+    try StackPlan(name, sources: sources, stores: stores, layers: layers)
+  }
+}
+
+/// A store of a registry that is not open yet.
+private struct RegisteredStore: OpenableStore {
+  let registry: StoreRegistry
+  let url: StoreURL
+  let options: StoreOptions
+
+  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    try await registry.open(url, codec: codec, options: options)
+  }
+}
+
+/// A store with one more layer.
+private struct LayeredStore: OpenableStore {
+  let base: any OpenableStore
+  let layer: StackPlan.Layer
+
+  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    try await layer.provider.open(codec: codec, over: base, settings: layer.settings)
+  }
+}
+#endif

@@ -1,0 +1,15 @@
+#if !Configuration
+// These declarations stand in for the module if the trait is off, so that the compiler says what is missing.
+
+/// Requires the trait `Configuration` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Configuration\"])")
+public struct Stacks {}
+
+/// Requires the trait `Configuration` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Configuration\"])")
+public struct ConfigurationSource {}
+
+/// Requires the trait `Configuration` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Configuration\"])")
+public struct StoreConfigProvider<Base> {}
+#endif

@@ -1,0 +1,111 @@
+/// A type that adds one kind of layer to the stacks that a configuration describes.
+///
+/// Each module with a decorator or a codec for stacks has a provider, as each module with stores has a ``StoreProvider``.
+/// A layer of your own needs some ten lines:
+///
+/// ```swift
+/// struct CheckedLayerProvider: LayerProvider {
+///   var name: String { "checked" }
+///   var summary: String { "refuses values that are larger than a limit" }
+///   var place: LayerPlace { LayerPlace(distance: 45) }
+///   var settings: [LayerSetting] { [LayerSetting("limit", .bytes, "the largest value")] }
+///
+///   func open<Value: Sendable>(
+///     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
+///   ) async throws -> AnyDataStore<Value> {
+///     AnyDataStore(CheckedStore(try await base.open(codec: codec), limit: settings.byteCount("limit")))
+///   }
+/// }
+/// ```
+public protocol LayerProvider: Sendable {
+  /// The name of the layer in settings, such as `cached`.
+  ///
+  /// It is one word that begins with a lower-case letter and has only letters of ASCII.
+  var name: String { get }
+
+  /// A description of the layer for people, in one line.
+  var summary: String { get }
+
+  /// The place of the layer in a stack.
+  var place: LayerPlace { get }
+
+  /// The settings that the layer has.
+  var settings: [LayerSetting] { get }
+
+  /// Checks the settings before anything is opened.
+  ///
+  /// Each setting is in its range already. Check what concerns several of them, or what your provider knows, such as the
+  /// name of a key ring. Defaults to no check.
+  ///
+  /// - Parameter settings: The settings of one stack.
+  /// - Throws: `StoreError` with `invalidArgument`; see ``LayerSettings/error(_:_:)``.
+  func check(_ settings: LayerSettings) throws
+
+  /// Opens a store with this layer around it.
+  ///
+  /// - Parameters:
+  ///   - codec: The codec of the values.
+  ///   - base: What is below the layer.
+  ///   - settings: The settings, which ``check(_:)`` has accepted.
+  /// - Returns: The layer over the store below.
+  /// - Throws: The errors of opening `base`; those of the layer, when `base` has been closed again.
+  func open<Value: Sendable>(
+    codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
+  ) async throws -> AnyDataStore<Value>
+}
+
+extension LayerProvider {
+  /// Accepts all settings.
+  public func check(_ settings: LayerSettings) throws {}
+}
+
+/// A store that is opened when the codec of its values is chosen.
+///
+/// The codec comes from above: a layer that changes what is stored passes another one to what is below it.
+public protocol OpenableStore: Sendable {
+  /// Opens the store.
+  ///
+  /// - Parameter codec: The codec of the values.
+  /// - Throws: The errors of opening the store, such as `versionMismatch` if it was written with another codec.
+  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value>
+}
+
+/// The place of a layer in a stack, as a distance from the store.
+///
+/// A stack has at most one layer at each place. The order of the named places is the recommended order of decorators and
+/// codecs; see <doc:Composing>.
+public struct LayerPlace: Sendable, Hashable, Comparable {
+  /// A limit of the space of a store of bytes.
+  public static let limit = LayerPlace(distance: 10)
+
+  /// Encryption of values, which comes last before they are stored.
+  public static let encryption = LayerPlace(distance: 20)
+
+  /// Compression of values.
+  public static let compression = LayerPlace(distance: 30)
+
+  /// Commits that several writers share, or that are made later.
+  public static let batching = LayerPlace(distance: 40)
+
+  /// Copies of values in memory.
+  public static let cache = LayerPlace(distance: 50)
+
+  /// Deadlines of entries, which must be outside of caches.
+  public static let expiry = LayerPlace(distance: 60)
+
+  /// Measurements of calls as callers see them.
+  public static let metrics = LayerPlace(distance: 70)
+
+  /// The distance from the store.
+  public let distance: Int
+
+  /// Creates a place.
+  ///
+  /// - Parameter distance: The distance from the store. A layer between two others has a number between theirs.
+  public init(distance: Int) {
+    self.distance = distance
+  }
+
+  /// Returns whether a place is nearer to the store than another one.
+  public static func < (left: LayerPlace, right: LayerPlace) -> Bool { left.distance < right.distance }
+}

@@ -1,0 +1,176 @@
+#if Configuration && SQLite
+import Configuration
+import Foundation
+import Larder
+import LarderBatching
+import LarderCache
+import LarderCBOR
+import LarderConfiguration
+import LarderExpiry
+import LarderJSON
+import LarderSQLite
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The code of the guide, and of the landing page.
+@Suite struct ConfigurationGuideTests {
+  private struct Session: Codable, Sendable, Equatable {
+    var user: String
+  }
+
+  private static let catalog = "Modules/Applications/LarderConfiguration/LarderConfiguration.docc/"
+
+  @Test(arguments: ["Configuration", "LarderConfiguration"]) func theGuideShowsThisCode(_ page: String) throws {
+    #expect(try Guide(Self.catalog + page + ".md").piecesMissing() == [])
+  }
+
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  /// The stack of the guide, in a folder of its own.
+  @Test func aStack() async throws {
+    let path = folder.path("app.json")
+    try """
+    {"stores": {"sessions": {"url": "sqlite:\(folder.path("shop.db"))#sessions", "batched": true,
+    "cached": {"entries": 10000}, "expiring": {"sliding": "30m"}}}}
+    """.write(toFile: path, atomically: true, encoding: .utf8)
+
+    let stacks = Stacks(
+      sources: [.arguments(), .environment(), try .json(path: path)],
+      stores: [JSONFileStoreProvider(), SQLiteStoreProvider()],
+      layers: [BatchedLayerProvider(), CachedLayerProvider(), ExpiringLayerProvider()])
+    let sessions = try await stacks.open("sessions", of: Session.self, codec: .cbor())
+
+    #expect(
+      try stacks.describe("sessions")
+        == "sessions: a store of the kind sqlite:\n  expiring: sliding = 1800.0 seconds\n  cached: entries = 10000\n  batched"
+    )
+    #expect(
+      stacks.describe().contains(
+        "    cached.entries: the most entries in memory; required; a whole number of at least 1"))
+    try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
+    #expect(try await sessions.value(forKey: "7f3a")?.user == "Ada")
+    #expect(sessions.expires)
+    try await sessions.close()
+  }
+
+  @Test func anotherSource() async throws {
+    let values = InMemoryProvider(values: ["stores.sessions.url": "memory:"])
+    let source = ConfigurationSource(values.snapshot(), names: ["stores.sessions.url"])
+    let stacks = Stacks(sources: [source], stores: [MemoryStoreProvider()])
+    try await stacks.open("sessions", codec: .json(Session.self)).close()
+  }
+
+  @Test func theFirstSourceDecides() async throws {
+    let stacks = Stacks(
+      sources: [
+        .arguments(["server", "--stores-s-cached-entries=5"]),
+        .environment(["STORES_S_CACHED_ENTRIES": "7", "STORES_S_CACHED_TTL": "1m"]),
+        try .json(
+          Data(#"{"stores": {"s": {"url": "memory:", "cached": {"entries": 9, "missing": "1s"}}}}"#.utf8),
+          name: "app.json"),
+      ], stores: [MemoryStoreProvider()], layers: [CachedLayerProvider()])
+    #expect(
+      try stacks.describe("s")
+        == "s: a store of the kind memory:\n  cached: entries = 5, missing = 1.0 seconds, ttl = 60.0 seconds")
+  }
+
+  #if ConfigurationYAML
+  @Test func yaml() async throws {
+    try """
+    stores:
+      s:
+        url: "memory:"
+        cached: {entries: 9}
+        expiring: true
+    """.write(toFile: folder.path("app.yaml"), atomically: true, encoding: .utf8)
+    let stacks = Stacks(
+      sources: [try .yaml(path: folder.path("app.yaml"))], stores: [MemoryStoreProvider()],
+      layers: [CachedLayerProvider(), ExpiringLayerProvider()])
+    #expect(try stacks.describe("s") == "s: a store of the kind memory:\n  expiring\n  cached: entries = 9")
+    let wrong = Stacks(
+      sources: [try .yaml(path: folder.path("app.yaml"))], stores: [MemoryStoreProvider()],
+      layers: [CachedLayerProvider()])
+    let error = #expect(throws: StoreError.self) { try wrong.describe("s") }
+    #expect(error?.message.hasPrefix("stores.s.expiring in ") == true)
+  }
+  #endif
+
+  // A layer of one's own.
+
+  struct LimitedCodec<Base: Codec>: Codec {
+    let base: Base
+    let limit: Int
+
+    init(_ base: Base, limit: Int) {
+      (self.base, self.limit) = (base, limit)
+    }
+
+    var name: String { base.name }
+    var format: CodecFormat { base.format }
+
+    func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
+      let count = bytes.count
+      try base.encode(value, into: &bytes, context: context)
+      guard bytes.count - count <= limit else {
+        throw StoreError(.valueTooLarge, during: .apply, store: "limited", message: "the value is too large")
+      }
+    }
+
+    func decode(_ bytes: RawSpan, context: ValueContext) throws -> Base.Value {
+      try base.decode(bytes, context: context)
+    }
+  }
+
+  struct CheckedLayerProvider: LayerProvider {
+    var name: String { "checked" }
+    var summary: String { "refuses values that are larger than a limit" }
+    var place: LayerPlace { LayerPlace(distance: 45) }
+    var settings: [LayerSetting] { [LayerSetting("limit", .bytes, "the largest value; required")] }
+
+    func check(_ settings: LayerSettings) throws {
+      if settings.byteCount("limit") == nil { throw settings.error("limit", "is required; set a size, such as 1MB") }
+    }
+
+    func open<Value: Sendable>(
+      codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
+    ) async throws -> AnyDataStore<Value> {
+      let limited = LimitedCodec(codec, limit: settings.byteCount("limit") ?? 0)
+      return try await base.open(codec: limited)
+    }
+  }
+
+  @Test func aLayerOfOnesOwn() async throws {
+    let source = ConfigurationSource.environment([
+      "STORES_S_URL": "json:\(folder.path("s"))", "STORES_S_CHECKED_LIMIT": "10B",
+    ])
+    let stacks = Stacks(sources: [source], stores: [JSONFileStoreProvider()], layers: [CheckedLayerProvider()])
+    let store = try await stacks.open("s", codec: .json(String.self))
+    try await store.setValue("short", forKey: "a")
+    await expectStoreError(.encodingFailed) { try await store.setValue("much too long", forKey: "a") }
+    #expect(try await store.value(forKey: "a") == "short")
+    try await store.close()
+    let missing = Stacks(
+      sources: [.environment(["STORES_S_URL": "memory:", "STORES_S_CHECKED": "true"])], stores: [MemoryStoreProvider()],
+      layers: [CheckedLayerProvider()])
+    let error = #expect(throws: StoreError.self) { try missing.describe("s") }
+    #expect(error?.message == "stores.s.checked.limit is required; set a size, such as 1MB")
+  }
+
+  @Test func settingsInAStore() async throws {
+    let path = folder.path("settings.db")
+    let store = try await SQLiteStore<JSONText>(path: path, codec: .jsonText)
+    let settings = try await StoreConfigProvider(store)
+    let reader = ConfigReader(provider: settings)
+    let rate = reader.int(forKey: "limits.rate", default: 100)
+    #expect(rate == 100)
+    try await store.setValue(JSONText("250"), forKey: "limits.rate")
+    try await waitUntil { reader.int(forKey: "limits.rate", default: 100) == 250 }
+    try await store.close()
+  }
+}
+#endif

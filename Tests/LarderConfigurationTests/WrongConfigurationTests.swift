@@ -1,0 +1,253 @@
+#if Configuration && LMDB && SQLite && Metrics && Crypto && Compression
+import Foundation
+import Larder
+import LarderConfiguration
+import LarderCrypto
+import TestSupport
+import Testing
+
+/// Wrong configurations are errors that name the key, and open nothing.
+@Suite struct WrongConfigurationTests {
+  /// A configuration of one stack, by keys below `stores.s`.
+  typealias Settings = [String: String]
+
+  /// The form in which a source has settings.
+  enum Form: CaseIterable, Sendable {
+    case json
+    case environment
+    case arguments
+
+    /// Returns a source, and the name that it has for a key.
+    func source(_ settings: Settings) throws -> ConfigurationSource {
+      switch self {
+      case .json:
+        var object: [String: Any] = [:]
+        for (key, value) in settings {
+          Form.set(value, at: key.split(separator: ".").map(String.init)[...], in: &object)
+        }
+        let document = try JSONSerialization.data(withJSONObject: ["stores": ["s": object]])
+        return try .json(document, name: "app.json")
+      case .environment:
+        return .environment(Dictionary(uniqueKeysWithValues: settings.map { (name(of: $0.key), $0.value) }))
+      case .arguments:
+        return .arguments(["program"] + settings.flatMap { [name(of: $0.key), $0.value] })
+      }
+    }
+
+    func name(of key: String) -> String {
+      let words = "stores.s.\(key)".replacing(/[A-Z]/) { "-\($0.output.lowercased())" }
+      return switch self {
+      case .json: "stores.s.\(key)"
+      case .environment: words.replacing(/[.-]/, with: "_").uppercased()
+      case .arguments: "--" + words.replacing(".", with: "-")
+      }
+    }
+
+    private static func set(_ text: String, at path: ArraySlice<String>, in object: inout [String: Any]) {
+      guard path.count > 1 else {
+        object[path.first ?? ""] =
+          ["true": true, "false": false][text] ?? Int(text).map { $0 as Any } ?? text
+        return
+      }
+      var inner = object[path[path.startIndex]] as? [String: Any] ?? [:]
+      set(text, at: path.dropFirst(), in: &inner)
+      object[path[path.startIndex]] = inner
+    }
+  }
+
+  private let folder: TemporaryFolder
+  private let url: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    url = "json:\(folder.path("s"))"
+  }
+
+  /// Expects that a configuration is refused with an error that has a text, and that no file is made.
+  private func expectRefusal(
+    _ settings: Settings, as form: Form, naming text: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    let keys = try TemporaryFolder()
+    let ring = try await KeyRing.open(in: .file(keys.path("keys")), createsIfMissing: true)
+    let stacks = Stacks.all(try form.source(settings), ring: ring)
+    let comment: Comment = "\(form): \(settings)"
+    do {
+      _ = try await stacks.open("s", codec: .json(Int.self))
+      Issue.record("it was opened. \(comment)", sourceLocation: sourceLocation)
+    } catch let error as StoreError {
+      #expect([.invalidArgument, .unsupported].contains(error.code), comment, sourceLocation: sourceLocation)
+      #expect(
+        error.message.contains(text), "\(error.message) does not name \(text). \(comment)",
+        sourceLocation: sourceLocation)
+    }
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder.path("")) == [], comment,
+      sourceLocation: sourceLocation)
+  }
+
+  /// A valid configuration with all settings that do not contradict each other.
+  private var complete: Settings {
+    [
+      "url": url, "durability": "buffered", "access": "readWrite", "create": "true", "metered.slow": "1s",
+      "expiring.sliding": "30m", "expiring.purges": "false", "cached.entries": "100", "cached.ttl": "1h",
+      "cached.refresh": "30m", "cached.missing": "10s", "writeBehind.age": "10ms", "writeBehind.changes": "10",
+      "compressed.level": "9", "encrypted.ring": "main", "encrypted.purpose": "p", "bounded.bytes": "1MB",
+      "bounded.entries": "100",
+    ]
+  }
+
+  @Test(arguments: Form.allCases) func theCompleteConfigurationIsOpened(_ form: Form) async throws {
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    let store = try await Stacks.all(try form.source(complete), ring: ring).open("s", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    #expect(try await store.value(forKey: "a") == 1)
+    try await store.close()
+  }
+
+  /// Each key with a letter that is missing, doubled or another one.
+  @Test(arguments: Form.allCases) func aMisspelledKeyIsNamed(_ form: Form) async throws {
+    for key in complete.keys.sorted() {
+      let last = key.index(before: key.endIndex)
+      for wrong in [String(key[..<last]), key + String(key[last]), key[..<last] + "q"] {
+        var settings = complete
+        settings[wrong] = settings.removeValue(forKey: key)
+        try await expectRefusal(settings, as: form, naming: form.name(of: wrong))
+      }
+    }
+  }
+
+  /// A misspelled name of a layer.
+  @Test(arguments: Form.allCases) func aMisspelledLayerIsNamed(_ form: Form) async throws {
+    for layer in ["metered", "expiring", "cached", "batched", "writeBehind", "compressed", "encrypted", "bounded"] {
+      try await expectRefusal(["url": url, "\(layer)x": "true"], as: form, naming: form.name(of: "\(layer)x"))
+      try await expectRefusal(
+        ["url": url, "\(layer.dropLast()).slow": "1s"], as: form, naming: form.name(of: "\(layer.dropLast()).slow"))
+    }
+  }
+
+  @Test func twoLayersAtOnePlaceAreNamed() async throws {
+    for (first, second) in [
+      ("batched", "writeBehind"), ("batched.changes", "writeBehind.age"), ("batched", "writeBehind.changes"),
+    ] {
+      let value = ["batched": "true", "writeBehind": "true", "writeBehind.age": "1s"]
+      let settings = ["url": url, first: value[first] ?? "5", second: value[second] ?? "5"]
+      for form in Form.allCases {
+        try await expectRefusal(settings, as: form, naming: "stores.s.writeBehind contradicts stores.s.batched")
+      }
+    }
+  }
+
+  /// A layer that is switched off and has a setting, in the forms that can say both.
+  @Test(arguments: [Form.environment, .arguments]) func aLayerThatIsOffAndSetIsNamed(_ form: Form) async throws {
+    for key in complete.keys.sorted() where key.contains(".") {
+      let layer = String(key.prefix { $0 != "." })
+      try await expectRefusal(
+        ["url": url, layer: "false", key: complete[key] ?? ""], as: form,
+        naming: "stores.s.\(key) contradicts stores.s.\(layer)")
+    }
+  }
+
+  static let values: [(key: String, value: String, text: String)] = [
+    ("url", "", "must be a text that is not empty"), ("url", "shop.db", "has no scheme"),
+    ("url", "sqlit:shop.db", "the scheme sqlit:"), ("url", "12", "stores.s.url"),
+    ("durability", "maybe", "must be synced or buffered"),
+    ("access", "read", "must be readWrite or readOnly or immutable"),
+    ("create", "maybe", "must be true or false"), ("cached.entries", "0", "a whole number of at least 1"),
+    ("cached.entries", "-5", "a whole number"), ("cached.entries", "many", "a whole number"),
+    ("cached.entries", "1.5", "a whole number"), ("cached.ttl", "0s", "a duration"), ("cached.ttl", "30", "a duration"),
+    ("cached.ttl", "30 minutes", "a duration"), ("cached.refresh", "2h", "must be less than stores.s.cached.ttl"),
+    ("cached.missing", "99999999999999999999d", "a duration"), ("expiring.sliding", "40000d", "a duration"),
+    ("expiring.after", "1h", "stores.s.expiring.sliding contradicts stores.s.expiring.after"),
+    ("expiring.purges", "sometimes", "must be true or false"), ("bounded.bytes", "0", "a size"),
+    ("bounded.bytes", "10XB", "a size"), ("bounded.bytes", "9999999999999999999TB", "a size"),
+    ("bounded.entries", "0", "a whole number"), ("compressed.level", "10", "from 1 to 9"),
+    ("compressed.level", "0", "from 1 to 9"), ("encrypted.ring", "other", "must be main"),
+    ("encrypted.purpose", "", "a text"), ("metered.slow", "fast", "a duration"),
+    ("writeBehind.age", "-1s", "a duration"),
+    ("writeBehind.changes", "0", "a whole number"),
+  ]
+
+  @Test(arguments: values) func aWrongValueIsNamed(_ wrong: (key: String, value: String, text: String)) async throws {
+    for form in Form.allCases {
+      var settings = complete
+      settings[wrong.key] = wrong.value
+      try await expectRefusal(settings, as: form, naming: wrong.text)
+      try await expectRefusal(settings, as: form, naming: "stores.s.\(wrong.key)")
+    }
+  }
+
+  @Test(arguments: ["url", "cached.entries", "encrypted.ring", "bounded.bytes"]) func aMissingSettingIsNamed(
+    _ key: String
+  ) async throws {
+    for form in Form.allCases {
+      var settings = complete
+      settings[key] = nil
+      try await expectRefusal(settings, as: form, naming: "stores.s.\(key) is")
+    }
+  }
+
+  @Test func anEmptyObjectIsNamed() async throws {
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    let source = try ConfigurationSource.json(
+      Data(#"{"stores": {"s": {"url": "memory:", "batched": {}}}}"#.utf8), name: "app.json")
+    let error = await expectStoreError(.invalidArgument) {
+      try await Stacks.all(source, ring: ring).open("s", codec: .json(Int.self))
+    }
+    #expect(
+      error?.message == "stores.s.batched.{} in app.json is no setting of a stack; did you mean stores.s.batched?")
+  }
+
+  @Test(arguments: ["", "S", "s.t", "s-t", "s_t", "1s", "userSessions"]) func aNameThatASourceCannotTellApartIsRefused(
+    _ name: String
+  ) async throws {
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    let stacks = Stacks.all(.environment(["STORES_S_URL": url]), ring: ring)
+    await expectStoreError(.invalidArgument) { try await stacks.open(name, codec: .json(Int.self)) }
+  }
+
+  /// GRDB, PostgreSQL and other stores without reports would be cached without a limit.
+  @Test func aCacheOverAStoreThatDoesNotReportNeedsALimitOfTime() async throws {
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    for (settings, isOpened) in [
+      (["url": "silent:", "cached.entries": "5"], false),
+      (["url": "silent:", "cached.entries": "5", "cached.ttl": "1m"], true),
+    ] {
+      let stacks = Stacks(
+        sources: [try Form.environment.source(settings)], stores: [SilentStoreProvider()], layers: Stacks.layers(ring))
+      if isOpened {
+        try await stacks.open("s", codec: .json(Int.self)).close()
+      } else {
+        let error = await expectStoreError(.unsupported) { try await stacks.open("s", codec: .json(Int.self)) }
+        #expect(error?.message.contains("stores.s.cached would serve old values") == true)
+      }
+    }
+  }
+}
+
+/// Stores that others can write, without reports.
+private struct SilentStoreProvider: StoreProvider {
+  fileprivate struct Untyped: UntypedStore {
+    var codecName: String { "json" }
+
+    func typed<Value: Sendable>(codec: some Codec<Value>) -> AnyDataStore<Value> {
+      AnyDataStore(SilentStore(base: MemoryStore<Value>()))
+    }
+  }
+
+  private struct SilentStore<Value: Sendable>: PassingStore {
+    let base: MemoryStore<Value>
+
+    var information: StoreInformation {
+      var information = base.information
+      information.sharing = .betweenHosts
+      return information
+    }
+  }
+
+  var scheme: String { "silent" }
+  var summary: String { "stores without reports" }
+  var codecName: String { "json" }
+
+  func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) -> Untyped { Untyped() }
+}
+#endif
