@@ -167,7 +167,8 @@ struct IndexSchedules {
 
   /// Two programs complete a new index while both write.
   @Test func aRebuildMissesNoWrite() async throws {
-    try await runSchedules("rebuilding an index", share: 0.25) { context in
+    // A rebuild had read a list that another one then removed with the former indexes, and left its entry out.
+    try await runSchedules("rebuilding an index", share: 0.25, regressions: ["160"]) { context in
       let bytes = context.slowStore()
       // More than the rebuild reads in one step.
       let view = bytes.typed(User.self, prefix: "v/", codec: .cbor(User.self))

@@ -16,6 +16,8 @@ extension IndexedStore {
     var oldEntries: [StoreKey: ActiveIndex<Value>] = [:]
     /// The keys of its entries in the incomplete indexes, as they should be.
     var newEntries: [StoreKey: ActiveIndex<Value>] = [:]
+    /// A Boolean value that indicates whether the list has only entries of former indexes, so another rebuild may remove it.
+    var isListFormer = false
     /// The record of the new list.
     var newList: [UInt8]?
   }
@@ -51,6 +53,7 @@ extension IndexedStore {
         let listed = try entries(in: lists[number], of: key, known.active, during: .rebuildIndexes)
         result.oldEntries = listed.filter { !$0.value.isComplete }
         let others = listed.filter(\.value.isComplete)
+        result.isListFormer = listed.isEmpty
         result.newList = list(of: others.merging(result.newEntries) { $1 }, of: key)
         return result
       }
@@ -158,23 +161,28 @@ extension IndexedStore {
     return commit
   }
 
-  /// The condition that a value and its list are as a step has read them.
+  /// The condition that a value and its list are as a step has read them, or that its list was removed with former indexes,
+  /// which adds no entry.
   private struct Condition: Sendable {
     let valueKey: StoreKey
     let bytes: [UInt8]?
     let listKey: StoreKey
     let list: [UInt8]?
+    let isListFormer: Bool
 
     var keys: [StoreKey] { [valueKey, listKey] }
 
     func holds(_ stored: (StoreKey) -> [UInt8]?) -> Bool {
-      stored(valueKey) == bytes && stored(listKey) == list
+      guard stored(valueKey) == bytes else { return false }
+      let current = stored(listKey)
+      return current == list || current == nil && isListFormer
     }
   }
 
   private func condition(of value: RebuiltValue) -> Condition {
     Condition(
-      valueKey: layout.valueKey(value.key), bytes: value.bytes, listKey: layout.listKey(value.key), list: value.list)
+      valueKey: layout.valueKey(value.key), bytes: value.bytes, listKey: layout.listKey(value.key), list: value.list,
+      isListFormer: value.isListFormer)
   }
 
   /// An index entry that a step adds or removes.
