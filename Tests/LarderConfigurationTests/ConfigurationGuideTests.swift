@@ -9,12 +9,18 @@ import LarderConfiguration
 import LarderExpiry
 import LarderJSON
 import LarderSQLite
+import LarderStoreQueue
 import LarderTesting
+import LarderWorker
 import TestSupport
 import Testing
 
 /// The code of the guide, and of the landing page.
 @Suite struct ConfigurationGuideTests {
+  private struct Mail: Codable, Sendable {
+    var to: String
+  }
+
   private struct Session: Codable, Sendable, Equatable {
     var user: String
   }
@@ -56,6 +62,61 @@ import Testing
     #expect(try await sessions.value(forKey: "7f3a")?.user == "Ada")
     #expect(sessions.expires)
     try await sessions.close()
+  }
+
+  @Test func aQueueAndItsWorker() async throws {
+    let document = """
+      {"stores": {"mails": {"url": "sqlite:\(folder.path("shop.db"))#mails", "queue": {"prefix": "mails/"}}},
+      "workers": {"mail": {"concurrency": 4, "lease": "1m"}}}
+      """
+    let stacks = Stacks(
+      sources: [try .json(Data(document.utf8), name: "app.json")],
+      stores: [SQLiteStoreProvider(), MemoryStoreProvider()],
+      layers: [QueueLayerProvider(), ExpiringLayerProvider(), CachedLayerProvider()])
+    let sent = Locked<[String]>([])
+    @Sendable func send(_ mail: Mail) async throws { sent.withLock { $0.append(mail.to) } }
+
+    let mails = try await stacks.openQueue("mails", of: Mail.self, codec: .cbor())
+    let settings = try stacks.settings(QueueWorker.settings, of: "mail", in: "workers")
+    let worker = QueueWorker([QueueHandler(mails, settings: settings) { try await send($0.value) }], settings: settings)
+
+    #expect(settings.count("concurrency") == 4)
+    #expect(settings.duration("lease") == .seconds(60))
+    try await mails.enqueue(Mail(to: "Ada"))
+    async let result: Void = worker.run()
+    try await waitUntil { worker.statistics().processed == 1 }
+    worker.shutDown()
+    try await result
+    #expect(sent.withLock(\.self) == ["Ada"])
+    try await mails.close()
+  }
+
+  @Test func wrongQueuesAndWorkersAreNamed() async throws {
+    func stacks(_ variables: [String: String]) -> Stacks {
+      Stacks(
+        sources: [.environment(variables)], stores: [MemoryStoreProvider()],
+        layers: [QueueLayerProvider(), ExpiringLayerProvider()])
+    }
+    let store = ["STORES_S_URL": "memory:"]
+    let noQueue = await expectStoreError(.unsupported) {
+      try await stacks(store).openQueue("s", of: Mail.self, codec: .cbor())
+    }
+    #expect(noQueue?.message.hasPrefix("stores.s.url is the address of a store and not of a queue") == true)
+    let expiring = store.merging(["STORES_S_QUEUE_PREFIX": "q/", "STORES_S_EXPIRING_AFTER": "1h"]) { $1 }
+    let lost = await expectStoreError(.invalidArgument) {
+      try await stacks(expiring).openQueue("s", of: Mail.self, codec: .cbor())
+    }
+    #expect(lost?.message == "stores.s.queue contradicts stores.s.expiring; set one of them")
+    for (name, value, text) in [
+      ("WORKERS_MAIL_CONCURENCY", "4", "did you mean WORKERS_MAIL_CONCURRENCY?"),
+      ("WORKERS_MAIL_CONCURRENCY", "0", "workers.mail.concurrency in"),
+      ("WORKERS_MAIL_LEASE", "60", "workers.mail.lease in"),
+    ] {
+      let error = #expect(throws: StoreError.self) {
+        try stacks([name: value]).settings(QueueWorker.settings, of: "mail", in: "workers")
+      }
+      #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
+    }
   }
 
   @Test func anotherSource() async throws {

@@ -194,7 +194,7 @@ import Testing
       try await Stacks.all(source, ring: ring).open("s", codec: .json(Int.self))
     }
     #expect(
-      error?.message == "stores.s.batched.{} in app.json is no setting of a stack; did you mean stores.s.batched?")
+      error?.message == "stores.s.batched.{} in app.json is no setting; did you mean stores.s.batched?")
   }
 
   @Test(arguments: ["", "S", "s.t", "s-t", "s_t", "1s", "userSessions"]) func aNameThatASourceCannotTellApartIsRefused(

@@ -69,6 +69,51 @@ public struct Stacks: Sendable {
     return try await stack.open(codec: codec)
   }
 
+  /// Opens a stack that is a queue, such as one with an address `queue:jobs`, or with the layer `queue`.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the stack.
+  ///   - type: The type of the items.
+  ///   - codec: The codec of the items.
+  /// - Throws: `StoreError` with `unsupported` if the stack is not a queue; the errors of ``open(_:of:codec:)``.
+  public func openQueue<Element: Sendable>(
+    _ name: String, of type: Element.Type = Element.self, codec: some Codec<Element>
+  ) async throws -> any DurableQueue<Element> {
+    let store = try await open(name, of: type, codec: codec)
+    guard let queue = store.queue else {
+      try await store.close()
+      throw StoreError(
+        .unsupported, during: .open, store: name,
+        message:
+          "stores.\(name).url is the address of a store and not of a queue; set stores.\(name).queue.prefix, if the "
+          + "program offers this layer")
+    }
+    return queue
+  }
+
+  /// Reads settings that are not those of a stack, with the same checks.
+  ///
+  /// ```swift
+  /// let settings = try stacks.settings(QueueWorker.settings, of: "mail", in: "workers")
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - settings: The settings, such as `concurrency`.
+  ///   - name: The name in the section, such as `mail`: a lower-case letter, and then lower-case letters and digits.
+  ///   - section: The first part of the keys, such as `workers`.
+  /// - Throws: `StoreError` with `invalidArgument`, which names the key.
+  public func settings(_ settings: [LayerSetting], of name: String, in section: String) throws -> LayerSettings {
+    let reader = SettingsReader(section: section, name: name, sources: sources)
+    try reader.checkNames(settings.map { [$0.name] })
+    return try reader.settings(settings, of: nil)
+  }
+
+  /// Returns the address of the store of a stack.
+  ///
+  /// - Parameter name: The name of the stack.
+  /// - Throws: `StoreError` with `invalidArgument`.
+  public func url(of name: String) throws -> StoreURL { try plan(of: name).url }
+
   /// Checks the configuration of a stack without opening it.
   ///
   /// - Parameter name: The name of the stack.

@@ -32,6 +32,11 @@ public protocol LayerProvider: Sendable {
   /// The settings that the layer has.
   var settings: [LayerSetting] { get }
 
+  /// The names of layers that the layer must not be combined with.
+  ///
+  /// Two layers at the same place contradict each other anyway. Defaults to an empty list.
+  var contradictions: [String] { get }
+
   /// Checks the settings before anything is opened.
   ///
   /// Each setting is in its range already. Check what concerns several of them, or what your provider knows, such as the
@@ -55,6 +60,9 @@ public protocol LayerProvider: Sendable {
 }
 
 extension LayerProvider {
+  /// An empty list.
+  public var contradictions: [String] { [] }
+
   /// Accepts all settings.
   public func check(_ settings: LayerSettings) throws {}
 }
@@ -95,6 +103,9 @@ public struct LayerPlace: Sendable, Hashable, Comparable {
 
   /// Measurements of calls as callers see them.
   public static let metrics = LayerPlace(distance: 70)
+
+  /// A queue in the store below, which callers see as a queue.
+  public static let queue = LayerPlace(distance: 80)
 
   /// The distance from the store.
   public let distance: Int
