@@ -16,7 +16,7 @@ let package = Package(
     // it does not build.
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient"]),
+      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ConfigurationYAML"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
   ],
@@ -37,6 +37,9 @@ let package = Package(
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderBounded", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderConfiguration", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),

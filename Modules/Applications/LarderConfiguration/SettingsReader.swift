@@ -10,7 +10,7 @@ struct SettingsReader {
   /// The name in the section, such as that of a stack.
   let name: String
 
-  /// The sources. The first one that has a value decides.
+  /// The sources, of which the first one that has a value decides.
   let sources: [ConfigurationSource]
 
   /// Checks that each name in the sources below the section and the name is that of a setting.

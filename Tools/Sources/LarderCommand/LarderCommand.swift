@@ -21,6 +21,8 @@ struct LarderCommand: AsyncParsableCommand {
         larder get json:users.json ada
         larder list json:users.json --prefix a --limit 20
 
+      With --config and a JSON or YAML file, a store can be the name of a stack in it; see larder stack --help.
+
       With --metrics, a verb reports the store operations that it made on standard error, with their counts and \
       latencies.
 
@@ -35,7 +37,7 @@ struct LarderCommand: AsyncParsableCommand {
       CreateCommand.self, GetCommand.self, SetCommand.self, EditCommand.self, RemoveCommand.self, ClearCommand.self,
       ListCommand.self,
       CountCommand.self,
-      SampleCommand.self, WatchCommand.self, StoresCommand.self,
+      SampleCommand.self, WatchCommand.self, StoresCommand.self, StackCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, DiffCommand.self, StatCommand.self, VerifyCommand.self,
       SalvageCommand.self, MigrateCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
       PurgeCommand.self,
@@ -54,9 +56,10 @@ struct LarderCommand: AsyncParsableCommand {
   static func main() async {
     Descriptor.reserveStandardStreams()
     Descriptor.ignorePipeSignal()
-    let arguments = Array(CommandLine.arguments.dropFirst())
+    var arguments = Array(CommandLine.arguments.dropFirst())
     do {
       try checkThatArgumentsAreText()
+      arguments = try ConfiguredStacks.take(from: arguments)
       try checkVerb(in: arguments)
       let command = try parseAsRoot(arguments)
       if var command = command as? any AsyncParsableCommand {

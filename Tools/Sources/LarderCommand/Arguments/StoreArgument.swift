@@ -11,6 +11,10 @@ struct StoreArgument: ParsableArguments {
   @Option(help: .codec) var codec: StoreCodec?
   @OptionGroup var opening: OpeningOptions
 
+  mutating func validate() throws {
+    url = try ConfiguredStacks.url(url)
+  }
+
   /// The store, with the options for opening it.
   var target: StoreTarget { target(layout: nil) }
 

@@ -45,7 +45,8 @@ struct CopyCommand: AsyncParsableCommand {
   @OptionGroup var table: LayoutOption
   @OptionGroup var opening: OpeningOptions
 
-  func validate() throws {
+  mutating func validate() throws {
+    (source, destination) = (try ConfiguredStacks.url(source), try ConfiguredStacks.url(destination))
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
   }
 

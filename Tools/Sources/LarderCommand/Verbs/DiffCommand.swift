@@ -29,6 +29,10 @@ struct DiffCommand: AsyncParsableCommand {
   @OptionGroup var access: AccessOption
   @OptionGroup var opening: OpeningOptions
 
+  mutating func validate() throws {
+    (first, second) = (try ConfiguredStacks.url(first), try ConfiguredStacks.url(second))
+  }
+
   func run() async throws {
     let keys = try range.range()
     let firstTarget = opening.target(first, codec: CodecChoice(codec: firstCodec, option: "--first-codec"))

@@ -151,6 +151,10 @@ struct StoresCommand: AsyncParsableCommand {
   @OptionGroup var access: AccessOption
   @OptionGroup var opening: OpeningOptions
 
+  mutating func validate() throws {
+    location = try ConfiguredStacks.url(location)
+  }
+
   func run() async throws {
     try await StoreSession.runCollection(opening.target(location), access: access.storeAccess) { urls, output in
       for url in urls { try output.writeLine(url) }

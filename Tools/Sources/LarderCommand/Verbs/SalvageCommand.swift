@@ -37,6 +37,10 @@ struct SalvageCommand: AsyncParsableCommand {
   @OptionGroup var table: LayoutOption
   @OptionGroup var opening: OpeningOptions
 
+  mutating func validate() throws {
+    (source, target) = (try ConfiguredStacks.url(source), try ConfiguredStacks.url(target))
+  }
+
   func run() async throws {
     guard try StoreURL(source) != StoreURL(target) else {
       throw CommandFailure(

@@ -30,9 +30,9 @@ import Testing
 
   @Test func everyVerbIsTested() {
     // `QueueTests` tests the verbs of queues, `LMDBTests` and `WatchTests` those of LMDB, and `EncryptionTests` those of keys.
-    // `aDifferenceReportsBothStores` tests `diff`, which succeeds only for equal stores. `EditTests` tests `edit`, and
-    // `HTTPTests` the verbs of HTTP caches.
-    let others: Set = ["queue", "http", "stores", "watch", "migrate", "keyring", "reencrypt", "diff", "edit"]
+    // `aDifferenceReportsBothStores` tests `diff`, which succeeds only for equal stores. `EditTests` tests `edit`,
+    // `StackTests` `stack`, which opens nothing, and `HTTPTests` the verbs of HTTP caches.
+    let others: Set = ["queue", "http", "stores", "watch", "migrate", "keyring", "reencrypt", "diff", "edit", "stack"]
     #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(others))
   }
 

@@ -28,7 +28,8 @@ struct HTTPCacheArgument: ParsableArguments {
   var keyPrefix = "http/"
   @OptionGroup var opening: OpeningOptions
 
-  func validate() throws {
+  mutating func validate() throws {
+    url = try ConfiguredStacks.url(url)
     guard !keyPrefix.isEmpty else {
       throw ValidationError("--key-prefix is empty; give the prefix of the cache's keys")
     }

@@ -60,7 +60,8 @@ struct QueueArgument: ParsableArguments {
   var codec: QueueItemCodec?
   @OptionGroup var opening: OpeningOptions
 
-  func validate() throws {
+  mutating func validate() throws {
+    url = try ConfiguredStacks.url(url)
     try QueueArgument.check(prefix, of: "--prefix")
   }
 

@@ -42,7 +42,8 @@ struct QueueMoveCommand: AsyncParsableCommand {
   var lease = DurationArgument(.seconds(30))
   @OptionGroup var opening: OpeningOptions
 
-  func validate() throws {
+  mutating func validate() throws {
+    (source, destination) = (try ConfiguredStacks.url(source), try ConfiguredStacks.url(destination))
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
     try lease.checkAsLease()
     try QueueArgument.check(fromPrefix, of: "--from-prefix")
