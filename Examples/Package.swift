@@ -8,7 +8,10 @@ let package = Package(
   dependencies: [
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient"]),
+      traits: [
+        "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "Hummingbird",
+        "ServiceLifecycle",
+      ]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -308,6 +311,29 @@ let package = Package(
         .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    // The tests of LarderHummingbird are here and not in the package itself, because this package builds Hummingbird anyway.
+    .testTarget(
+      name: "LarderHummingbirdTests",
+      dependencies: [
+        "PostgresServers",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCoordination", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderHummingbird", package: "Larder"),
+        .product(name: "LarderHummingbirdTesting", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderService", package: "Larder"),
+        .product(name: "LarderStoreQueue", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdTesting", package: "hummingbird"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
     .testTarget(
       name: "EventUploaderTests",
