@@ -87,19 +87,5 @@ final class ServiceGuideTests: Sendable {
     try await run.value
     #expect(try FileManager.default.contentsOfDirectory(atPath: path + "-backups").count == 1)
   }
-
-  /// Compiled only, because it would write to the working folder.
-  private func landingPage() async throws -> SQLiteStore<[UInt8]> {
-    let logger = logger
-    let service = StoreService(
-      checkEvery: .seconds(10),
-      tasks: [.compacting(every: .seconds(86_400)), .backingUp(every: .seconds(3600), in: "/backups", keeping: 24)],
-      onProblem: { name, error in logger.error("\(name): \(error)") }
-    ) {
-      try await SQLiteStore<[UInt8]>(path: "shop.sqlite", codec: .raw)
-    }
-    let bytes = try await service.open()
-    return bytes
-  }
 }
 #endif

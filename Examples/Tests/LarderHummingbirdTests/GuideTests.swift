@@ -43,6 +43,7 @@ final class HummingbirdGuideTests: Sendable {
     "Modules/Applications/LarderHummingbird/LarderHummingbird.docc/UsingHummingbird.md",
     "Modules/Applications/LarderHummingbird/LarderHummingbird.docc/LarderInVapor.md",
     "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/LarderHummingbirdTesting.md",
+    "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/TestingPersistDrivers.md",
   ]) func thePageShowsThisCode(_ page: String) throws {
     let tests = URL(filePath: #filePath).deletingLastPathComponent()
     let code = try ["GuideTests.swift", "VaporGuideTests.swift"]
@@ -57,15 +58,6 @@ final class HummingbirdGuideTests: Sendable {
     text.split(separator: "\n", omittingEmptySubsequences: false)
       .map { $0.trimmingCharacters(in: .whitespaces) }
       .map { $0.hasPrefix("private struct") ? String($0.dropFirst("private ".count)) : $0 }.joined(separator: "\n")
-  }
-
-  @Test func opening() async throws {
-    let bytes = try await SQLiteStore(path: folder + "/shop.sqlite", codec: .raw)
-    let persist = try StorePersistDriver(bytes, prefix: "persist/")
-
-    try await persist.set(key: "a", value: 1)
-    #expect(try await persist.get(key: "a", as: Int.self) == 1)
-    try await bytes.close()
   }
 
   @Test func sessions() async throws {
