@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -150,6 +150,10 @@ payments: set-up-build ## Book payments once in a PostgreSQL database; ARGUMENTS
 scheduler: set-up-build ## Plan jobs in several processes, of which one leads; ARGUMENTS="FOLDER NAME".
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Scheduler
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Scheduler" $(ARGUMENTS)
+
+shop: set-up-build ## Run a shop on Hummingbird over SQLite; STORE="postgres:host=… dbname=…" for PostgreSQL, ARGUMENTS=--help.
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product Shop
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Shop" --store="$(or $(STORE),sqlite:.build/shop.sqlite)" $(ARGUMENTS)
 
 proxy: set-up-build ## Run a caching proxy; ARGUMENTS="--origin http://127.0.0.1:8000 --listen 8080 --store lmdb:…".
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy

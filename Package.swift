@@ -39,11 +39,14 @@ let package = Package(
     .library(name: "LarderWorker", targets: ["LarderWorker"]),
     .library(name: "LarderCoordination", targets: ["LarderCoordination"]),
     .library(name: "LarderConfiguration", targets: ["LarderConfiguration"]),
+    .library(name: "LarderService", targets: ["LarderService"]),
+    .library(name: "LarderHummingbird", targets: ["LarderHummingbird"]),
     .library(name: "HTTPCachingRules", targets: ["HTTPCachingRules"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
     .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
+    .library(name: "LarderHummingbirdTesting", targets: ["LarderHummingbirdTesting"]),
   ],
   traits: [
     .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
@@ -57,7 +60,8 @@ let package = Package(
     .trait(
       name: "ServiceLifecycle",
       description: """
-        The services of LarderWorker and LarderCoordination, which need the package swift-service-lifecycle.
+        The module LarderService and the services of LarderWorker and LarderCoordination, which need the package \
+        swift-service-lifecycle.
         """),
     .trait(
       name: "Configuration",
@@ -65,6 +69,9 @@ let package = Package(
     .trait(
       name: "ConfigurationYAML",
       description: "YAML files as configurations, which need the package Yams.", enabledTraits: ["Configuration"]),
+    .trait(
+      name: "Hummingbird",
+      description: "The modules LarderHummingbird and LarderHummingbirdTesting, which need the package Hummingbird."),
     .trait(
       name: "Metrics",
       description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
@@ -86,7 +93,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
-    // Resolved only with the trait `ServiceLifecycle`.
+    // Resolved only with the trait `ServiceLifecycle` or `Hummingbird`.
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
     // Resolved only with the trait `Configuration`.
     .package(
@@ -97,15 +104,19 @@ let package = Package(
       ]),
     // Resolved only with the trait `ConfigurationYAML`.
     .package(url: "https://github.com/jpsim/Yams", "5.4.0"..<"7.0.0"),
+    // Resolved only with the trait `Hummingbird`.
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     // Resolved only with the trait `Crypto` or `HTTPClient`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    // Resolved only with the trait `HTTPCache`.
+    // Resolved only with the trait `HTTPCache` or `Hummingbird`.
     .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
+    // Resolved only with the trait `HTTPCache`.
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
     // Resolved only with the trait `HTTPClient`.
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    // Resolved only with the trait `HTTPClient` or `Hummingbird`.
     .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
   ],
   targets: [
@@ -212,6 +223,26 @@ let package = Package(
         .product(name: "Yams", package: "Yams", condition: .when(traits: ["ConfigurationYAML"])),
       ],
       path: "Modules/Applications/LarderConfiguration"),
+    .target(
+      name: "LarderService",
+      dependencies: [
+        "Larder",
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+      ],
+      path: "Modules/Applications/LarderService"),
+    // Its tests are in the package of the examples, because that one builds Hummingbird anyway.
+    .target(
+      name: "LarderHummingbird",
+      dependencies: [
+        "Larder", "LarderCoordination", "LarderExpiry",
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["Hummingbird"])),
+        .product(name: "Hummingbird", package: "hummingbird", condition: .when(traits: ["Hummingbird"])),
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Hummingbird"])),
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["Hummingbird"])),
+      ],
+      path: "Modules/Applications/LarderHummingbird"),
     // It imports no module of Larder, so that any HTTP library can use it.
     .target(
       name: "HTTPCachingRules",
@@ -263,6 +294,13 @@ let package = Package(
       ],
       path: "Modules/LarderKit"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
+    .target(
+      name: "LarderHummingbirdTesting",
+      dependencies: [
+        "LarderTesting",
+        .product(name: "Hummingbird", package: "hummingbird", condition: .when(traits: ["Hummingbird"])),
+      ],
+      path: "Modules/Testing/LarderHummingbirdTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
 
@@ -385,6 +423,17 @@ let package = Package(
         .product(
           name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
           condition: .when(traits: ["ServiceLifecycle"])),
+      ]),
+    .testTarget(
+      name: "LarderServiceTests",
+      dependencies: [
+        "LarderService", "LarderCoordination", "LarderExpiry", "LarderSQLite", "LarderStoreQueue", "LarderTesting",
+        "LarderWorker", "TestSupport",
+        .product(name: "Logging", package: "swift-log", condition: .when(traits: ["ServiceLifecycle"])),
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+        .product(
+          name: "UnixSignals", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
       ]),
     .testTarget(
       name: "HTTPCachingRulesTests",

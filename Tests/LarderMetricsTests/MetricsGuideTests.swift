@@ -40,6 +40,16 @@ import Testing
     #expect(store.report().operations.map(\.name) == ["value", "apply", "decode", "fetch"])
   }
 
+  @Test func namesOfOpenTelemetry() async throws {
+    let base = MemoryStore<String>()
+
+    let meter = StoreMeter(name: "users", names: .openTelemetry(system: "sqlite"))
+    let users = base.metered(by: meter)
+
+    try await users.setValue("Ada", forKey: "user:1")
+    #expect(meter.report()["apply"]?.count == 1)
+  }
+
   @Test func twoMeters() async throws {
     let base = MemoryStore<String>()
     let backend = base.metered(as: "backend")
@@ -52,7 +62,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Decorators/LarderMetrics/LarderMetrics.docc/Metrics.md")
-    #expect(guide.pieces.count == 5)
+    #expect(guide.pieces.count == 6)
     #expect(try guide.piecesMissing() == [])
   }
 }

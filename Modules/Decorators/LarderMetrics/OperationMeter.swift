@@ -26,6 +26,9 @@ final class OperationMeter: Sendable {
   /// The name of the operation or block.
   let name: String
 
+  /// The names in metrics and spans.
+  let names: OperationNames
+
   /// Creates the instruments, or is `nil` without a backend.
   ///
   /// It is a closure, because testing and copying an optional `any MetricsFactory` takes some 40 ns.
@@ -40,13 +43,15 @@ final class OperationMeter: Sendable {
   /// - Parameters:
   ///   - name: The name of the operation or block.
   ///   - store: The name of the store.
+  ///   - names: The names in metrics and spans.
   ///   - countsBytes: A Boolean value that indicates whether bytes are counted.
   ///   - factory: The metrics backend, or `nil`.
-  init(_ name: String, store: String, countsBytes: Bool, factory: (any MetricsFactory)?) {
+  init(_ name: String, store: String, names: OperationNames, countsBytes: Bool, factory: (any MetricsFactory)?) {
     self.name = name
+    self.names = names
     self.countsBytes = countsBytes
     makeInstruments = factory.map { factory -> @Sendable () -> OperationInstruments in
-      { OperationInstruments(name, store: store, countsBytes: countsBytes, factory: factory) }
+      { OperationInstruments(name, store: store, names: names, countsBytes: countsBytes, factory: factory) }
     }
   }
 
@@ -73,7 +78,7 @@ final class OperationMeter: Sendable {
     // Without a backend, nothing is loaded, because an atomic load of a reference costs some 20 ns.
     guard makeInstruments != nil, let instruments = instruments.load() else { return }
     instruments.inFlight.decrement()
-    instruments.timer(for: outcome).recordNanoseconds(nanoseconds)
+    instruments.durations(of: outcome).record(nanoseconds)
     if counted > 0 { instruments.bytes?.increment(by: counted) }
   }
 
@@ -90,26 +95,45 @@ private final class OperationInstruments: Sendable {
   let inFlight: CoreMetrics.Meter
   let bytes: Counter?
 
-  // One timer for each outcome, created when the outcome first occurs.
-  private let timers = Locked<[String: Timer]>([:])
-  private let makeTimer: @Sendable (String) -> Timer
+  /// The instrument of the durations of one outcome.
+  enum Durations {
+    case timer(Timer)
+    case seconds(Recorder)
 
-  init(_ name: String, store: String, countsBytes: Bool, factory: any MetricsFactory) {
-    let dimensions = [("store", store), ("operation", name)]
-    inFlight = CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: factory)
-    bytes = countsBytes ? Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: factory) : nil
-    makeTimer = { outcome in
-      Timer(label: "larder_operation_duration", dimensions: dimensions + [("outcome", outcome)], factory: factory)
+    func record(_ nanoseconds: Int64) {
+      switch self {
+      case .timer(let timer): timer.recordNanoseconds(nanoseconds)
+      case .seconds(let recorder): recorder.record(Double(nanoseconds) / 1e9)
+      }
     }
   }
 
-  func timer(for outcome: OperationMeter.Outcome) -> Timer {
-    if let timer = timers.withLock({ $0[outcome.name] }) { return timer }
-    let made = makeTimer(outcome.name)
-    return timers.withLock { timers in
-      let timer = timers[outcome.name] ?? made
-      timers[outcome.name] = timer
-      return timer
+  // One instrument for each set of dimensions, created when such an outcome first occurs.
+  private let durations = Locked<[String: Durations]>([:])
+  private let isInSeconds: Bool
+  private let makeDurations: @Sendable (OperationMeter.Outcome) -> Durations
+
+  init(_ name: String, store: String, names: OperationNames, countsBytes: Bool, factory: any MetricsFactory) {
+    let dimensions = [("store", store), ("operation", name)]
+    inFlight = CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: factory)
+    bytes = countsBytes ? Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: factory) : nil
+    isInSeconds = names.isInSeconds
+    makeDurations = { outcome in
+      let dimensions = names.dimensions + names.dimensions(of: outcome)
+      return names.isInSeconds
+        ? .seconds(Recorder(label: names.metric, dimensions: dimensions, aggregate: true, factory: factory))
+        : .timer(Timer(label: names.metric, dimensions: dimensions, factory: factory))
+    }
+  }
+
+  func durations(of outcome: OperationMeter.Outcome) -> Durations {
+    let key = outcome.isFailure || !isInSeconds ? outcome.name : ""
+    if let found = durations.withLock({ $0[key] }) { return found }
+    let made = makeDurations(outcome)
+    return durations.withLock { durations in
+      let first = durations[key] ?? made
+      durations[key] = first
+      return first
     }
   }
 }

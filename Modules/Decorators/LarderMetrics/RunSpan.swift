@@ -6,20 +6,21 @@ internal import Tracing
 @usableFromInline
 final class RunSpan: Sendable {
   private let span: any Span
+  private let names: OperationNames
 
   /// Starts a span.
   ///
   /// - Parameters:
-  ///   - name: The name of the operation or block.
-  ///   - store: The name of the store.
+  ///   - names: The names of the operation or block.
   ///   - tracer: The tracer.
-  init(_ name: String, store: String, tracer: any Tracer) {
+  init(_ names: OperationNames, tracer: any Tracer) {
+    self.names = names
     var context = InstrumentationContext.current ?? .topLevel
     let callers = context[LinkedCallers.self] ?? []
     // Only this span has the links, not its child spans.
     if !callers.isEmpty { context[LinkedCallers.self] = nil }
-    span = tracer.startSpan("larder.\(name)", context: context, ofKind: .client)
-    span.attributes["larder.store"] = store
+    span = tracer.startSpan(names.span, context: context, ofKind: names.spanKind)
+    for (name, value) in names.attributes { span.attributes[name] = value }
     for caller in callers { span.addLink(SpanLink(context: caller, attributes: [:])) }
   }
 
@@ -55,7 +56,7 @@ final class RunSpan: Sendable {
   ///
   /// - Parameter outcome: The outcome of the operation or block.
   func end(_ outcome: OperationMeter.Outcome) {
-    span.attributes["larder.outcome"] = outcome.name
+    for (name, value) in names.attributes(of: outcome) { span.attributes[name] = value }
     // The error itself is left out because it may contain values.
     if outcome.isFailure { span.setStatus(SpanStatus(code: .error)) }
     span.end()

@@ -26,12 +26,17 @@ public import Tracing
 /// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`, as a
 ///   child of the caller's span. The span of work for several callers, such as a group commit, links to the spans of
 ///   all of them.
+///
+/// Pass ``MeterNames/openTelemetry(system:)`` for metrics and spans with the names of OpenTelemetry.
 public final class StoreMeter: Sendable {
   /// The name of the store in reports, metrics, logs and spans.
   public let name: String
 
   /// The duration from which an operation is logged as slow.
   public let slowThreshold: Duration
+
+  /// The names in metrics and spans.
+  public let names: MeterNames
 
   private let time: ElapsedTime
   private let logger: Logger?
@@ -50,23 +55,28 @@ public final class StoreMeter: Sendable {
   ///     Defaults to `false`.
   ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
   ///   - logger: The logger for slow operations, or `nil` to log nothing. Defaults to a logger with the label `larder`.
+  ///   - names: The names in metrics and spans. Defaults to those of Larder.
   ///   - metrics: The backend of swift-metrics. Defaults to the bootstrapped one. A no-op backend costs nothing.
   ///   - tracer: The tracer. Defaults to the bootstrapped one. A no-op tracer costs nothing.
   ///   - clock: The clock that measures durations. Defaults to a `ContinuousClock`.
   public init(
     name: String, countsBytes: Bool = false, slowThreshold: Duration = .milliseconds(100),
-    logger: Logger? = Logger(label: "larder"), metrics: any MetricsFactory = MetricsSystem.factory,
+    logger: Logger? = Logger(label: "larder"), names: MeterNames = .larder,
+    metrics: any MetricsFactory = MetricsSystem.factory,
     tracer: any Tracer = InstrumentationSystem.tracer, clock: any Clock<Duration> = ContinuousClock()
   ) {
     self.name = name
     self.slowThreshold = slowThreshold
+    self.names = names
     self.logger = logger
     self.tracer = tracer is NoOpTracer ? nil : tracer
     if self.tracer != nil { TracedCaller.registration }
     let factory = metrics is NOOPMetricsHandler ? nil : metrics
     self.factory = factory
     operations = MeteredOperation.allCases.map {
-      OperationMeter("\($0)", store: name, countsBytes: countsBytes && $0.hasBytes, factory: factory)
+      OperationMeter(
+        "\($0)", store: name, names: OperationNames("\($0)", of: name, kind: .operation, by: names),
+        countsBytes: countsBytes && $0.hasBytes, factory: factory)
     }
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = ElapsedTime(by: clock)
@@ -116,10 +126,12 @@ public final class StoreMeter: Sendable {
     meter.end(nanoseconds: duration.wholeNanoseconds, outcome: .success, bytes: 0)
   }
 
-  private func blockMeter(_ block: String) -> OperationMeter {
+  private func blockMeter(_ block: String, kind: OperationNames.Kind = .block) -> OperationMeter {
     blocks.withLock { blocks in
       if let meter = blocks[block] { return meter }
-      let meter = OperationMeter(block, store: name, countsBytes: false, factory: factory)
+      let meter = OperationMeter(
+        block, store: name, names: OperationNames(block, of: name, kind: kind, by: names), countsBytes: false,
+        factory: factory)
       blocks[block] = meter
       return meter
     }
@@ -161,7 +173,8 @@ public final class StoreMeter: Sendable {
   func measure<Result>(capability operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     let entries = StoreMeter.bulkOperations.contains(operation) ? Int.max : 1
     return try await measure(
-      operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue), entries: { _ in entries },
+      operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue, kind: .operation),
+      entries: { _ in entries },
       body)
   }
 
@@ -211,7 +224,7 @@ public final class StoreMeter: Sendable {
   @usableFromInline
   func begin(_ meter: OperationMeter) -> Run {
     meter.begin()
-    let span = tracer.map { RunSpan(meter.name, store: name, tracer: $0) }
+    let span = tracer.map { RunSpan(meter.names, tracer: $0) }
     return Run(start: time.nanoseconds, span: span)
   }
 

@@ -1,0 +1,160 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import Larder
+import LarderCoordination
+import LarderHummingbird
+import LarderHummingbirdTesting
+import LarderSQLite
+import LarderService
+import LarderStoreQueue
+import LarderTesting
+import NIOCore
+import ServiceLifecycle
+import Testing
+
+/// The code of the pages of LarderHummingbird and LarderHummingbirdTesting.
+@Suite("Guide of LarderHummingbird", .timeLimit(.minutes(1)))
+final class HummingbirdGuideTests: Sendable {
+  private struct Session: Codable, Sendable {
+    var user: String
+  }
+
+  private struct Order: Codable, Sendable, Equatable {
+    var number: Int
+    var item: String
+  }
+
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "larder-guide-\(UUID().uuidString)").path
+  private let bytes = MemoryStore<[UInt8]>()
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    // The folder of a test is of no use afterward.
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  @Test(arguments: [
+    "Modules/Applications/LarderHummingbird/LarderHummingbird.docc/LarderHummingbird.md",
+    "Modules/Applications/LarderHummingbird/LarderHummingbird.docc/UsingHummingbird.md",
+    "Modules/Applications/LarderHummingbird/LarderHummingbird.docc/LarderInVapor.md",
+    "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/LarderHummingbirdTesting.md",
+    "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/TestingPersistDrivers.md",
+  ]) func thePageShowsThisCode(_ page: String) throws {
+    let tests = URL(filePath: #filePath).deletingLastPathComponent()
+    let code = try ["GuideTests.swift", "VaporGuideTests.swift"]
+      .map { unindented(try String(contentsOf: tests.appending(path: $0), encoding: .utf8)) }.joined()
+    let text = try String(contentsOf: tests.appending(path: "../../../" + page), encoding: .utf8)
+    let pieces = text.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+    #expect(!pieces.isEmpty)
+    for piece in pieces { #expect(code.contains(unindented(piece)), "\(piece)") }
+  }
+
+  private func unindented(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.trimmingCharacters(in: .whitespaces) }
+      .map { $0.hasPrefix("private struct") ? String($0.dropFirst("private ".count)) : $0 }.joined(separator: "\n")
+  }
+
+  @Test func sessions() async throws {
+    let (id, session) = ("7", Session(user: "Ada"))
+    let persist = try StorePersistDriver(bytes, prefix: "persist/")
+
+    try await persist.create(key: "session/\(id)", value: session, expires: .seconds(3600))
+    if let found = try await persist.getWithTTL(key: "session/\(id)", as: Session.self) {
+      print(found.object.user, found.ttl ?? .zero)
+    }
+
+    #expect(try await persist.get(key: "session/7", as: Session.self)?.user == "Ada")
+  }
+
+  @Test func middleware() async throws {
+    let router = Router()
+    @Sendable func pay(_ request: Request) async throws -> String { "paid" }
+
+    let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(100, per: .seconds(60), burst: 20))
+    router.add(middleware: RateLimitMiddleware(limiter) { request, _ in request.headers[.authorization] })
+
+    let requests = try IdempotencyKeys(bytes, prefix: "responses/", codec: .json(StoredHTTPResponse.self))
+    router.group("payments")
+      .add(middleware: IdempotencyMiddleware(requests) { request, _ in request.headers[.authorization] ?? "" })
+      .post { request, _ in try await pay(request) }
+
+    var headers: HTTPFields = [.authorization: "Ada"]
+    headers[text: "Idempotency-Key"] = "k"
+    try await Application(router: router).test(.router) { [headers] client in
+      for _ in 1...2 {
+        let response = try await client.execute(
+          uri: "/payments", method: .post, headers: headers,
+          body: ByteBuffer(string: "5"))
+        #expect(String(buffer: response.body) == "paid")
+        #expect(response.headers[text: "RateLimit-Policy"] == #""default";q=20;w=12"#)
+        #expect(response.headers[text: "RateLimit"]?.contains(#""default";r=1"#) == true)
+      }
+    }
+  }
+
+  @Test func anOrder() async throws {
+    let orderKeys = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Order.self))
+    let numbers = bytes.typed(Int.self, prefix: "numbers/", codec: .json())
+    let orders = bytes.typed(Order.self, prefix: "orders/", codec: .json())
+    let outbox = try await bytes.queue(of: Order.self, prefix: "outbox/", codec: .json())
+    let (bytes, item) = (bytes, "tea")
+    for (key, body) in [("k1", [1]), ("k1", [1]), ("k2", [1])] as [(String, [UInt8])] {
+      let order = try await bytes.transaction { tx in
+        .commit(
+          try await tx.perform(StoreKey(key), fingerprint: body, with: orderKeys) {
+            let number = try await tx.update("order", in: numbers) { number in
+              number = (number ?? 0) + 1
+              return number ?? 0
+            }
+            let order = Order(number: number, item: item)
+            try await tx.setValue(order, forKey: StoreKey("\(number)"), in: orders)
+            try await tx.enqueue(order, in: outbox)
+            return order
+          })
+      }
+      #expect(order.number == (key == "k1" ? 1 : 2))
+    }
+    #expect(try await orders.count(in: .all) == 2)
+    #expect(try await outbox.count(in: .all) == 2)
+  }
+
+  /// Ends by itself, because another service ends it.
+  private func run(_ path: String) async throws {
+    let router = Router()
+    let service = StoreService { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
+    let bytes = try await service.open()
+    let persist = try StorePersistDriver(bytes, prefix: "persist/")
+
+    let application = Application(router: router, services: [service, persist])
+    try await application.runService()
+  }
+
+  @Test func aServerClosesItsStore() async throws {
+    let path = folder + "/server.sqlite"
+    let run = Task { try await self.run(path) }
+    while !FileManager.default.fileExists(atPath: path) { try await Task.sleep(for: .milliseconds(1)) }
+    run.cancel()
+    // A cancelled server may say so.
+    _ = await run.result
+    let bytes = try await SQLiteStore(path: path, codec: .raw)
+    try await bytes.close()
+  }
+}
+
+/// The example of the page of LarderHummingbirdTesting.
+struct MemoryDriverTests {
+  static let suite = PersistDriverSuite(named: "MemoryPersistDriver") { location, check in
+    try await check(MemoryPersistDriver(location.clock))
+  }
+
+  /// Cases that it passes; `PersistDriverTests` names the others.
+  @Test(arguments: suite.cases.filter { $0.id < 10 }) func conforms(_ driverCase: PersistDriverCase) async throws {
+    try await driverCase.run()
+  }
+}

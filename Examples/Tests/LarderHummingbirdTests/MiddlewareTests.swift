@@ -1,0 +1,251 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import Larder
+import LarderCoordination
+import LarderHummingbird
+import LarderTesting
+import NIOCore
+import Testing
+
+extension HTTPFields {
+  /// The value of a field that has no constant.
+  subscript(text name: String) -> String? {
+    get { HTTPField.Name(name).flatMap { self[$0] } }
+    set { if let name = HTTPField.Name(name) { self[name] = newValue } }
+  }
+}
+
+@Suite("Rate limits", .timeLimit(.minutes(1)))
+struct RateLimitMiddlewareTests {
+  private let clock = ManualClock()
+
+  private func application() throws -> some ApplicationProtocol {
+    let limiter = try RateLimiter(
+      MemoryStore<[UInt8]>(), prefix: "limits/", limit: RateLimit(2, per: .seconds(10), burst: 2), time: .manual(clock),
+      clock: clock)
+    let router = Router()
+    router.add(middleware: RateLimitMiddleware(limiter, policy: "orders") { request, _ in request.headers[.from] })
+    router.get("good") { _, _ in "good" }
+    router.get("bad") { _, _ -> String in throw HTTPError(.notFound, message: "none") }
+    router.get("fault") { _, _ -> String in throw StoreError(.ioFailed, during: .value, store: "s", message: "m") }
+    return Application(router: router)
+  }
+
+  @Test func requestsAboveTheLimitAreRefused() async throws {
+    try await application().test(.router) { client in
+      for remaining in [1, 0] {
+        let response = try await client.execute(uri: "/good", method: .get, headers: [.from: "a"])
+        #expect(response.status == .ok)
+        #expect(response.headers[text: "RateLimit-Policy"] == #""orders";q=2;w=10"#)
+        #expect(response.headers[text: "RateLimit"]?.hasPrefix(#""orders";r=\#(remaining);t="#) == true)
+        #expect(response.headers[.retryAfter] == nil)
+      }
+      let refused = try await client.execute(uri: "/good", method: .get, headers: [.from: "a"])
+      #expect(refused.status == .tooManyRequests)
+      #expect(refused.headers[.retryAfter] == "5")
+      #expect(refused.headers[text: "RateLimit"] == #""orders";r=0;t=10"#)
+      #expect(try await client.execute(uri: "/good", method: .get, headers: [.from: "b"]).status == .ok)
+      #expect(try await client.execute(uri: "/good", method: .get).headers[text: "RateLimit"] == nil)
+      clock.advance(by: .seconds(5))
+      #expect(try await client.execute(uri: "/good", method: .get, headers: [.from: "a"]).status == .ok)
+    }
+  }
+
+  @Test func anErrorOfTheHandlerHasTheFieldsToo() async throws {
+    try await application().test(.router) { client in
+      let bad = try await client.execute(uri: "/bad", method: .get, headers: [.from: "a"])
+      #expect(bad.status == .notFound)
+      #expect(String(buffer: bad.body).contains("none"))
+      #expect(bad.headers[text: "RateLimit"] != nil)
+      let fault = try await client.execute(uri: "/fault", method: .get, headers: [.from: "a"])
+      #expect(fault.status == .internalServerError)
+      #expect(fault.headers[text: "RateLimit"] != nil)
+    }
+  }
+
+  @Test func namesOfAnyLengthAreKeys() async throws {
+    try await application().test(.router) { client in
+      let (long, other) = (String(repeating: "x", count: 5000), String(repeating: "x", count: 4999) + "y")
+      for name in [long, long, other, "", " "] {
+        #expect(try await client.execute(uri: "/good", method: .get, headers: [.from: name]).status == .ok)
+      }
+      let refused = try await client.execute(uri: "/good", method: .get, headers: [.from: long])
+      #expect(refused.status == .tooManyRequests)
+    }
+  }
+}
+
+@Suite("Idempotency keys", .timeLimit(.minutes(1)))
+final class IdempotencyMiddlewareTests: Sendable {
+  private let bytes = MemoryStore<[UInt8]>()
+  private let calls = Locked(0)
+
+  private func keys(_ interruptions: InterruptionPolicy = .refuse) throws -> IdempotencyKeys<StoredHTTPResponse> {
+    try IdempotencyKeys(
+      bytes, prefix: "requests/", codec: .json(StoredHTTPResponse.self), interruptions: interruptions)
+  }
+
+  private func application(isRequired: Bool = false) throws -> some ApplicationProtocol {
+    let router = Router()
+    router.add(
+      middleware: IdempotencyMiddleware(try keys(), isRequired: isRequired, maximumBodySize: 100) { request, _ in
+        request.headers[.from] ?? ""
+      })
+    @Sendable func count() -> Int {
+      calls.withLock { calls in
+        calls += 1
+        return calls
+      }
+    }
+    router.post("pay") { request, _ in
+      let body = try await request.body.collect(upTo: 1000)
+      let number = count()
+      var response = Response(
+        status: .created, headers: [.location: "/payments/\(number)", .from: "x"],
+        body: ResponseBody(contentsOf: [ByteBuffer(string: "payment "), ByteBuffer(string: "\(number) of "), body]))
+      response.headers.append(HTTPField(name: .from, value: "y"))
+      return response
+    }
+    router.post("refuse") { _, _ -> Response in
+      _ = count()
+      throw HTTPError(.badRequest, message: "no")
+    }
+    router.post("fail") { _, _ in
+      Response(status: .badGateway, body: ResponseBody(byteBuffer: ByteBuffer(string: "\(count())")))
+    }
+    router.post("large") { _, _ in
+      Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(repeating: UInt8(count()), count: 101)))
+    }
+    router.get("list") { _, _ in "\(count())" }
+    return Application(router: router)
+  }
+
+  private static func fields(_ key: String, client: String = "ada") -> HTTPFields {
+    var fields: HTTPFields = [.from: client]
+    fields[text: "Idempotency-Key"] = key
+    return fields
+  }
+
+  @Test func aRepetitionGetsTheResponseOfTheFirst() async throws {
+    try await application().test(.router) { client in
+      var bodies: [String] = []
+      for key in ["\"k1\"", "k1", "\"k1\""] {
+        let response = try await client.execute(
+          uri: "/pay", method: .post, headers: Self.fields(key), body: ByteBuffer(string: "5"))
+        #expect(response.status == .created)
+        #expect(response.headers[.location] == "/payments/1")
+        #expect(response.headers[values: .from] == ["x", "y"])
+        bodies.append(String(buffer: response.body))
+      }
+      #expect(bodies == Array(repeating: "payment 1 of 5", count: 3))
+      let other = try await client.execute(
+        uri: "/pay", method: .post, headers: Self.fields("k2"), body: ByteBuffer(string: "5"))
+      #expect(String(buffer: other.body) == "payment 2 of 5")
+    }
+  }
+
+  @Test func repetitionsAtTheSameTimeRunOnce() async throws {
+    try await application().test(.router) { client in
+      let bodies = try await withThrowingTaskGroup(of: String.self) { group in
+        for _ in 0..<10 {
+          group.addTask {
+            let response = try await client.execute(
+              uri: "/pay", method: .post, headers: Self.fields("k"), body: ByteBuffer(string: "5"))
+            return String(buffer: response.body)
+          }
+        }
+        return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+      }
+      #expect(bodies == ["payment 1 of 5"])
+    }
+  }
+
+  @Test func noUserGetsTheResponseOfAnother() async throws {
+    try await application().test(.router) { client in
+      for (index, user) in ["ada", "bob", "", "adb"].enumerated() {
+        let response = try await client.execute(
+          uri: "/pay", method: .post, headers: Self.fields("k", client: user), body: ByteBuffer(string: "5"))
+        #expect(String(buffer: response.body) == "payment \(index + 1) of 5")
+      }
+    }
+  }
+
+  @Test func anotherRequestWithTheKeyIsRefused() async throws {
+    try await application().test(.router) { client in
+      _ = try await client.execute(uri: "/pay", method: .post, headers: Self.fields("k"), body: ByteBuffer(string: "5"))
+      for (uri, body) in [("/pay", "6"), ("/pay?a=b", "5"), ("/refuse", "5"), ("/pay", "")] {
+        let response = try await client.execute(
+          uri: uri, method: .post, headers: Self.fields("k"), body: ByteBuffer(string: body))
+        #expect(response.status == .unprocessableContent)
+      }
+      #expect(calls.withLock { $0 } == 1)
+    }
+  }
+
+  @Test func badKeysAndBodiesAreRefused() async throws {
+    try await application(isRequired: true).test(.router) { client in
+      for key in ["", "\"\"", String(repeating: "k", count: 256)] {
+        let response = try await client.execute(uri: "/pay", method: .post, headers: Self.fields(key))
+        #expect(response.status == .badRequest)
+      }
+      #expect(try await client.execute(uri: "/pay", method: .post).status == .badRequest)
+      let large = try await client.execute(
+        uri: "/pay", method: .post, headers: Self.fields("k"), body: ByteBuffer(repeating: 0x61, count: 101))
+      #expect(large.status == .contentTooLarge)
+      // A method that changes nothing needs no key.
+      #expect(try await client.execute(uri: "/list", method: .get).status == .ok)
+      #expect(try await client.execute(uri: "/list", method: .get, headers: Self.fields("k")).status == .ok)
+      #expect(calls.withLock { $0 } == 2)
+    }
+  }
+
+  @Test func failuresAreNotStored() async throws {
+    try await application().test(.router) { client in
+      for number in 1...2 {
+        let response = try await client.execute(uri: "/fail", method: .post, headers: Self.fields("k"))
+        #expect(response.status == .badGateway)
+        #expect(String(buffer: response.body) == "\(2 * number - 1)")
+        #expect(
+          try await client.execute(uri: "/refuse", method: .post, headers: Self.fields("r")).status == .badRequest)
+      }
+      #expect(calls.withLock { $0 } == 4)
+    }
+  }
+
+  @Test func aResponseThatIsTooLargeRunsOnce() async throws {
+    try await application().test(.router) { client in
+      for _ in 1...2 {
+        let response = try await client.execute(uri: "/large", method: .post, headers: Self.fields("k"))
+        #expect(response.status == .internalServerError)
+      }
+      #expect(calls.withLock { $0 } == 1)
+    }
+  }
+
+  @Test func anInterruptedRequestIsRefusedOrRepeated() async throws {
+    // A closure that throws a `CancellationError` leaves it unknown whether it had its effect.
+    for policy in [InterruptionPolicy.refuse, .runAgain] {
+      let router = Router()
+      router.add(middleware: IdempotencyMiddleware(try keys(policy)) { _, _ in "\(policy)" })
+      router.post("pay") { [self] _, _ -> String in
+        guard
+          calls.withLock({
+            $0 += 1; return $0 % 2 == 0
+          })
+        else { throw CancellationError() }
+        return "paid"
+      }
+      try await Application(router: router).test(.router) { client in
+        await #expect(throws: (any Error).self) {
+          let response = try await client.execute(uri: "/pay", method: .post, headers: Self.fields("k"))
+          if response.status == .internalServerError { throw CancellationError() }
+        }
+        let again = try await client.execute(uri: "/pay", method: .post, headers: Self.fields("k"))
+        #expect(again.status == (policy == .refuse ? .conflict : .ok))
+      }
+      calls.withLock { $0 = 0 }
+    }
+  }
+}

@@ -1,0 +1,145 @@
+#if Hummingbird
+public import HTTPTypes
+public import Hummingbird
+import Larder
+public import LarderCoordination
+import NIOCore
+
+/// A middleware that runs the handler of a request once, however often a client repeats it with the same `Idempotency-Key`.
+///
+/// ```swift
+/// let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(StoredHTTPResponse.self))
+/// router.group("payments")
+///   .add(middleware: IdempotencyMiddleware(requests) { _, context in try context.user().id })
+///   .post(use: pay)
+/// ```
+///
+/// The response is stored, and a repetition gets the same one. A repetition at the same time waits for the first request. The field
+/// is the one of draft-ietf-httpapi-idempotency-key-header-07. Its value may lack the quotation marks.
+///
+/// | Request | Response |
+/// | --- | --- |
+/// | has no key, and one is required | 400 |
+/// | has a key that belongs to another request | 422 |
+/// | has a key whose request was interrupted, with `InterruptionPolicy.refuse` | 409 |
+///
+/// A response with a status from 500 on is not stored, and neither is an error that a handler throws. The next request with the
+/// key then runs the handler again. If the effect of a request is an entry of the same store, use
+/// `StoreTransaction.perform(_:fingerprint:with:isolation:_:)` in the handler instead, so that both are one commit.
+public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
+  /// The number of characters of the longest key that a client may use.
+  public static var maximumKeyLength: Int { 255 }
+
+  private let keys: IdempotencyKeys<StoredHTTPResponse>
+  private let methods: Set<HTTPRequest.Method>
+  private let isRequired: Bool
+  private let maximumBodySize: Int
+  private let user: @Sendable (Request, Context) async throws -> String
+
+  /// Creates a middleware.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, which also decide about requests that were interrupted.
+  ///   - methods: The methods of the requests whose keys are used. Defaults to `POST` and `PATCH`.
+  ///   - isRequired: A Boolean value that indicates whether requests without a key are refused. Defaults to `false`.
+  ///   - maximumBodySize: The maximum number of bytes of the body of a request and of a response. Defaults to 1 MiB. A request
+  ///     above it gets the status 413.
+  ///   - user: A closure that returns the user of a request, so that no user gets the response of another one. It must tell apart
+  ///     all users who must not see each other's responses.
+  public init(
+    _ keys: IdempotencyKeys<StoredHTTPResponse>, methods: Set<HTTPRequest.Method> = [.post, .patch],
+    isRequired: Bool = false, maximumBodySize: Int = 1_048_576,
+    user: @escaping @Sendable (Request, Context) async throws -> String
+  ) {
+    self.keys = keys
+    self.methods = methods
+    self.isRequired = isRequired
+    self.maximumBodySize = maximumBodySize
+    self.user = user
+  }
+
+  /// Handles a request, or returns the stored response of an earlier one with the same key.
+  ///
+  /// - Throws: `HTTPError` with the status 400, 409, 413 or 422; the errors of the store, of `user` and of the next handler.
+  @concurrent public func handle(
+    _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    guard methods.contains(request.method) else { return try await next(request, context) }
+    guard let field = idempotencyKey.flatMap({ request.headers[$0] }) else {
+      guard !isRequired else {
+        throw HTTPError(.badRequest, message: "the request needs the field Idempotency-Key with a value of its own")
+      }
+      return try await next(request, context)
+    }
+    let key = try recordKey(field, of: try await user(request, context))
+    var request = request
+    let body: ByteBuffer
+    do {
+      body = try await request.collectBody(upTo: maximumBodySize)
+    } catch is NIOTooManyBytesError {
+      throw HTTPError(
+        .contentTooLarge,
+        message: "the body of a request with an idempotency key must have at most \(maximumBodySize) bytes")
+    }
+    let fingerprint = Array("\(request.method) \(request.uri.string)\n".utf8) + body.readableBytesView
+    return try await perform(key, fingerprint) { [request] in try await next(request, context) }
+  }
+
+  /// Runs the handler once.
+  @concurrent private func perform(
+    _ key: StoreKey, _ fingerprint: [UInt8], _ handler: @concurrent () async throws -> Response
+  ) async throws -> Response {
+    var bodyError: (any Error)?
+    do {
+      let stored = try await keys.perform(key, fingerprint: fingerprint) {
+        let response = try await handler()
+        guard response.status.code < 500 else { throw ServerFailure(response: response) }
+        do {
+          return try await StoredHTTPResponse(response, upTo: maximumBodySize)
+        } catch let error where !(error is CancellationError) {
+          // The handler had its effect, so repetitions must not run it again.
+          bodyError = error
+          return StoredHTTPResponse(status: HTTPResponse.Status.internalServerError.code)
+        }
+      }
+      if let bodyError { throw bodyError }
+      return stored.response
+    } catch let failure as ServerFailure {
+      return failure.response
+    } catch StoreError.Code.otherRequest {
+      throw HTTPError(
+        .unprocessableContent, message: "the Idempotency-Key belongs to another request; use a new one")
+    } catch StoreError.Code.interrupted {
+      throw HTTPError(
+        .conflict,
+        message:
+          "an earlier request with the Idempotency-Key was interrupted, so it is unknown whether it had its effect")
+    }
+  }
+
+  /// Returns the key of the record of a user's request.
+  ///
+  /// It is a digest, because users and clients choose its parts. A field has no NUL, so the parts cannot be confused.
+  ///
+  /// - Throws: `HTTPError` with the status 400.
+  private func recordKey(_ field: String, of user: String) throws -> StoreKey {
+    var key = field[...]
+    if key.count >= 2, key.first == "\"", key.last == "\"" { key = key.dropFirst().dropLast() }
+    guard (1...Self.maximumKeyLength).contains(key.utf8.count) else {
+      throw HTTPError(
+        .badRequest,
+        message: "the Idempotency-Key must have 1 to \(Self.maximumKeyLength) bytes, not \(key.utf8.count)")
+    }
+    let bytes = Array(user.utf8) + [0] + key.utf8
+    return StoreKey(bytes: bytes.withUnsafeBytes { KeyDigest.digest(of: $0) })
+  }
+}
+
+/// The response of a handler that failed, which is not stored.
+private struct ServerFailure: Error {
+  let response: Response
+}
+
+/// The field with the key that a client chose for a request.
+private let idempotencyKey = HTTPField.Name("Idempotency-Key")
+#endif

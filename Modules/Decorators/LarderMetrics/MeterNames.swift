@@ -1,0 +1,108 @@
+#if Metrics
+internal import Larder
+internal import Tracing
+
+/// The names under which a ``StoreMeter`` reports to swift-metrics and swift-distributed-tracing.
+///
+/// ```swift
+/// let meter = StoreMeter(name: "users", names: .openTelemetry(system: "sqlite"))
+/// let users = base.metered(by: meter)
+/// ```
+public struct MeterNames: Sendable, Hashable {
+  /// The system of OpenTelemetry's names, or `nil` for Larder's own names.
+  let system: String?
+
+  /// The names of Larder, such as `larder_operation_duration`.
+  public static let larder = MeterNames(system: nil)
+
+  /// The names of the semantic conventions of OpenTelemetry for databases and, for the operations of queues, for messaging.
+  ///
+  /// Operations are histograms in seconds, `db.client.operation.duration` with `db.system.name`, `db.operation.name` and
+  /// `db.collection.name`, which is the name of the meter. Those of queues are `messaging.client.operation.duration` with
+  /// `messaging.system`, `messaging.operation.name`, `messaging.operation.type` and `messaging.destination.name`. A failure has
+  /// the code of its error as `error.type`. Spans have the same attributes.
+  ///
+  /// Your own blocks, deliveries, operations in flight and bytes keep Larder's names, because the conventions have none for them.
+  ///
+  /// - Parameter system: The name of the system below the meter, such as `sqlite` or `postgresql`. Use the values of the
+  ///   conventions if there is one.
+  public static func openTelemetry(system: String) -> MeterNames {
+    MeterNames(system: system)
+  }
+}
+
+/// The names of one kind of operation.
+struct OperationNames: Sendable {
+  /// The kinds of measured work, by which the conventions are chosen.
+  enum Kind: Sendable {
+    /// An operation of a store or a queue.
+    case operation
+    /// A block of the program.
+    case block
+  }
+
+  /// The types of the operations of queues.
+  private static let messagingTypes: [StoreOperation: String] = [
+    .enqueue: "send", .receive: "receive", .acknowledge: "settle", .release: "settle", .extend: "settle",
+  ]
+
+  /// The name of the metric of durations.
+  let metric: String
+
+  /// The dimensions of the metric, without those of the outcome.
+  let dimensions: [(String, String)]
+
+  /// A Boolean value that indicates whether durations are recorded in seconds, not as a timer.
+  let isInSeconds: Bool
+
+  /// The name of spans.
+  let span: String
+
+  /// The attributes of spans, without those of the outcome.
+  let attributes: [(String, String)]
+
+  /// The kind of spans.
+  let spanKind: SpanKind
+
+  /// Creates the names of an operation.
+  ///
+  /// - Parameters:
+  ///   - operation: The name of the operation or block.
+  ///   - store: The name of the store.
+  ///   - kind: The kind of work.
+  ///   - names: The conventions.
+  init(_ operation: String, of store: String, kind: Kind, by names: MeterNames) {
+    guard let system = names.system, kind == .operation else {
+      (metric, isInSeconds) = ("larder_operation_duration", false)
+      dimensions = [("store", store), ("operation", operation)]
+      (span, spanKind) = ("larder.\(operation)", .client)
+      attributes = [("larder.store", store)]
+      return
+    }
+    if let type = Self.messagingTypes[StoreOperation(rawValue: operation)] {
+      metric = "messaging.client.operation.duration"
+      dimensions = [
+        ("messaging.system", system), ("messaging.operation.name", operation), ("messaging.operation.type", type),
+        ("messaging.destination.name", store),
+      ]
+      spanKind = type == "send" ? .producer : .client
+    } else {
+      metric = "db.client.operation.duration"
+      dimensions = [("db.system.name", system), ("db.operation.name", operation), ("db.collection.name", store)]
+      spanKind = .client
+    }
+    (isInSeconds, span, attributes) = (true, "\(operation) \(store)", dimensions)
+  }
+
+  /// Returns the dimensions of an outcome.
+  func dimensions(of outcome: OperationMeter.Outcome) -> [(String, String)] {
+    guard isInSeconds else { return [("outcome", outcome.name)] }
+    return outcome.isFailure ? [("error.type", outcome.name)] : []
+  }
+
+  /// Returns the attributes of an outcome.
+  func attributes(of outcome: OperationMeter.Outcome) -> [(String, String)] {
+    isInSeconds ? dimensions(of: outcome) : [("larder.outcome", outcome.name)]
+  }
+}
+#endif

@@ -1,0 +1,83 @@
+#if Metrics
+import CoreMetrics
+import InMemoryTracing
+import Larder
+import LarderMetrics
+import LarderStoreQueue
+import LarderTesting
+import MetricsTestKit
+import Testing
+import Tracing
+
+@Suite(.timeLimit(.minutes(1)))
+struct OpenTelemetryNamesTests {
+  private let clock = ManualClock()
+  private let metrics = TestMetrics()
+  private let tracer = InMemoryTracer()
+
+  private func meter(_ name: String) -> StoreMeter {
+    StoreMeter(
+      name: name, logger: nil, names: .openTelemetry(system: "sqlite"), metrics: metrics, tracer: tracer, clock: clock)
+  }
+
+  /// Returns the histograms with a label, each as its dimensions and the number of its values.
+  private func histograms(_ label: String) -> [String] {
+    metrics.recorders.filter { $0.label == label && $0.aggregate }.map { recorder in
+      (recorder.dimensions.map { "\($0.0)=\($0.1)" } + ["\(recorder.values.count)"]).joined(separator: " ")
+    }.sorted()
+  }
+
+  @Test func operationsOfAStoreHaveTheNamesForDatabases() async throws {
+    let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter("users"))
+    store.base.schedule(.delay(.milliseconds(250)), on: .value)
+    async let value = store.value(forKey: "k")
+    try await clock.waitForSleepers(1)
+    clock.advance(by: .milliseconds(250))
+    #expect(try await value == nil)
+    store.base.schedule(.error(.full), on: .apply)
+    await #expect(throws: StoreError.self) { try await store.setValue(1, forKey: "k") }
+    try await store.update("k") { $0 = 2 }
+    try await store.update(deciding: "k") { _ in .discard(()) }
+    #expect(
+      histograms("db.client.operation.duration") == [
+        "db.system.name=sqlite db.operation.name=apply db.collection.name=users error.type=full 1",
+        "db.system.name=sqlite db.operation.name=update db.collection.name=users 2",
+        "db.system.name=sqlite db.operation.name=value db.collection.name=users 1",
+      ])
+    #expect(metrics.recorders.first { $0.dimensions.contains { $0.1 == "value" } && $0.aggregate }?.values == [0.25])
+    #expect(metrics.timers(label: "larder_operation_duration").isEmpty)
+  }
+
+  @Test func operationsOfAQueueHaveTheNamesForMessaging() async throws {
+    let queue = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "q/", codec: .json())
+      .metered(by: meter("mails"))
+    try await queue.enqueue("mail")
+    let delivery = try #require(try await queue.receive(max: 1, lease: .seconds(60)).first)
+    try await queue.acknowledge(delivery.receipt)
+    #expect(
+      histograms("messaging.client.operation.duration") == [
+        "messaging.system=sqlite messaging.operation.name=acknowledge messaging.operation.type=settle "
+          + "messaging.destination.name=mails 1",
+        "messaging.system=sqlite messaging.operation.name=enqueue messaging.operation.type=send "
+          + "messaging.destination.name=mails 1",
+        "messaging.system=sqlite messaging.operation.name=receive messaging.operation.type=receive "
+          + "messaging.destination.name=mails 1",
+      ])
+  }
+
+  @Test func spansHaveTheAttributes() async throws {
+    let store = MemoryStore<Int>().metered(by: meter("users"))
+    _ = try await store.value(forKey: "k")
+    await #expect(throws: StoreError.self) { try await store.value(forKey: "") }
+    store.meter.measure("decode") {}
+    #expect(tracer.finishedSpans.map(\.operationName) == ["value users", "value users", "larder.decode"])
+    let span = try #require(tracer.finishedSpans.first)
+    #expect(span.attributes.get("db.system.name") == .string("sqlite"))
+    #expect(span.attributes.get("db.operation.name") == .string("value"))
+    #expect(span.attributes.get("db.collection.name") == .string("users"))
+    #expect(span.attributes.get("error.type") == nil)
+    #expect(tracer.finishedSpans[1].attributes.get("error.type") == .string("invalidKey"))
+    #expect(tracer.finishedSpans[2].attributes.get("larder.outcome") == .string("success"))
+  }
+}
+#endif

@@ -1,0 +1,91 @@
+#if ServiceLifecycle
+import Foundation
+import Larder
+import LarderCoordination
+import LarderSQLite
+import LarderService
+import LarderStoreQueue
+import LarderTesting
+import LarderWorker
+import Logging
+import ServiceLifecycle
+import TestSupport
+import Testing
+import UnixSignals
+
+/// The code of the pages of LarderService.
+@Suite(.timeLimit(.minutes(1)))
+final class ServiceGuideTests: Sendable {
+  private struct Receipt: Codable, Sendable {
+    var amount: Int
+  }
+
+  private static let catalog = "Modules/Applications/LarderService/LarderService.docc/"
+
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "larder-service-\(UUID().uuidString)")
+    .path
+  private let logger = Logger(label: "tests")
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    // The folder of a test is of no use afterward.
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  @Test(arguments: ["LarderService", "RunningStores"]) func thePageShowsThisCode(_ page: String) throws {
+    #expect(try Guide(Self.catalog + page + ".md").piecesMissing() == [])
+  }
+
+  private func run(_ path: String, _ sent: @escaping @Sendable (String) -> Void) async throws {
+    func queue(in bytes: SQLiteStore<[UInt8]>) async throws -> StoreQueue<SQLiteStore<[UInt8]>, String> {
+      let queue = try await bytes.queue(of: String.self, prefix: "queue/", codec: .json())
+      try await queue.enqueue("mail")
+      return queue
+    }
+    @Sendable func send(_ text: String) async throws { sent(text) }
+
+    let service = StoreService { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
+    let bytes = try await service.open()
+    let worker = QueueWorker([QueueHandler(try await queue(in: bytes)) { delivery in try await send(delivery.value) }])
+
+    let group = ServiceGroup(
+      configuration: .init(
+        services: [.init(service: service), .init(service: QueueWorkerService(worker))],
+        gracefulShutdownSignals: [.sigterm], logger: logger))
+    try await group.run()
+  }
+
+  @Test func aStoreAndAWorker() async throws {
+    let sent = Locked<[String]>([])
+    let path = folder + "/store.sqlite"
+    let run = Task { try await self.run(path) { text in sent.withLock { $0.append(text) } } }
+    await yieldUntil { sent.withLock { $0 == ["mail"] } }
+    run.cancel()
+    // A cancelled group may say so.
+    _ = await run.result
+    let bytes = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
+    try await bytes.close()
+  }
+
+  @Test func tasks() async throws {
+    let path = folder + "/tasks.sqlite"
+    let service = StoreService(
+      tasks: [
+        .backingUp(every: .seconds(3600), in: path + "-backups", keeping: 24),
+        StoreTask("old requests", every: .seconds(3600)) { bytes in
+          try await IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self)).purge()
+        },
+      ]
+    ) { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
+
+    let run = Task { try await service.run() }
+    await yieldUntil { service.health().tasks[0].successCount == 1 }
+    run.cancel()
+    try await run.value
+    #expect(try FileManager.default.contentsOfDirectory(atPath: path + "-backups").count == 1)
+  }
+}
+#endif
