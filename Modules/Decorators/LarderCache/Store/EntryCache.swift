@@ -275,11 +275,12 @@ final class EntryCache: Sendable {
   /// - Parameters:
   ///   - write: The write.
   ///   - entries: The new entry of each key, or `nil` if they are not known.
-  func end(_ write: Write, keeping entries: [CachedEntry?]?) {
+  ///   - readOnly: The indices of the keys that the write has only read. Defaults to none.
+  func end(_ write: Write, keeping entries: [CachedEntry?]?, readOnly: Set<Int> = []) {
     for range in write.ranges { state.withLock { $0.busy.end(range) } }
     for (index, key) in write.keys.enumerated() {
       let removed = state.withLock { state -> RemovedEntries<StoreKey, CachedEntry>? in
-        guard state.busy.end(key), let entries else { return nil }
+        guard state.busy.end(key, isReported: !readOnly.contains(index)), let entries else { return nil }
         return keep(entries[index], forKey: key.key, in: &state)
       }
       withExtendedLifetime(removed) {}
