@@ -14,7 +14,7 @@ import Testing
       position: FeedPosition(identity: identity, snapshot: try #require(ServerSnapshot(snapshot))),
       trimmedEnd: trimmedEnd,
       rows: numbers.map { FeedPage.Row(number: $0, store: "users", change: .key(StoreKey("\($0)"))) },
-      isWhole: isWhole, isDueForTrimming: false)
+      isIdentified: true, isWhole: isWhole, isDueForTrimming: false)
   }
 
   /// Takes pages, and returns the numbers that each reports, or `nil` for everything.

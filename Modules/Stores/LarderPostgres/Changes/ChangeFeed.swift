@@ -55,15 +55,21 @@ final class ChangeFeed: Sendable {
   func begin(for handle: PostgresHandle) async throws {
     guard state.withLock({ $0.channel == nil }) else { return }
     let channel = try await handle.read(table.channel, for: .open).text(0, 0)
-    let answer = try await handle.read(table.page(after: nil), for: .open)
-    guard let channel, let page = FeedPage(answer) else {
-      throw StoreError(.corrupted, during: .open, store: handle.name, message: "the change feed cannot be read")
+    func readPage() async throws -> FeedPage {
+      guard let page = FeedPage(try await handle.read(table.page(after: nil), for: .open)) else {
+        throw StoreError(.corrupted, during: .open, store: handle.name, message: "the change feed cannot be read")
+      }
+      return page
     }
-    if page.isDueForTrimming { trim() }
+    var page = try await readPage()
+    if !page.isIdentified, handle.information.access == .readWrite {
+      try await handle.write([table.identification], for: .open)
+      page = try await readPage()
+    }
     state.withLock { state in
       // Another store may have begun at the same time.
       guard state.channel == nil else { return }
-      state.channel = channel
+      state.channel = channel ?? FeedTable.names.changes
       _ = state.feed.take(page)
     }
   }
@@ -180,10 +186,10 @@ final class ChangeFeed: Sendable {
     }
     // Only now, because a cache may trust what it has from here on.
     state.withLock { $0.completeUntil = start }
-    if page.isDueForTrimming { trim() }
+    if page.isDueForTrimming || !page.isIdentified { trim() }
   }
 
-  /// Removes old changes in the background.
+  /// Removes old changes in the background, after a crash of the server also what identified the feed.
   private func trim() {
     guard pool.configuration.access == .readWrite else { return }
     let mustBegin = state.withLock { state in
@@ -194,7 +200,7 @@ final class ChangeFeed: Sendable {
     Task { [weak self, pool, table] in
       // If it fails, a later one does it.
       try? await pool.withSession(for: ObjectIdentifier(pool), until: .now + pool.configuration.timeout) { session in
-        _ = await session.run(Request(statements: table.trimming))
+        _ = await session.run(Request(statements: [table.identification, table.trimming]))
       }
       self?.state.withLock { $0.isTrimming = false }
     }

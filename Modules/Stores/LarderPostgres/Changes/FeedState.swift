@@ -75,6 +75,9 @@ struct FeedPage: Sendable {
 
   var rows: [Row]
 
+  /// A Boolean value that indicates whether the feed has a number that tells it from others.
+  var isIdentified: Bool
+
   /// A Boolean value that indicates whether the page has all rows.
   var isWhole: Bool
 

@@ -94,7 +94,7 @@ struct FeedTable: Sendable {
       SELECT NULL::text, NULL::text, NULL::bytea, NULL::bytea, NULL::bytea, pg_current_snapshot()::text,
         concat_ws('/', coalesce(feed.epoch::text, pg_backend_pid()::text), pg_postmaster_start_time()::text),
         least(feed.trimmed, pg_snapshot_xmin(pg_current_snapshot()))::text,
-        coalesce(feed.noted < clock_timestamp() - $3 * interval '1 second', true)::int
+        (feed.noted < clock_timestamp() - $3 * interval '1 second')::int
       FROM (VALUES(1)) AS one LEFT JOIN \(state) AS feed ON true
       UNION ALL
       (SELECT \(columns) FROM \(changes) AS entry LEFT JOIN LATERAL unnest(entry.keys) AS k ON true
@@ -111,35 +111,37 @@ struct FeedTable: Sendable {
 
   // MARK: Trimming
 
-  /// The statements that make the row of the state, unless there is one, and remove old changes if it is time.
+  /// A statement that makes the row of the state, unless there is one.
+  var identification: Statement {
+    Statement(
+      """
+      INSERT INTO \(state)(epoch, trimmed, horizon, noted)
+      SELECT $1, horizon, horizon, clock_timestamp() FROM pg_snapshot_xmin(pg_current_snapshot()) AS horizon
+      ON CONFLICT (id) DO NOTHING
+      """, .integer(Int64.random(in: .min ... .max)))
+  }
+
+  /// A statement that removes old changes if it is time.
   ///
   /// What was visible to all a retention ago is no longer needed. Another process that does the same is not waited for.
-  var trimming: [Statement] {
-    [
-      Statement(
-        """
-        INSERT INTO \(state)(epoch, trimmed, horizon, noted)
-        SELECT $1, horizon, horizon, clock_timestamp() FROM pg_snapshot_xmin(pg_current_snapshot()) AS horizon
-        ON CONFLICT (id) DO NOTHING
-        """, .integer(Int64.random(in: .min ... .max))),
-      Statement(
-        """
-        WITH turn AS (
-          UPDATE \(state) SET trimmed = least(horizon, pg_snapshot_xmin(pg_current_snapshot())),
-            horizon = pg_snapshot_xmin(pg_current_snapshot()), noted = clock_timestamp()
-          WHERE id IN (
-            SELECT id FROM \(state) WHERE noted < clock_timestamp() - $1 * interval '1 second' FOR UPDATE SKIP LOCKED)
-          RETURNING trimmed)
-        DELETE FROM \(changes) WHERE xid < (SELECT trimmed FROM turn)
-        """, .integer(FeedTable.retention.components.seconds)),
-    ]
+  var trimming: Statement {
+    Statement(
+      """
+      WITH turn AS (
+        UPDATE \(state) SET trimmed = least(horizon, pg_snapshot_xmin(pg_current_snapshot())),
+          horizon = pg_snapshot_xmin(pg_current_snapshot()), noted = clock_timestamp()
+        WHERE id IN (
+          SELECT id FROM \(state) WHERE noted < clock_timestamp() - $1 * interval '1 second' FOR UPDATE SKIP LOCKED)
+        RETURNING trimmed)
+      DELETE FROM \(changes) WHERE xid < (SELECT trimmed FROM turn)
+      """, .integer(FeedTable.retention.components.seconds))
   }
 }
 
 extension FeedPage {
   /// Reads the answer to ``FeedTable/page(after:)``, or returns `nil` if it is none.
   init?(_ rows: QueryResult) {
-    var state: (position: FeedPosition, trimmedEnd: UInt64, isDue: Bool)?
+    var state: (position: FeedPosition, trimmedEnd: UInt64, isIdentified: Bool, isDue: Bool)?
     self.rows = []
     var lastRange: (number: UInt64, range: KeyRange)?
     for row in 0..<rows.rowCount {
@@ -147,7 +149,10 @@ extension FeedPage {
         guard let snapshot = ServerSnapshot(text), let identity = rows.text(row, 6) else { return nil }
         // Without a row of the state, nothing is removed.
         let trimmedEnd = rows.text(row, 7).flatMap { UInt64($0) } ?? 0
-        state = (FeedPosition(identity: identity, snapshot: snapshot), trimmedEnd, rows.integer(row, 8) == 1)
+        state = (
+          FeedPosition(identity: identity, snapshot: snapshot), trimmedEnd, !rows.isNull(row, 8),
+          rows.integer(row, 8) == 1
+        )
         continue
       }
       guard let store = rows.text(row, 0), let number = rows.text(row, 1).flatMap({ UInt64($0) }) else { return nil }
@@ -163,7 +168,7 @@ extension FeedPage {
       self.rows.append(Row(number: number, store: store, change: .range(range)))
     }
     guard let state else { return nil }
-    (position, trimmedEnd, isDueForTrimming) = state
+    (position, trimmedEnd, isIdentified, isDueForTrimming) = state
     isWhole = rows.rowCount <= FeedTable.maximumRowCount
   }
 }

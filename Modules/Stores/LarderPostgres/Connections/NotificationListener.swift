@@ -132,7 +132,7 @@ final class NotificationListener: Sendable {
     guard let session = await connecting?.value else { return nil }
     let timeout = pool.configuration.timeout
     let response = await session.run(
-      Request(statements: statements, deadline: .now + min(limit ?? timeout, timeout), isCancellable: limit != nil))
+      Request(statements: statements, deadline: .now + min(limit ?? timeout, timeout)))
     return response.failure == nil ? response.results : nil
   }
 
