@@ -314,12 +314,13 @@ struct VariantRule: CachingRule {
     for key in ModelledCache<VariantRule>.keys where range.contains(key) { invalidate(key) }
   }
 
-  mutating func report(_ key: StoreKey) {
+  mutating func report(_ key: StoreKey) -> Bool {
     if keyWrites.contains(where: { $0.key == key }) {
       reports[key, default: 0] = min(2, reports[key, default: 0] + 1)
-    } else if holds(.reportsEndFills) {
-      next(for: key)
+      return false
     }
+    if holds(.reportsEndFills) { next(for: key) }
+    return true
   }
 
   private mutating func next(for key: StoreKey) {

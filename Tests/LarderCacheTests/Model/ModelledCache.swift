@@ -446,7 +446,8 @@ protocol CachingRule: Hashable {
   mutating func end(_ write: Keys.RangeWrite)
   mutating func invalidate(_ key: StoreKey)
   mutating func invalidate(in range: KeyRange)
-  mutating func report(_ key: StoreKey)
+  @discardableResult
+  mutating func report(_ key: StoreKey) -> Bool
 }
 
 extension BusyKeys: CachingRule where Load == Int {}

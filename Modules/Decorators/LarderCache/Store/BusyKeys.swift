@@ -197,8 +197,11 @@ struct BusyKeys<Load> {
     return write.wasAlone && isCurrent
   }
 
-  /// Returns whether the value of a write may be inserted if it succeeded.
-  func isCurrent(_ write: KeyWrite) -> Bool { write.wasAlone && states[write.key]?.epoch == write.epoch }
+  /// Returns whether the value of a write may be inserted if it succeeded; see ``end(_:isReported:)``.
+  func isCurrent(_ write: KeyWrite, isReported: Bool = true) -> Bool {
+    guard let state = states[write.key] else { return false }
+    return write.wasAlone && state.epoch == write.epoch && (isReported || !state.isReported)
+  }
 
   /// Ends a write of a range.
   ///
@@ -235,12 +238,15 @@ struct BusyKeys<Load> {
   /// names a range may cover any number of writes. Call ``invalidate(in:)`` for it.
   ///
   /// - Parameter key: The key.
-  mutating func report(_ key: StoreKey) {
+  /// - Returns: A Boolean value that indicates whether the report is not that of a write's own.
+  @discardableResult
+  mutating func report(_ key: StoreKey) -> Bool {
     if let state = states[key], state.writes > 0, !state.isReported {
       states[key]?.isReported = true
-    } else {
-      invalidate(key)
+      return false
     }
+    invalidate(key)
+    return true
   }
 
   private mutating func put(_ state: State, for key: StoreKey) {

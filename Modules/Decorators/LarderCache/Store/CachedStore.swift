@@ -21,7 +21,7 @@ public import Larder
 /// **Writes of other hosts.** A `PostgresStore` that reports its changes tells the cache of them some milliseconds later. A read
 /// returns no value that was replaced more than ``CachedStoreConfiguration/maximumLag`` before it began, which is one
 /// second. If the base has not known of all commits for that time, for example because its server cannot be reached, every
-/// read goes to the base, and fails if that fails. With ``CachedStoreConfiguration/LaggingReads/serveStale``, cached
+/// read goes to the base, and fails if that fails. With ``LaggingReads/serveStale``, cached
 /// entries are used nevertheless.
 ///
 /// **Over any other base, the cache sees only writes made through it.** If another object writes to the base, a cached

@@ -310,7 +310,7 @@ final class EntryCache: Sendable {
       for change in changes {
         switch change {
         case .key(let key):
-          state.withLock { $0.busy.report(key) }
+          _ = state.withLock { $0.busy.report(key) }
           // Also if the key is busy. Its writer may not have removed the entry yet.
           entries.removeValue(forKey: key)
         case .range(let range): invalidate(in: range)
