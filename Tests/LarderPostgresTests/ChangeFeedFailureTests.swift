@@ -102,7 +102,7 @@ import Testing
     try await PostgresServer.withOwn { try await FeedHost.two(on: $0, body) }
   }
 
-  /// Makes the retention end.
+  /// Ends the retention.
   private func endRetention(_ setting: Setting) async throws {
     try await setting.psql("UPDATE larder_feed SET noted = noted - interval '11 minutes'")
   }

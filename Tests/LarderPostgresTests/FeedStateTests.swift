@@ -75,7 +75,7 @@ import Testing
     #expect(Self.numbers(of: pages) == [[], nil, [45]])
   }
 
-  /// What was removed had been visible before.
+  /// The removed rows had been visible before.
   @Test func trimmingOfReportedRowsIsNoGap() throws {
     let pages = [try Self.page("10:20:10,15"), try Self.page("16:30:16", [15, 20], trimmedEnd: 10)]
     #expect(Self.numbers(of: pages) == [[], [15, 20]])

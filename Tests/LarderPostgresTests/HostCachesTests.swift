@@ -68,7 +68,7 @@ import Testing
         let host = try await CachedHost(setting, timeout: .seconds(2))
         let other = try await CachedHost(setting, timeout: .seconds(2), configuration: stale)
         try await host.store.setValue(1, forKey: "a")
-        // What was written before is reported when the reader has looked for the first time.
+        // Earlier writes are reported when the reader has looked for the first time.
         let observation = other.store.base.observe(.all) { _ in }
         try await waitUntil { observation.lag < .seconds(1) }
         try await host.waitForHit(of: "a")
@@ -92,7 +92,9 @@ import Testing
     }
   }
 
-  /// A counter that one host raises. A read that begins a second after a write has returned gets its value or a later one.
+  /// A counter that one host raises.
+  ///
+  /// A read that begins a second after a write has returned gets its value or a later one.
   @Test func noReadIsOlderThanASecond() async throws {
     try await Setting.runBehindProxy { proxy, _, setting in
       let writer = try await CachedHost(setting)

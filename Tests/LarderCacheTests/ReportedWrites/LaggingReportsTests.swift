@@ -59,7 +59,7 @@ import Testing
     try base.writeAbroad(3)
     #expect(try await store.values(forKeys: ["a", "b"]) == [3, nil])
     #expect(try await store.value(forKey: "a", policy: .reload) == 3)
-    // What was loaded in the meantime is used when the lag has ended.
+    // An entry that was loaded in the meantime is used when the lag has ended.
     setLag(.zero)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 3)
     #expect(store.cache.isIdle)
@@ -119,7 +119,9 @@ import Testing
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 2)
   }
 
-  /// The base reports nothing of an update that only reads. So the only report is that of another host.
+  /// The base reports nothing of an update that only reads.
+  ///
+  /// So the only report is that of another host.
   @Test func aReportDuringAnUpdateThatOnlyReadsIsOfAnotherHost() async throws {
     let store = faulty.cached()
     try base.writeAbroad(1)

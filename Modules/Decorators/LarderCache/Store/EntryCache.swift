@@ -275,7 +275,7 @@ final class EntryCache: Sendable {
   /// - Parameters:
   ///   - write: The write.
   ///   - entries: The new entry of each key, or `nil` if they are not known.
-  ///   - readOnly: The indices of the keys that the write has only read. Defaults to none.
+  ///   - readOnly: The indices of the keys that the write has only read. Defaults to an empty set.
   func end(_ write: Write, keeping entries: [CachedEntry?]?, readOnly: Set<Int> = []) {
     for range in write.ranges { state.withLock { $0.busy.end(range) } }
     for (index, key) in write.keys.enumerated() {

@@ -5,7 +5,9 @@ import Larder
 /// A report only notes a time here, because an observer must not wait for the store of the copies. A copy carries the time
 /// at which its load began, so one whose load had begun before the report isn't used either, whenever it arrives.
 struct ReportedTimes: Sendable {
-  /// The maximum number of keys, and of ranges. If there are more, all count as reported when the last of them was.
+  /// The maximum number of keys, and of ranges.
+  ///
+  /// If there are more, all count as reported when the last of them was.
   private static let maximumCount = (keys: 10_000, ranges: 16)
 
   private var keys: [StoreKey: Int64] = [:]
@@ -40,7 +42,9 @@ struct ReportedTimes: Sendable {
     }
   }
 
-  /// Returns whether a copy of a key is newer than all reports of the key. A copy of the same microsecond is not.
+  /// Returns whether a copy of a key is newer than all reports of the key.
+  ///
+  /// A copy of the same microsecond is not.
   ///
   /// - Parameters:
   ///   - time: The time of the copy.

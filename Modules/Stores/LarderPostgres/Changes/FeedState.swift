@@ -6,7 +6,7 @@ import Larder
 /// Rows become visible in the order of their commits and not in that of their numbers. So a reader keeps its last snapshot,
 /// and each row that was not visible in it is new. A transaction that stays open delays nothing but its own row.
 struct FeedState: Sendable {
-  /// What a page reports.
+  /// The report of a page.
   enum News: Sendable, Equatable {
     /// The new rows, which are none if nothing was committed.
     case rows([FeedPage.Row])
@@ -20,7 +20,9 @@ struct FeedState: Sendable {
   /// The transactions of this process that their writers have reported, and that no page has shown yet.
   private var reportedNumbers: Set<UInt64> = []
 
-  /// The highest number of them. Without one, a row is reported twice, which does no harm.
+  /// The highest number of them.
+  ///
+  /// A transaction that is not among them is reported twice, which does no harm.
   private static let maximumNumberCount = 10_000
 
   /// Notes that a transaction of this process is reported.
@@ -31,7 +33,7 @@ struct FeedState: Sendable {
 
   /// Takes a page that was read from the position.
   ///
-  /// - Returns: What is new. The first page reports nothing, and is where the reader begins.
+  /// - Returns: The news. The first page reports nothing, and is where the reader begins.
   mutating func take(_ page: FeedPage) -> News {
     defer {
       position = page.position
@@ -54,7 +56,7 @@ struct FeedState: Sendable {
 
 /// Where a reader of the change feed is.
 struct FeedPosition: Sendable, Equatable {
-  /// What tells the feed from that of another server, and from itself before a crash.
+  /// A text that tells the feed from that of another server, and from itself before a crash.
   var identity: String
   var snapshot: ServerSnapshot
 }
@@ -95,7 +97,7 @@ struct ServerSnapshot: Sendable, Equatable {
   /// The transactions between the two that were running.
   let running: [UInt64]
 
-  /// Creates a snapshot from the server's text, such as `10:20:10,14`, or returns `nil` if it is none.
+  /// Creates a snapshot from the server's text, such as `10:20:10,14`, or returns `nil` if the text is not one.
   init?(_ text: String) {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count == 3, let start = UInt64(parts[0]), let end = UInt64(parts[1]), start <= end else { return nil }

@@ -15,7 +15,9 @@ struct FeedTable: Sendable {
   /// The number of rows that a reader takes at most, above which it reports that anything may have changed.
   static let maximumRowCount = 10_000
 
-  /// The time for which changes are kept at least. They are removed between one and two of it later.
+  /// The minimum time for which changes are kept.
+  ///
+  /// They are removed after at most twice this time if there is a reader.
   static let retention = Duration.seconds(600)
 
   private let (changes, state): (String, String)
@@ -123,7 +125,7 @@ struct FeedTable: Sendable {
 
   /// A statement that removes old changes if it is time.
   ///
-  /// What was visible to all a retention ago is no longer needed. Another process that does the same is not waited for.
+  /// Changes that were visible to all a retention ago are no longer needed. Another process that does the same is not waited for.
   var trimming: Statement {
     Statement(
       """
@@ -139,7 +141,7 @@ struct FeedTable: Sendable {
 }
 
 extension FeedPage {
-  /// Reads the answer to ``FeedTable/page(after:)``, or returns `nil` if it is none.
+  /// Reads the answer to ``FeedTable/page(after:)``, or returns `nil` if the rows are not one.
   init?(_ rows: QueryResult) {
     var state: (position: FeedPosition, trimmedEnd: UInt64, isIdentified: Bool, isDue: Bool)?
     self.rows = []
