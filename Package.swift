@@ -324,7 +324,10 @@ let package = Package(
         .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
       ]),
     .testTarget(
-      name: "LarderPostgresTests", dependencies: ["LarderPostgres", "LarderCBOR", "LarderTesting", "TestSupport"]),
+      name: "LarderPostgresTests",
+      dependencies: [
+        "LarderPostgres", "LarderCache", "LarderCBOR", "LarderStoreQueue", "LarderTesting", "TestSupport",
+      ]),
     .testTarget(
       name: "LarderCompressionTests",
       dependencies: [

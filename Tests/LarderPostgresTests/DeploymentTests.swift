@@ -8,7 +8,7 @@ import Testing
 /// The places between a program and its data: poolers, roles with few rights, restored databases.
 @Suite(.timeLimit(.minutes(60))) struct DeploymentTests {
   /// Runs a closure with the connection string of a pooler in front of a server.
-  private static func withPooler(
+  static func withPooler(
     mode: String, size: Int, _ body: (_ connection: String, _ server: PostgresServer) async throws -> Void
   ) async throws {
     try await PostgresServer.withOwn { server in

@@ -104,7 +104,7 @@ import Testing
       await expectError(.notFound) {
         _ = try await PostgresStore<Int>(in: setting.database, name: "none", createsIfMissing: false)
       }
-      try await setting.psql("UPDATE larder_stores SET format = 2")
+      try await setting.psql("UPDATE larder_stores SET format = 3")
       await expectError(.versionMismatch) { _ = try await PostgresStore<Int>(in: setting.database, name: "numbers") }
     }
   }

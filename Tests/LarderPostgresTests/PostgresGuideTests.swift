@@ -41,6 +41,18 @@ import Testing
     #expect(user == User(name: "Ada"))
   }
 
+  @Test func changesOfOtherHosts() async throws {
+    let database = try await PostgresDatabase("host=db.example dbname=app")
+    func show(_ price: Int?) { #expect(price == nil) }
+    let following = Task {
+      let prices = try await PostgresStore<Int>(in: database, name: "prices", reportsChanges: true)
+      for try await price in prices.updates(forKey: "lamp") { show(price) }  // now, and after each change of any host
+    }
+    await database.close()
+    // It ends with the database, before or after the store was opened.
+    _ = await following.result
+  }
+
   @Test func transactions() async throws {
     try await Setting.run { setting in
       try await setting.psql("CREATE TABLE stock(item text, pieces int); INSERT INTO stock VALUES('lamp', 5)")

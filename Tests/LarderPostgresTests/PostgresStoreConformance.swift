@@ -18,6 +18,16 @@ struct PostgresDatabaseOwner<Value: Sendable>: PassingStore {
 
 extension PostgresDatabaseOwner: MaintainableStore {}
 
+extension PostgresDatabaseOwner: ObservableStore {
+  func weakReference() -> @Sendable () -> Self? {
+    let base = base.weakReference()
+    return { [weak database] in
+      guard let base = base(), let database else { return nil }
+      return PostgresDatabaseOwner(base: base, database: database)
+    }
+  }
+}
+
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct PostgresStoreConformance {
   /// Opens a database at a location: a schema of its own.
   private static func open(
@@ -29,13 +39,13 @@ extension PostgresDatabaseOwner: MaintainableStore {}
       connections: connections)
   }
 
-  static let readCommitted = ConformanceSuite(named: "PostgresStore", lacking: .observation) { location in
+  static let readCommitted = ConformanceSuite(named: "PostgresStore") { location in
     let database = try await open(location, isolation: .readCommitted)
     return PostgresDatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
   }
 
   static let serializable = ConformanceSuite(
-    named: "PostgresStore of JSON, serializable", codec: .json(), lacking: .observation
+    named: "PostgresStore of JSON, serializable", codec: .json()
   ) { location, codec in
     let database = try await open(location, isolation: .serializable)
     return PostgresDatabaseOwner(
@@ -43,10 +53,31 @@ extension PostgresDatabaseOwner: MaintainableStore {}
   }
 
   static let oneConnection = ConformanceSuite(
-    named: "PostgresStore with one connection", lacking: .observation
+    named: "PostgresStore with one connection"
   ) { location in
     let database = try await open(location, isolation: .readCommitted, connections: 1)
     return PostgresDatabaseOwner(base: try await PostgresStore<SampleValue?>(in: database), database: database)
+  }
+
+  static let reporting = ConformanceSuite(named: "PostgresStore that reports its changes") { location in
+    let database = try await open(location, isolation: .readCommitted)
+    return PostgresDatabaseOwner(
+      base: try await PostgresStore<SampleValue?>(in: database, reportsChanges: true), database: database)
+  }
+
+  static let serializableReporting = ConformanceSuite(named: "PostgresStore that reports, serializable") { location in
+    let database = try await open(location, isolation: .serializable)
+    return PostgresDatabaseOwner(
+      base: try await PostgresStore<SampleValue?>(in: database, reportsChanges: true), database: database)
+  }
+
+  @Test(arguments: reporting.cases) func conformsReporting(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: serializableReporting.cases.filter { $0.group == .observation || $0.group == .updates })
+  func conformsReportingSerializable(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
   }
 
   @Test(arguments: readCommitted.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {

@@ -18,6 +18,9 @@
 /// - Changes are reported in the order of their commits. Those of writes that run at the same time may come in either
 ///   order if a decorator reports them.
 /// - A report may name more than was written, such as a range instead of many keys. It never names less.
+/// - Commits of other processes and hosts, which ``StoreInformation/reportedCommits`` says are reported, may be reported
+///   later than they return there. ``StoreObservation/lag`` says how old the oldest unreported one can be. If the store
+///   cannot know what it missed, it reports that everything may have changed.
 public protocol ObservableStore<Value>: DataStore {
   /// Calls a closure after every commit that changes a range, until the observation or the store ends.
   ///
@@ -88,13 +91,34 @@ public enum StoreEvent: Sendable, Hashable {
 /// An observation of a store, which ends when it is cancelled or released; see ``ObservableStore/observe(_:_:)``.
 public final class StoreObservation: Sendable {
   private let end: @Sendable () -> Void
+  private let currentLag: (@Sendable () -> Duration)?
 
   /// Creates an observation.
   ///
-  /// - Parameter end: A closure that ends the observation. It may be called more than once.
-  public init(end: @escaping @Sendable () -> Void) {
+  /// - Parameters:
+  ///   - lag: A closure that returns the ``lag``. It may be called on any thread and must return quickly. Defaults to
+  ///     `nil`, for a store that reports every commit before the write returns.
+  ///   - end: A closure that ends the observation. It may be called more than once.
+  public init(lag: (@Sendable () -> Duration)? = nil, end: @escaping @Sendable () -> Void) {
+    currentLag = lag
     self.end = end
   }
+
+  /// The age from which on every commit has been reported to the observer, by a clock that never stops.
+  ///
+  /// It is zero if the store reports each commit before the write returns. A store that hears later of the commits of
+  /// other hosts returns the time since it last knew all of them. This time is longer than any limit until the store has
+  /// looked for the first time, and grows while a server cannot be reached:
+  ///
+  /// ```swift
+  /// if observation.lag <= .seconds(1) {
+  ///   // Every commit that returned more than one second ago, on any host, has been reported.
+  /// }
+  /// ```
+  ///
+  /// The value is current when it is read. A decorator that makes an observation of its own from that of its base passes
+  /// this value on.
+  public var lag: Duration { currentLag?() ?? .zero }
 
   deinit {
     end()

@@ -53,9 +53,12 @@ public final class StoreObservers: Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
+  ///   - lag: A closure that returns the ``StoreObservation/lag`` of the store. Defaults to `nil`, for none.
   ///   - observer: A closure that receives the events.
   /// - Returns: The observation. It does not hold the list.
-  public func add(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+  public func add(
+    _ range: KeyRange, lag: (@Sendable () -> Duration)? = nil, _ observer: @escaping @Sendable (StoreEvent) -> Void
+  ) -> StoreObservation {
     let number = state.withLock { state -> UInt64? in
       guard !state.isClosed else { return nil }
       state.lastNumber += 1
@@ -66,7 +69,7 @@ public final class StoreObservers: Sendable {
       observer(.closed)
       return StoreObservation {}
     }
-    return StoreObservation { [weak self] in self?.remove(number) }
+    return StoreObservation(lag: lag) { [weak self] in self?.remove(number) }
   }
 
   private func remove(_ number: UInt64) {

@@ -20,8 +20,13 @@ import LarderCBOR
 /// values as encoded by the codec in a column `value`, of the type `json` where the codec writes JSON, and else `bytea`.
 /// The name of the codec is recorded in the table `larder_stores`. A store cannot be opened with a different codec.
 ///
-/// Writes of others are not reported, so a store is no `ObservableStore`.
-public final class PostgresStore<Value: Sendable>: DataStore {
+/// ## Changes
+///
+/// A store that is created with `reportsChanges` reports the commits of all hosts to its observers, so a cache above it
+/// agrees with those of other hosts. Commits of the same ``PostgresDatabase`` are reported before the call returns, and
+/// those of others some milliseconds later. Any other store reports only the commits of its own `PostgresDatabase`.
+/// <doc:PostgresChangeFeed> describes how, and what it costs.
+public final class PostgresStore<Value: Sendable>: ObservableStore {
   /// The default name of a store.
   public static var defaultName: String { "default" }
 
@@ -47,36 +52,51 @@ public final class PostgresStore<Value: Sendable>: DataStore {
   ///   - codec: The codec that encodes and decodes values.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
   ///     `true`.
+  ///   - reportsChanges: A Boolean value that indicates whether a store that is created reports the changes of all hosts.
+  ///     An existing store does what its record says, whatever this argument is. Defaults to `false`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is invalid; `notFound`; `versionMismatch` if the store was
-  ///   written by a newer version or with a different codec; `unsupported` if the schema has something else of that name;
-  ///   `notPermitted`; `closed`; `timedOut`; `ioFailed`.
+  ///   written by a newer version or with a different codec; `unsupported` if the schema has something else of that name,
+  ///   or if the store exists and does not report its changes although `reportsChanges` is `true`; `notPermitted`;
+  ///   `closed`; `timedOut`; `ioFailed`.
   public convenience init(
     in database: PostgresDatabase, name: String = PostgresStore.defaultName, codec: some Codec<Value>,
-    createsIfMissing: Bool = true
+    createsIfMissing: Bool = true, reportsChanges: Bool = false
   ) async throws {
     try await self.init(
       UntypedTable(
         in: database, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
-      codec: codec)
+      codec: codec, reportsChanges: reportsChanges)
   }
 
   /// Opens a store, whose table is created if it is missing.
   ///
   /// - Throws: ``StoreError``.
-  init(_ untyped: UntypedTable, codec: some Codec<Value>) async throws {
+  init(_ untyped: UntypedTable, codec: some Codec<Value>, reportsChanges: Bool = false) async throws {
     handle = untyped.handle
-    var information = handle.information
-    information.noteEncryption(by: codec)
-    self.information = information
     coder = ValueCoder(
       codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
     do {
-      (table, recordedCodec) = try await untyped.table(for: codec, coder.codecRecord)
+      (table, recordedCodec) = try await untyped.table(
+        for: codec, coder.codecRecord, reportsChanges: reportsChanges)
+      if table.reportsChanges { try await handle.feed.begin(for: handle) }
     } catch {
       await untyped.ownDatabase?.close()
       throw error
     }
     ownDatabase = untyped.ownDatabase
+    var information = handle.information
+    information.noteEncryption(by: codec)
+    information.reportedCommits = table.reportsChanges ? .ofAllHosts : .ofObject
+    self.information = information
+  }
+
+  /// Observes the entries; see `ObservableStore.observe(_:_:)`.
+  ///
+  /// The observer is called on the thread of a writer of this `PostgresDatabase`, or on one that reads the changes of
+  /// others. Rolled back transactions are not reported. Changes by SQL are reported only with the triggers of
+  /// <doc:PostgresChangeFeed>.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    handle.observe(range, of: table, observer)
   }
 
   // MARK: Reading
@@ -160,8 +180,11 @@ public final class PostgresStore<Value: Sendable>: DataStore {
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
       let encoded = try await coder.encoded(changes, for: information, during: .apply)
+      let bounded = BoundedChanges(changes)
       _ = try await recordedCodec.comparing(for: .apply) {
-        try await handle.write(statements(for: encoded, in: format), usesResults: false, for: .apply)
+        try await handle.write(
+          statements(for: encoded, in: format, recording: bounded), usesResults: false,
+          reporting: committed { bounded }, for: .apply)
       }
       recordedCodec.noteCommit()
     }
@@ -180,16 +203,22 @@ public final class PostgresStore<Value: Sendable>: DataStore {
       let format = coder.codecRecord.format
       let first =
         try recordedCodec.beginning(.shared, during: .update) + [table.claim(keys), table.values(forKeys: keys)]
-      return try await recordedCodec.comparing(for: .update) {
+      let (result, unchanged) = try await recordedCodec.comparing(for: .update) {
         try await handle.transaction(for: .update, first: first) { session, rows in
-          let (result, statements) = try await changed(
+          let (result, statements, assigned) = try await changed(
             keys, rows[first.count - 1], in: format, during: .update, deciding: body)
           // Without a change, what was locked is rolled back with the rows for missing keys.
-          guard let statements else { return TransactionEnd(result: result, commits: false) }
+          guard let statements else { return TransactionEnd(result: (result, assigned), commits: false) }
           session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
-          return TransactionEnd(result: result, statements: statements)
+          session.note(committed { BoundedChanges(assigned.map { .key($0) }) })
+          return TransactionEnd(result: (result, []), statements: statements)
         }
       }
+      // A cache counts on a report of each key that was assigned, also of equal values.
+      if !unchanged.isEmpty {
+        handle.feed.report(committed { BoundedChanges(unchanged.map { .key($0) }) })
+      }
+      return result
     }
   }
 
@@ -258,15 +287,22 @@ extension PostgresStore {
     Dictionary((0..<rows.rowCount).map { (rows.key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Returns the statements of a batch, the first of which take its lock and compare the codec.
+  /// Returns changes of the store, to be reported after their commit.
+  func committed(_ changes: @escaping @Sendable () -> BoundedChanges) -> CommittedChanges {
+    CommittedChanges(store: table.name, isRecorded: table.reportsChanges, changes: changes)
+  }
+
+  /// Returns the statements of a batch, the first of which take its lock and compare the codec, and the last of which records
+  /// the changes if the store reports them.
   ///
   /// - Throws: ``StoreError`` if the codec of the store has changed.
   func statements(
-    for changes: EncodedChanges, in format: CodecRecord.Format, during operation: StoreOperation = .apply
+    for changes: EncodedChanges, in format: CodecRecord.Format, recording recorded: BoundedChanges,
+    during operation: StoreOperation = .apply
   ) throws -> [Statement] {
     let removesRange = changes.steps.contains { if case .removeAll = $0 { true } else { false } }
     return try recordedCodec.beginning(removesRange ? .exclusive : .shared, encodedIn: format, during: operation)
-      + table.write(changes)
+      + table.recording(recorded, in: table.write(changes))
   }
 
   /// Runs the body of an update.
@@ -275,12 +311,12 @@ extension PostgresStore {
   ///   - keys: The keys. They are locked.
   ///   - rows: Their entries.
   ///   - format: The format of the values before the transaction began.
-  /// - Returns: The result, and the statements that write what changed, or `nil` if nothing did. They also remove the rows
-  ///   that locked missing keys.
+  /// - Returns: The result; the statements that write what changed, or `nil` if nothing did; and the keys that a commit
+  ///   assigned. The statements also remove the rows that locked missing keys.
   func changed<Result: Sendable>(
     _ keys: [StoreKey], _ rows: QueryResult, in format: CodecRecord.Format, during operation: StoreOperation,
     deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
-  ) async throws -> (result: Result, statements: [Statement]?) {
+  ) async throws -> (result: Result, statements: [Statement]?, assigned: [StoreKey]) {
     let indices = PostgresStore.indices(of: rows)
     let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) } }
     var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: operation))
@@ -306,7 +342,11 @@ extension PostgresStore {
       values.append(bytes[...])
     }
     try coder.codecRecord.checkUnchanged(since: format, during: operation, store: information.name)
-    return (decision.result, isChanged ? table.change(setting: set, to: values, removing: removed) : nil)
+    let assigned = decision.isCommit ? slots.assignedIndices.map { keys[$0] } : []
+    guard isChanged else { return (decision.result, nil, assigned) }
+    let statements = table.change(setting: set, to: values, removing: removed)
+    let recorded = BoundedChanges(assigned.map { .key($0) })
+    return (decision.result, table.recording(recorded, in: statements), assigned)
   }
 }
 
@@ -323,11 +363,15 @@ extension PostgresStore where Value: Codable {
   ///   - name: The name of the store. Defaults to `default`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
   ///     `true`.
-  /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:)``.
+  ///   - reportsChanges: A Boolean value that indicates whether a store that is created reports the changes of all hosts.
+  ///     Defaults to `false`.
+  /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:reportsChanges:)``.
   public convenience init(
-    in database: PostgresDatabase, name: String = PostgresStore.defaultName, createsIfMissing: Bool = true
+    in database: PostgresDatabase, name: String = PostgresStore.defaultName, createsIfMissing: Bool = true,
+    reportsChanges: Bool = false
   ) async throws {
-    try await self.init(in: database, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing)
+    try await self.init(
+      in: database, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing, reportsChanges: reportsChanges)
   }
 }
 #endif

@@ -7,13 +7,19 @@ struct StoreCatalog: Sendable {
   struct Record: Sendable, Equatable {
     var codecName: String
     var format: Int
+
+    /// A Boolean value that indicates whether every writer records its changes in the change feed.
+    var reportsChanges: Bool { format >= StoreCatalog.reportingFormat }
   }
 
   /// The table that holds the records.
   static let tableName = "larder_stores"
 
-  /// The format version that this code reads and writes.
-  static let format = 1
+  /// The format version of stores whose changes are not recorded.
+  private static let plainFormat = 1
+
+  /// The format version of stores whose changes every writer records, which older versions refuse.
+  fileprivate static let reportingFormat = 2
 
   /// The length from which PostgreSQL cuts names without an error, in bytes.
   private static let maximumNameLength = 63
@@ -75,10 +81,11 @@ struct StoreCatalog: Sendable {
     guard let codecName = rows.text(0, 0), let format = rows.integer(0, 1) else {
       throw StoreError(.corrupted, during: .open, store: store, message: "the record of the store cannot be read")
     }
-    guard format <= StoreCatalog.format else {
+    guard format <= StoreCatalog.reportingFormat else {
       throw StoreError(
         .versionMismatch, during: .open, store: store,
-        message: "the store has format version \(format); only versions up to \(StoreCatalog.format) are supported")
+        message:
+          "the store has format version \(format); only versions up to \(StoreCatalog.reportingFormat) are supported")
     }
     return Record(codecName: codecName, format: Int(format))
   }
@@ -153,7 +160,12 @@ struct StoreCatalog: Sendable {
   /// Creates the table and the record of a store, as far as they are missing.
   ///
   /// A role without the right to create tables can use those that exist.
-  func create(_ new: StoreTable, codecName: String) async throws {
+  ///
+  /// - Parameters:
+  ///   - new: The table.
+  ///   - codecName: The name of the codec to record.
+  ///   - reportsChanges: A Boolean value that indicates whether writers must record their changes.
+  func create(_ new: StoreTable, codecName: String, reportsChanges: Bool) async throws {
     var statements: [Statement] = []
     if try await !exists(StoreCatalog.tableName, for: .open) {
       statements.append(
@@ -171,11 +183,21 @@ struct StoreCatalog: Sendable {
     }
     if !statements.isEmpty { try await creating { try await handle.write(statements, for: .open) } }
     // Afterward, because a statement is parsed before the one before it has created its table.
+    let format = reportsChanges ? StoreCatalog.reportingFormat : StoreCatalog.plainFormat
     let record = Statement(
-      """
-      INSERT INTO \(table)(name, codec, format) VALUES($1, $2, \(StoreCatalog.format)) ON CONFLICT (name) DO NOTHING
-      """, .text(new.name), .text(codecName))
+      "INSERT INTO \(table)(name, codec, format) VALUES($1, $2, \(format)) ON CONFLICT (name) DO NOTHING",
+      .text(new.name), .text(codecName))
     try await handle.write([record], for: .open)
+  }
+
+  /// Creates the change feed of the schema, unless it exists.
+  func createFeed() async throws {
+    let hasChanges = try await exists(FeedTable.names.changes, for: .open)
+    let hasState = try await exists(FeedTable.names.state, for: .open)
+    guard !hasChanges || !hasState else { return }
+    try await creating {
+      try await handle.write(FeedTable(schema: handle.quotedSchema).creation, for: .open)
+    }
   }
 
   /// Runs a closure that creates tables, again if another process creates them at the same moment.

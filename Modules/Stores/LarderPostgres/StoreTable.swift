@@ -30,6 +30,12 @@ struct StoreTable: Sendable {
   /// The name with its schema for SQL.
   let quotedName: String
 
+  /// The change feed, if every write records its changes there, as the record of the store says.
+  var feed: FeedTable?
+
+  /// A Boolean value that indicates whether the changes of all hosts are reported.
+  var reportsChanges: Bool { feed != nil }
+
   /// Creates the table of a name.
   init(name: String, schema: String, valueType: ValueType) {
     self.name = name
@@ -77,6 +83,16 @@ struct StoreTable: Sendable {
   }
 
   // MARK: Writing
+
+  /// Returns statements of a transaction, the last of which also records its changes if the store reports them.
+  ///
+  /// - Parameters:
+  ///   - changes: The changes.
+  ///   - statements: The statements, of which there is at least one.
+  func recording(_ changes: BoundedChanges, in statements: [Statement]) -> [Statement] {
+    guard let feed, let last = statements.last, !changes.changes.isEmpty else { return statements }
+    return statements.dropLast() + [feed.recording(changes, of: name, in: last)]
+  }
 
   /// Locks keys in key order, whether they exist or not.
   ///

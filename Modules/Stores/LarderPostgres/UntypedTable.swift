@@ -74,9 +74,9 @@ struct UntypedTable: UntypedStore {
   /// that adopts the recorded one.
   ///
   /// - Throws: ``StoreError``, with `versionMismatch` if the store has another codec, and `unsupported` if its table holds
-  ///   JSON and the codec does not write it.
+  ///   JSON and the codec does not write it, or if it exists and does not report its changes although they are wanted.
   func table(
-    for codec: some Codec, _ codecRecord: CodecRecord
+    for codec: some Codec, _ codecRecord: CodecRecord, reportsChanges: Bool
   ) async throws -> (table: StoreTable, recordedCodec: RecordedCodec) {
     try await handle.running(.open) {
       let catalog = StoreCatalog(handle, store: handle.name)
@@ -85,12 +85,21 @@ struct UntypedTable: UntypedStore {
       if table == nil || record == nil, handle.information.access == .readWrite {
         let isJSON = codec.format == .json && handle.pool.keepsText
         let new = StoreTable(name: name, schema: handle.quotedSchema, valueType: isJSON ? .json : .bytes)
-        try await catalog.create(table ?? new, codecName: codec.name)
+        try await catalog.create(table ?? new, codecName: codec.name, reportsChanges: reportsChanges)
         // Another process may have created it at the same moment.
         (table, record) = (try await catalog.findTable(name), try await catalog.record(of: name))
       }
-      guard let table else { throw missing }
+      guard var table else { throw missing }
       try check(table, suits: codec)
+      if let record, record.reportsChanges {
+        table.feed = FeedTable(schema: handle.quotedSchema)
+        if handle.information.access == .readWrite { try await catalog.createFeed() }
+      } else if reportsChanges {
+        throw StoreError(
+          .unsupported, during: .open, store: handle.name,
+          message:
+            "the store exists and does not report its changes; create another one that does, and copy the entries")
+      }
       if handle.information.access == .readWrite { try await catalog.checkAcceptsLocks(table) }
       if let record {
         _ = try codecRecord.name(replacing: record.codecName, during: .open, store: handle.name)

@@ -66,6 +66,8 @@ import Testing
     [.read, .write, .removeRangeBeside], [.read, .read, .writeBeside], [.write, .write, .writeBeside],
     [.read, .writeJoined, .writeBeside], [.read, .writeBeside, .writeBeside], [.read, .removeRange, .writeBeside],
     [.read, .reload, .writeBeside], [.write, .evict, .writeBeside], [.write, .invalidate, .writeBeside],
+    [.read, .updateNothing, .writeAbroad], [.read, .write, .writeAbroad], [.read, .read, .writeAbroad],
+    [.read, .update, .writeAbroadUnheard], [.read, .read, .writeAbroadUnheard], [.read, .writeAbroad, .writeAbroad],
   ]
 
   /// No operation through the cache gets an older value than that of a reported write that has ended, and all those that
@@ -199,8 +201,10 @@ struct VariantRule: CachingRule {
     case reportsEndFills
     /// A writer's value is cached only if one report at most named the key.
     case writersAreReportedOnce
+    /// The value of a writer that has only read is cached only if no report named the key.
+    case readersAreNotReported
 
-    static let ofReports: [Guard] = [.reportsEndFills, .writersAreReportedOnce]
+    static let ofReports: [Guard] = [.reportsEndFills, .writersAreReportedOnce, .readersAreNotReported]
     static let ofCallers = allCases.filter { !ofReports.contains($0) }
   }
 
@@ -290,11 +294,12 @@ struct VariantRule: CachingRule {
     return write
   }
 
-  mutating func end(_ write: Keys.KeyWrite) -> Bool {
+  mutating func end(_ write: Keys.KeyWrite, isReported: Bool) -> Bool {
     keyWrites.removeAll { $0 == write }
     return (!holds(.writersAreAlone) || write.wasAlone)
       && (!holds(.writersEndWithWrites) || write.epoch == epochs[write.key, default: 0])
       && (!holds(.writersAreReportedOnce) || reports[write.key, default: 0] <= 1)
+      && (!holds(.readersAreNotReported) || isReported || reports[write.key, default: 0] == 0)
   }
 
   mutating func end(_ write: Keys.RangeWrite) {
@@ -309,12 +314,13 @@ struct VariantRule: CachingRule {
     for key in ModelledCache<VariantRule>.keys where range.contains(key) { invalidate(key) }
   }
 
-  mutating func report(_ key: StoreKey) {
+  mutating func report(_ key: StoreKey) -> Bool {
     if keyWrites.contains(where: { $0.key == key }) {
       reports[key, default: 0] = min(2, reports[key, default: 0] + 1)
-    } else if holds(.reportsEndFills) {
-      next(for: key)
+      return false
     }
+    if holds(.reportsEndFills) { next(for: key) }
+    return true
   }
 
   private mutating func next(for key: StoreKey) {

@@ -14,6 +14,9 @@ extension ModelledCache {
     guard isReported else { return [] }
     switch operations[index] {
     case .writeInVain: return []
+    case .updateNothing: return []
+    case .writeAbroad: return [.key(0), .key(0)]
+    case .writeAbroadUnheard: return [.range(0), .range(1)]
     case .writeBoth, .writeBothBeside: return [.key(0), .key(1)]
     case .removeRange, .removeRangeBeside: return [.range(0), .range(1)]
     case .replaceRange: return [.range(0), .range(1), .key(0)]
@@ -28,6 +31,10 @@ extension ModelledCache {
     case .writeBeside:
       let after = operations[index].values(a: base[0], b: base[1], writing: UInt8(2 + index))
       setBase([after.0, after.1], index)
+      callers[index].next = operations[index].isAbroad ? .lag : .report(0)
+    case .lag:
+      // A second has passed. From now on, no reader may get what was there before.
+      lag(since: index)
       callers[index].next = .report(0)
     case .report(let place):
       callers[index].next = .forgetReported(place)
@@ -35,7 +42,11 @@ extension ModelledCache {
       case .range(let key):
         shards[key].invalidate(in: .all)
       case .key(let key):
-        if shortcuts.contains(.reportsCountOnce), mentions[..<place].contains(.key(key)) { return }
+        if shortcuts.contains(.reportsCountOnce), operations[index] != .writeAbroad,
+          mentions[..<place].contains(.key(key))
+        {
+          return
+        }
         if shortcuts.contains(.reportsLeaveCopiesOfBusyKeys), shards[key].isBusy(Self.keys[key]) {
           callers[index].next = next(after: place, of: mentions, index)
         }
@@ -49,7 +60,10 @@ extension ModelledCache {
     default:
       break
     }
-    if callers[index].next == .done { finish(index) }
+    if callers[index].next == .done {
+      if operations[index].isAbroad { laggingCount -= 1 }
+      finish(index)
+    }
   }
 
   private func next(after place: Int, of mentions: [Mention], _ index: Int) -> Step {

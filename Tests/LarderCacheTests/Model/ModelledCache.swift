@@ -31,11 +31,16 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case reportsLeaveCopiesOfBusyKeys
     /// A key that is named twice in one report counts once.
     case reportsCountOnce
+    /// A read uses cached entries although the base has not reported all commits for a second.
+    case readsDespiteLag
+    /// A read of a base that lags joins a load that has begun before.
+    case joinsDespiteLag
 
     /// A Boolean value that indicates whether the part exists only over a base that reports its changes.
     var isOfReports: Bool {
       switch self {
-      case .reportsLeaveCopies, .reportsLeaveCopiesOfBusyKeys, .reportsCountOnce: true
+      case .reportsLeaveCopies, .reportsLeaveCopiesOfBusyKeys, .reportsCountOnce, .readsDespiteLag, .joinsDespiteLag:
+        true
       default: false
       }
     }
@@ -57,7 +62,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case beginPart(Int), readParts, endPart(Int), waitForPart(Int), lookAgain(Int), readAll
     case beginWrite(Int), removeCopy(Int), writeBase, endWrite(Int)
     case writeElsewhere, beginForgetting, forget, evict
-    case writeBeside, report(Int), forgetReported(Int)
+    case writeBeside, lag, report(Int), forgetReported(Int)
     case done
   }
 
@@ -72,6 +77,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     var load = 0
     var hasFailed = false
     var hasChanged = false
+    /// A Boolean value that indicates whether the caller reads the base because that lags.
+    var mustReload = false
     var fills: [Rule.Keys.Fill?] = [nil, nil]
     /// The loads of other callers that a read of several keys has joined.
     var joined: [Int?] = [nil, nil]
@@ -93,6 +100,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   var copies: [Copy?] = [nil, nil]
   var shards: [Rule]
   var loads: [Load] = []
+  /// The number of writes of other hosts that the base has not reported for more than a second.
+  var laggingCount = 0
   private var lastStamp = 0
   var callers: [Caller]
   /// The values of `a` in the base, if the age of results is to be checked.
@@ -127,7 +136,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .invalidate: .beginForgetting
     case .writeElsewhere, .writeElsewhereAndReload, .writePast: .writeElsewhere
     case .evict: .evict
-    case .writeBeside, .writeBothBeside, .removeRangeBeside: .writeBeside
+    case .writeBeside, .writeBothBeside, .removeRangeBeside, .writeAbroad, .writeAbroadUnheard: .writeBeside
     default: shortcuts.contains(.removesCopiesEarly) ? .removeCopy(0) : .beginWrite(0)
     }
   }
@@ -175,7 +184,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .beginPart, .readParts, .endPart, .waitForPart, .lookAgain, .readAll: readBoth(index, step)
     case .beginWrite, .removeCopy, .writeBase, .endWrite: write(index, step)
     case .writeElsewhere, .beginForgetting, .forget, .evict: forget(index, step)
-    case .writeBeside, .report, .forgetReported: report(index, step)
+    case .writeBeside, .lag, .report, .forgetReported: report(index, step)
     case .done: break
     }
   }
@@ -208,7 +217,13 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   }
 
   private func isReload(_ index: Int) -> Bool {
-    operations[index] == .reload || operations[index] == .writeElsewhereAndReload
+    operations[index] == .reload || operations[index] == .writeElsewhereAndReload || callers[index].mustReload
+  }
+
+  /// Notes that the base has not reported a write for a second.
+  mutating func lag(since writer: Int) {
+    laggingCount += 1
+    oldest = max(oldest, callers[writer].place)
   }
 
   /// Compares the value of `a` that a caller has read with the values that reloads have returned, and with the reported
@@ -245,6 +260,11 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   private mutating func read(_ index: Int, _ step: Step) {
     switch step {
     case .look(let key):
+      if key == 0, laggingCount > 0, !shortcuts.contains(.readsDespiteLag) {
+        callers[index].mustReload = !shortcuts.contains(.joinsDespiteLag)
+        callers[index].next = operations[index] == .readBoth ? .readAll : .beginReading
+        return
+      }
       callers[index].found[key] = copies[key]
       if operations[index] == .readBoth {
         callers[index].next = key == 0 ? .look(1) : .beginPart(0)
@@ -294,11 +314,13 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .refresh:
       guard let (fill, load) = shards[0].beginRefreshing(key, makeLoad: { load }) else { return finish(index) }
       reading = .leading(fill, load)
-    case .reload, .writeElsewhereAndReload:
+    case _ where isReload(index):
       reading = shards[0].beginReloading(key) { load }
     default:
       // Another caller may have cached the entry since the first look.
-      if let copy = copies[0] { return finish(index, copy.value) }
+      if laggingCount == 0 || shortcuts.contains(.readsDespiteLag), let copy = copies[0] {
+        return finish(index, copy.value)
+      }
       reading = shards[0].beginReading(key) { load }
     }
     switch reading {
@@ -349,7 +371,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
       if key == 0 && touchesBoth(index) {
         callers[index].next = .endWrite(1)
       } else {
-        finish(index, operations[index] == .update ? callers[index].values[0] : 0)
+        let returnsOld = operations[index] == .update || operations[index] == .updateNothing
+        finish(index, returnsOld ? callers[index].values[0] : 0)
       }
     default:
       break
@@ -374,9 +397,11 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   private mutating func endWrite(_ index: Int, _ key: Int) {
     // A writer does not know of a write that shares its commit.
     let operation = operations[index] == .writeJoined ? .write : operations[index]
-    let value = operation.values(a: 0, b: 0, writing: UInt8(2 + index))
+    let isReadOnly = operation == .updateNothing
+    let read = callers[index].values
+    let value = operation.values(a: isReadOnly ? read[0] : 0, b: 0, writing: UInt8(2 + index))
     let isKept = !callers[index].hasFailed || shortcuts.contains(.keepsFailedValues)
-    if let write = callers[index].keyWrites[key], shards[key].end(write), isKept {
+    if let write = callers[index].keyWrites[key], shards[key].end(write, isReported: !isReadOnly), isKept {
       insert(key == 0 ? value.0 : value.1, key)
     }
     if let write = callers[index].rangeWrites[key] { shards[key].end(write) }
@@ -417,11 +442,12 @@ protocol CachingRule: Hashable {
   mutating func end(_ fill: Keys.Fill) -> Bool
   mutating func beginWrite(of key: StoreKey, besides own: [Keys.RangeWrite]) -> Keys.KeyWrite
   mutating func beginWrite(in range: KeyRange) -> Keys.RangeWrite
-  mutating func end(_ write: Keys.KeyWrite) -> Bool
+  mutating func end(_ write: Keys.KeyWrite, isReported: Bool) -> Bool
   mutating func end(_ write: Keys.RangeWrite)
   mutating func invalidate(_ key: StoreKey)
   mutating func invalidate(in range: KeyRange)
-  mutating func report(_ key: StoreKey)
+  @discardableResult
+  mutating func report(_ key: StoreKey) -> Bool
 }
 
 extension BusyKeys: CachingRule where Load == Int {}

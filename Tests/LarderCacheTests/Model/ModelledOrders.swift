@@ -92,7 +92,7 @@ extension ModelledOperation {
   /// Returns the operation's result for the keys that it reads, given their values.
   func result(a: UInt8, b: UInt8) -> (UInt8, UInt8) {
     switch self {
-    case .read, .readAndLeave, .readInVain, .reload, .update: (a, 0)
+    case .read, .readAndLeave, .readInVain, .reload, .update, .updateNothing: (a, 0)
     case .readBoth: (a, b)
     default: (0, 0)
     }
@@ -101,7 +101,8 @@ extension ModelledOperation {
   /// Returns the values of the keys after the operation, given their values before.
   func values(a: UInt8, b: UInt8, writing value: UInt8) -> (UInt8, UInt8) {
     switch self {
-    case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .writePast, .writeBeside, .update:
+    case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .writePast, .writeBeside, .writeAbroad,
+      .writeAbroadUnheard, .update:
       (value, b)
     case .remove: (0, b)
     case .writeJoined: (ModelledOperation.joinedValue(value), b)
@@ -143,6 +144,8 @@ enum ModelledOperation: Hashable, CaseIterable {
   case replaceRange
   /// Reads and writes `a` as one step.
   case update
+  /// Reads `a` as one step that could also write it, and decides not to.
+  case updateNothing
   /// Removes the entry of `a` from the cache.
   case invalidate
   /// Writes `a` past the cache, and then invalidates it.
@@ -160,6 +163,10 @@ enum ModelledOperation: Hashable, CaseIterable {
   case writeBothBeside
   /// Removes both keys as a range past the cache, which the base reports.
   case removeRangeBeside
+  /// Writes `a` on another host. The base reports it late, and twice.
+  case writeAbroad
+  /// Writes `a` on another host. Its report is lost, so the base reports later that anything may have changed.
+  case writeAbroadUnheard
   /// Writes `a` in one commit with a write of `a` past the cache, which takes effect after it.
   case writeJoined
 
@@ -176,8 +183,11 @@ enum ModelledOperation: Hashable, CaseIterable {
 
   /// A Boolean value that indicates whether the operation writes past the cache, which the base reports.
   var isBeside: Bool {
-    self == .writeBeside || self == .writeBothBeside || self == .removeRangeBeside
+    self == .writeBeside || self == .writeBothBeside || self == .removeRangeBeside || isAbroad
   }
+
+  /// A Boolean value that indicates whether the operation writes on another host.
+  var isAbroad: Bool { self == .writeAbroad || self == .writeAbroadUnheard }
 
   /// The value of the write that shares a commit with this one.
   static func joinedValue(_ value: UInt8) -> UInt8 { value + 8 }

@@ -356,7 +356,7 @@ extension WriteBehindStore: ObservableStore where Base: ObservableStore {
       if case .changed = event { observer(event) }
     }
     let committed = base.observe(range, observer)
-    return StoreObservation {
+    return StoreObservation(lag: { committed.lag }) {
       pending.cancel()
       committed.cancel()
     }

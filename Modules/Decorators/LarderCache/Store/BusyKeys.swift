@@ -10,7 +10,8 @@ import Larder
 /// - A fill is cached only if the key was never busy from before its read of the base until its insertion.
 /// - A written value is cached only if no other write touched the key from the start of the write until the insertion.
 /// - If the base reports its changes, a report is a write beside the cache, except for the first one that names a key
-///   during a write of that key. It is the write's own, or the write's own follows before the write returns.
+///   during a write that changes that key. It is the write's own, or the write's own follows before the write returns.
+///   The reports of writes of other hosts may come late, and more than once.
 /// - A reader joins only a load that began after the last write ended.
 /// - When a reload ends, every fill, load and write of the key that has begun is void, because it may be older. The
 ///   result of the reload is cached by the rule for fills, or else the cached value is removed.
@@ -182,19 +183,25 @@ struct BusyKeys<Load> {
 
   /// Ends a write of a key.
   ///
-  /// - Parameter write: The write.
+  /// - Parameters:
+  ///   - write: The write.
+  ///   - isReported: A Boolean value that indicates whether the base reports the write itself, which it does not if the
+  ///     write has only read the key. Defaults to `true`.
   /// - Returns: A Boolean value that indicates whether the written value may be inserted, in the same critical section,
   ///   if the write succeeded.
-  mutating func end(_ write: KeyWrite) -> Bool {
+  mutating func end(_ write: KeyWrite, isReported: Bool = true) -> Bool {
     guard var state = states[write.key] else { return false }
     state.writes -= 1
-    let isCurrent = state.epoch == write.epoch
+    let isCurrent = state.epoch == write.epoch && (isReported || !state.isReported)
     put(state, for: write.key)
     return write.wasAlone && isCurrent
   }
 
-  /// Returns whether the value of a write may be inserted if it succeeded.
-  func isCurrent(_ write: KeyWrite) -> Bool { write.wasAlone && states[write.key]?.epoch == write.epoch }
+  /// Returns whether the value of a write may be inserted if it succeeded; see ``end(_:isReported:)``.
+  func isCurrent(_ write: KeyWrite, isReported: Bool = true) -> Bool {
+    guard let state = states[write.key] else { return false }
+    return write.wasAlone && state.epoch == write.epoch && (isReported || !state.isReported)
+  }
 
   /// Ends a write of a range.
   ///
@@ -231,12 +238,15 @@ struct BusyKeys<Load> {
   /// names a range may cover any number of writes. Call ``invalidate(in:)`` for it.
   ///
   /// - Parameter key: The key.
-  mutating func report(_ key: StoreKey) {
+  /// - Returns: A Boolean value that indicates whether the report is not that of a write's own.
+  @discardableResult
+  mutating func report(_ key: StoreKey) -> Bool {
     if let state = states[key], state.writes > 0, !state.isReported {
       states[key]?.isReported = true
-    } else {
-      invalidate(key)
+      return false
     }
+    invalidate(key)
+    return true
   }
 
   private mutating func put(_ state: State, for key: StoreKey) {

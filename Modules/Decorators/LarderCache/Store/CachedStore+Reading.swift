@@ -8,14 +8,14 @@ extension CachedStore {
   /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    if let box = cache.plainValue(forKey: key) { return value(of: box) }
+    if isCurrent, let box = cache.plainValue(forKey: key) { return value(of: box) }
     return try await missedValue(forKey: key)
   }
 
   /// Returns the value of a key after the first lookup returned none.
   @usableFromInline
   func missedValue(forKey key: StoreKey) async throws -> Value? {
-    guard cache.hasPlainEntries else { return try await value(forKey: key, policy: .cacheElseLoad) }
+    guard cache.hasPlainEntries, isCurrent else { return try await value(forKey: key, policy: .cacheElseLoad) }
     return try await load(key, isReload: false).map(value)
   }
 
@@ -29,6 +29,11 @@ extension CachedStore {
   /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   public func value(forKey key: StoreKey, policy: LoadPolicy) async throws -> Value? {
     try checkOpen(for: .value)
+    // As a reload, because entries and running loads may be older than the reports.
+    guard isCurrent else {
+      try ownInformation.check(key, for: .value)
+      return policy == .cacheOnly ? nil : try await load(key, isReload: true).map(value)
+    }
     if policy != .reload, let (entry, isDue) = cache.entry(of: key) {
       if isDue, policy != .cacheOnly { refresh([(key, entry)]) }
       return entry.value.map(value)
@@ -62,6 +67,12 @@ extension CachedStore {
   /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   public func values(forKeys keys: [StoreKey], policy: LoadPolicy) async throws -> [Value?] {
     try checkOpen(for: .values)
+    guard isCurrent else {
+      try ownInformation.check(keys, for: .values)
+      let nothing = keys.map { _ in nil as CachedEntry? }
+      if policy == .cacheOnly { return keys.map { _ in nil } }
+      return try await operations.run(.values, of: ownInformation) { try await load(keys, nothing, isReload: true) }
+    }
     var due: [(StoreKey, CachedEntry)] = []
     let found = keys.map { key -> CachedEntry? in
       guard policy != .reload, let (entry, isDue) = cache.entry(of: key) else { return nil }

@@ -18,6 +18,12 @@ public import Larder
 /// readers may get the old value from the cache after others got the new one. `LMDBStore` polls for commits of other
 /// processes every 50 milliseconds, and such a commit empties the cache.
 ///
+/// **Writes of other hosts.** A `PostgresStore` that reports its changes tells the cache of them some milliseconds later. A read
+/// returns no value that was replaced more than ``CachedStoreConfiguration/maximumLag`` before it began, which is one
+/// second. If the base has not known of all commits for that time, for example because its server cannot be reached, every
+/// read goes to the base, and fails if that fails. With ``LaggingReads/serveStale``, cached
+/// entries are used nevertheless.
+///
 /// **Over any other base, the cache sees only writes made through it.** If another object writes to the base, a cached
 /// entry may be stale until its time to live is over (``CachedStoreConfiguration/timeToLive``, which is 60 seconds by default over a
 /// base that several programs can write to), or until you call
@@ -50,6 +56,9 @@ public final class CachedStore<Base: DataStore>: DataStore {
   /// The observation of the base, which ends with this store, or `nil` if the base does not report its changes.
   private let observation: StoreObservation?
 
+  /// The observation, if its lag decides whether cached entries are used.
+  @usableFromInline let limitingObservation: StoreObservation?
+
   /// Creates a store that caches entries of another one.
   ///
   /// If the base is an `ObservableStore`, it is observed until this store is released or the base is closed.
@@ -73,6 +82,15 @@ public final class CachedStore<Base: DataStore>: DataStore {
     self.cache = cache
     // Now and not on first use, because the caches below must hear of a change first.
     observation = observable?.observe(.all) { cache.receive($0) }
+    limitingObservation = configuration.whenReportsLag == .loadFromBase ? observation : nil
+  }
+
+  /// A Boolean value that indicates whether the reports of the base are recent enough to use cached entries.
+  ///
+  /// A read looks before it takes an entry. So the entry was current for at most the lag before the read began.
+  @usableFromInline var isCurrent: Bool {
+    guard let limitingObservation else { return true }
+    return limitingObservation.lag <= configuration.maximumLag
   }
 
   /// The information of the base, of which reads may be copies.
@@ -192,9 +210,9 @@ extension CachedStore: ReadForwardingStore {
     switch operation {
     case .apply, .touch:
       let keys = key.map { [$0] } ?? []
-      return try await writing(keys, [], operation) { _ in try await body() }
+      return try await writing(keys, [], operation) { _, _ in try await body() }
     case .purgeExpired:
-      return try await writing([], [.all], operation) { _ in try await body() }
+      return try await writing([], [.all], operation) { _, _ in try await body() }
     default:
       return try await body()
     }
@@ -242,7 +260,7 @@ extension CachedStore {
   /// The new values are cached.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     let written = WrittenKeys(changes, box: box)
-    try await writing(written.keys, written.ranges, .apply) { entries in
+    try await writing(written.keys, written.ranges, .apply) { entries, _ in
       try await base.apply(changes)
       entries = makeEntries(of: written.values, forKeys: written.keys)
     }
@@ -255,9 +273,11 @@ extension CachedStore {
     deciding keys: [StoreKey],
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
-    try await writing(keys, [], .update) { entries in
+    try await writing(keys, [], .update) { entries, readOnly in
       let (result, slots) = try await base.updateReturningSlots(keys, deciding: body)
       entries = slots.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
+      // Those of a body that decided to discard are as it got them, so none is assigned.
+      if let slots { readOnly = Set(keys.indices).subtracting(slots.assignedIndices) }
       return result
     }
   }
@@ -268,17 +288,19 @@ extension CachedStore {
   ///   - keys: The keys, each once.
   ///   - ranges: The ranges.
   ///   - operation: The operation.
-  ///   - body: A closure that writes, and sets its argument to the new entry of each key if that is known.
+  ///   - body: A closure that writes. It sets its first argument to the new entry of each key if that is known, and its
+  ///     second to the indices of the keys that it has only read.
   func writing<Result>(
     _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
-    _ body: (inout [CachedEntry?]?) async throws -> Result
+    _ body: (inout [CachedEntry?]?, inout Set<Int>) async throws -> Result
   ) async throws -> Result {
     try await operations.run(operation, of: ownInformation) {
       let write = cache.beginWrite(keys, ranges)
       var entries: [CachedEntry?]?
+      var readOnly: Set<Int> = []
       do {
-        let result = try await body(&entries)
-        cache.end(write, keeping: entries)
+        let result = try await body(&entries, &readOnly)
+        cache.end(write, keeping: entries, readOnly: readOnly)
         return result
       } catch {
         // The state of the keys is known only to the base.

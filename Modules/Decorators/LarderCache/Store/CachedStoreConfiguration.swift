@@ -56,6 +56,18 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
+  /// The reads while the base has not known of all commits for longer than ``maximumLag``.
+  ///
+  /// Defaults to ``LaggingReads/loadFromBase``. It matters only over a base that hears later of the commits of other hosts; see
+  /// `StoreObservation.lag`.
+  public var whenReportsLag: LaggingReads = .loadFromBase
+
+  /// The time for which a value that another host has replaced may still be read.
+  ///
+  /// Defaults to one second. A time shorter than that in which the base looks for commits of other hosts, as half a second
+  /// for a `PostgresStore`, sends many reads to the base.
+  public var maximumLag = Duration.seconds(1)
+
   /// A Boolean value that indicates whether entries are evicted when the system is short of memory.
   ///
   /// Defaults to `true`.
@@ -83,6 +95,15 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
     self.negativeTimeToLive = negativeTimeToLive
     self.cost = cost
   }
+}
+
+/// The reads of a cache whose base has not known of all commits of other hosts for longer than a limit, such as
+/// ``CachedStoreConfiguration/maximumLag``.
+public enum LaggingReads: Sendable, Hashable, CaseIterable {
+  /// They go to the base, and fail if it cannot be reached. The default.
+  case loadFromBase
+  /// They use cached entries, however old these are.
+  case serveStale
 }
 
 /// The statistics of a ``CachedStore`` since it was created.

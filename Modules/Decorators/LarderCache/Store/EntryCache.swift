@@ -275,11 +275,12 @@ final class EntryCache: Sendable {
   /// - Parameters:
   ///   - write: The write.
   ///   - entries: The new entry of each key, or `nil` if they are not known.
-  func end(_ write: Write, keeping entries: [CachedEntry?]?) {
+  ///   - readOnly: The indices of the keys that the write has only read. Defaults to an empty set.
+  func end(_ write: Write, keeping entries: [CachedEntry?]?, readOnly: Set<Int> = []) {
     for range in write.ranges { state.withLock { $0.busy.end(range) } }
     for (index, key) in write.keys.enumerated() {
       let removed = state.withLock { state -> RemovedEntries<StoreKey, CachedEntry>? in
-        guard state.busy.end(key), let entries else { return nil }
+        guard state.busy.end(key, isReported: !readOnly.contains(index)), let entries else { return nil }
         return keep(entries[index], forKey: key.key, in: &state)
       }
       withExtendedLifetime(removed) {}
@@ -309,7 +310,7 @@ final class EntryCache: Sendable {
       for change in changes {
         switch change {
         case .key(let key):
-          state.withLock { $0.busy.report(key) }
+          _ = state.withLock { $0.busy.report(key) }
           // Also if the key is busy. Its writer may not have removed the entry yet.
           entries.removeValue(forKey: key)
         case .range(let range): invalidate(in: range)

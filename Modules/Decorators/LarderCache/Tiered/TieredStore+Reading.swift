@@ -50,7 +50,10 @@ extension TieredStore {
   ) async throws -> [Value?] {
     try information.check(keys, for: operation)
     return try await operations.run(operation, of: information) {
-      if policy != .reload {
+      // Before the copies are read, so that each was current for at most the lag before this read began.
+      let isCurrent = isCurrent
+      if policy == .cacheOnly, !isCurrent { return keys.map { _ in nil } }
+      if policy != .reload, isCurrent {
         // The cache holds an entry only while no write of its key is running in the base. So each entry that is found was
         // that of the base at the moment of the snapshot, and no check of the keys' state is needed.
         let (found, time) = (try await usableCopies(forKeys: keys), now())
@@ -64,7 +67,7 @@ extension TieredStore {
           return found.map { $0?.value }
         }
       }
-      return try await load(keys, isReload: policy == .reload)
+      return try await load(keys, isReload: policy == .reload || !isCurrent)
     }
   }
 
@@ -78,8 +81,11 @@ extension TieredStore {
     do {
       let copies = try await copies.values(forKeys: places.map { keys[$0] })
       let time = now()
-      for (place, copy) in zip(places, copies) {
-        if let copy, isUsable(copy, at: time) { found[place] = copy }
+      state.withLock { state in
+        for (place, copy) in zip(places, copies) {
+          guard let copy, isUsable(copy, at: time), state.reported.permits(copy.time, of: keys[place]) else { continue }
+          found[place] = copy
+        }
       }
     } catch {
       if Task.isCancelled { throw error }
@@ -196,7 +202,7 @@ extension TieredStore {
   private func run(
     _ load: SharedLoad, of keys: [StoreKey], _ fills: [Keys.Fill?], isReload: Bool
   ) async -> (any Error)? {
-    let time = now()
+    let time = beginCopying()
     let boxes: SharedLoad.Values
     do {
       boxes = try await readBase(keys)

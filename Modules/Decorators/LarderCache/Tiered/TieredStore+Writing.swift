@@ -7,7 +7,7 @@ extension TieredStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let written = WrittenKeys(changes, box: box)
-    try await writing(written.keys, written.ranges, .apply) { values in
+    try await writing(written.keys, written.ranges, .apply) { values, _ in
       try await base.apply(changes)
       values = written.values
     }
@@ -21,9 +21,10 @@ extension TieredStore {
     _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    return try await writing(keys, [], .update) { values in
+    return try await writing(keys, [], .update) { values, readOnly in
       let (result, slots) = try await base.updateReturningSlots(keys, deciding: body)
       values = slots.map { $0.map { $0.map(box) } }
+      if let slots { readOnly = Set(keys.indices).subtracting(slots.assignedIndices) }
       return result
     }
   }
@@ -36,14 +37,14 @@ extension TieredStore {
   /// - Throws: `StoreError` with `invalidKey` or `closed`; the errors of the cache; `CancellationError`.
   public func invalidate(_ key: StoreKey) async throws {
     try information.check(key, for: .invalidate)
-    try await writing([key], [], .invalidate) { _ in }
+    try await writing([key], [], .invalidate) { _, _ in }
   }
 
   /// Removes all copies from the cache; see ``invalidate(_:)``.
   ///
   /// - Throws: `StoreError` with `closed`; the errors of the cache; `CancellationError`.
   public func invalidateAll() async throws {
-    try await writing([], [.all], .invalidateAll) { _ in }
+    try await writing([], [.all], .invalidateAll) { _, _ in }
   }
 
   /// Performs a write on the base while its keys are busy and not cached, and then caches the new values.
@@ -52,13 +53,14 @@ extension TieredStore {
   ///   - keys: The keys, each once.
   ///   - ranges: The ranges.
   ///   - operation: The operation.
-  ///   - body: A closure that writes, and sets its argument to the new value of each key if that is known.
+  ///   - body: A closure that writes. It sets its first argument to the new value of each key if that is known, and its
+  ///     second to the indices of the keys that it has only read.
   private func writing<Result>(
     _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
-    _ body: (inout SharedLoad.Values?) async throws -> Result
+    _ body: (inout SharedLoad.Values?, inout Set<Int>) async throws -> Result
   ) async throws -> Result {
     try await operations.run(operation, of: information) {
-      let time = now()
+      let time = beginCopying()
       let write = state.withLock { Write(keys, ranges, in: &$0.busy) }
       // After an error, the state of the keys is known only to the base, and nothing is cached.
       defer { state.withLock { write.end(in: &$0.busy) } }
@@ -71,15 +73,18 @@ extension TieredStore {
         throw error
       }
       var values: SharedLoad.Values?
+      var readOnly: Set<Int> = []
       let result: Result
       do {
-        result = try await body(&values)
+        result = try await body(&values, &readOnly)
       } catch let error as StoreError where error.outcome == .unknown {
         baseDoubt.arise()
         throw error
       }
       if let values {
-        await insert(keys, values, at: time) { index, busy in busy.isCurrent(write.keys[index]) }
+        await insert(keys, values, at: time) { [readOnly] index, busy in
+          busy.isCurrent(write.keys[index], isReported: !readOnly.contains(index))
+        }
       }
       return result
     }

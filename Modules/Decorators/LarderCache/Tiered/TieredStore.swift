@@ -17,9 +17,12 @@ public import Larder
 /// in the meantime, the next one finds nothing in the cache and asks the base. The first copy after opening, and after
 /// a write whose outcome is unknown, synchronizes the base, so no copy outlives what a power failure takes back.
 ///
-/// **Writes beside the cache.** Writes to the base that are not made through this object leave the cached entries as
-/// they are until their ``TieredStoreConfiguration/timeToLive`` is over. If other programs can write to the base, or if it
-/// can lose accepted writes, the initializer requires a time to live, and this is all that it promises. For an exclusive
+/// **Writes beside the cache.** If the base is an `ObservableStore`, copies that are older than a report of their key are not
+/// used. If it reports the commits of all hosts, as a `PostgresStore` can, no copy is used that was replaced more than
+/// ``TieredStoreConfiguration/maximumLag`` ago, and none of an earlier process, as with ``CachedStore``. Over any other base,
+/// writes that are not made through this object leave the cached entries as they are until their
+/// ``TieredStoreConfiguration/timeToLive`` is over. If other programs can write to the base, or if it
+/// can lose accepted writes, the initializer requires a time to live. For an exclusive
 /// base, empty the cache after you have changed the base in another way. Only one `TieredStore` at a time should use a
 /// cache, and always for the same base; several share a store of bytes by different ``TieredStoreConfiguration/keyPrefix``es.
 ///
@@ -37,6 +40,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   struct State: Sendable {
     var busy = Keys()
     var refreshes = Refreshes()
+    var reported = ReportedTimes()
     var statistics = TieredStoreStatistics()
   }
 
@@ -69,6 +73,12 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
 
   private let date: @Sendable () -> Date
 
+  /// The observation of the base, if it reports its changes.
+  private let observation = Locked<StoreObservation?>(nil)
+
+  /// A Boolean value that indicates whether the lag of the base's reports decides whether copies are used.
+  private let limitsLag: Bool
+
   /// Creates a store that keeps copies of entries in another store.
   ///
   /// - Parameters:
@@ -92,6 +102,8 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     self.cache = cache
     self.configuration = configuration
     date = now
+    let observable = AnyDataStore(base).observation
+    limitsLag = observable != nil && configuration.whenReportsLag == .loadFromBase
     copies = TypedView(cache, prefix: configuration.keyPrefix, codec: CachedCopyCodec(codec))
     try cache.information.checkWritable(for: .open)
     try configuration.check(for: base.information)
@@ -103,6 +115,46 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
         .unsupported, during: .open, store: base.information.name,
         message: "copies of entries that expire would outlive them; put the expiring store above the cache")
     }
+    let information = base.information
+    if limitsLag, information.sharing == .betweenHosts, information.reportsAllCommits {
+      // Of what happened before, there are no reports.
+      let time = self.now()
+      state.withLock { $0.reported.note(.range(.all), at: time) }
+    }
+    let observation = observable?.observe(.all) { [weak self] event in
+      if case .changed(let changes) = event { self?.receive(changes) }
+    }
+    self.observation.withLock { $0 = observation }
+  }
+
+  /// Notes what the base has reported, except for the first report of a key during a write that changes it, which is the
+  /// write's own; see ``BusyKeys``.
+  private func receive(_ changes: [StoreChange]) {
+    let time = now()
+    state.withLock { state in
+      for change in changes {
+        switch change {
+        case .key(let key):
+          if state.busy.report(key) { state.reported.note(change, at: time) }
+        case .range(let range):
+          state.busy.invalidate(in: range)
+          state.reported.note(change, at: time)
+        }
+      }
+    }
+  }
+
+  /// A Boolean value that indicates whether the reports of the base are recent enough to use copies.
+  var isCurrent: Bool {
+    guard limitsLag, let observation = observation.withLock(\.self) else { return true }
+    return observation.lag <= configuration.maximumLag
+  }
+
+  /// Returns the time of a copy whose load or write begins now.
+  func beginCopying() -> Int64 {
+    let time = now()
+    state.withLock { $0.reported.note(time) }
+    return time
   }
 
   /// The information of the base.

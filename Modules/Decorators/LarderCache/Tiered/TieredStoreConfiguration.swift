@@ -28,6 +28,17 @@ public struct TieredStoreConfiguration: Sendable {
   /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
+  /// The reads while the base has not known of all commits for longer than ``maximumLag``.
+  ///
+  /// Defaults to ``LaggingReads/loadFromBase``. With ``LaggingReads/serveStale``, copies of earlier processes are used, too.
+  public var whenReportsLag: LaggingReads = .loadFromBase
+
+  /// The time for which a value that another host has replaced may still be read, over a base that reports the commits of
+  /// all hosts.
+  ///
+  /// Defaults to one second.
+  public var maximumLag = Duration.seconds(1)
+
   /// The prefix of the keys in the cache.
   ///
   /// Defaults to an empty prefix. Several stores can share a cache if no prefix begins with another one.

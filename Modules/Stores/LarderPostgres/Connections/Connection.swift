@@ -197,6 +197,11 @@ final class Connection {
     nonisolated(unsafe) let request = PQgetCancel(raw)
     // The library connects again for it, and waits without a limit.
     Thread.detachNewThread {
+      // The library sends it without a flag against this signal, which ends the process if the server is just going.
+      var signals = sigset_t()
+      sigemptyset(&signals)
+      sigaddset(&signals, SIGPIPE)
+      pthread_sigmask(SIG_BLOCK, &signals, nil)
       withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
         // If it cannot be sent, the connection is given up soon.
         _ = PQcancel(request, message.baseAddress, Int32(message.count))

@@ -13,10 +13,19 @@ final class PostgresHandle: Sendable {
   /// The notifications of the database.
   let listener: NotificationListener
 
+  /// The changes of the stores of the database.
+  let feed: ChangeFeed
+
+  /// The observers of the owner, if it is a store.
+  private let observers = StoreObservers()
+
   private let root: PostgresHandle?
 
   /// The running operations of the owner; a root also counts those of the handles that depend on it.
   private let operations = RunningOperations()
+
+  /// A Boolean value that indicates whether the handle is closed and its operations have ended.
+  private let hasClosed = Locked(false)
 
   /// Creates a handle.
   ///
@@ -27,8 +36,14 @@ final class PostgresHandle: Sendable {
   init(_ pool: SessionPool, dependingOn root: PostgresHandle? = nil, information: StoreInformation) {
     self.pool = pool
     self.root = root
-    listener = root?.listener ?? NotificationListener(pool)
+    let listener = root?.listener ?? NotificationListener(pool)
+    self.listener = listener
+    feed = root?.feed ?? ChangeFeed(pool, listener)
     self.information = information
+  }
+
+  deinit {
+    feed.remove(ObjectIdentifier(self))
   }
 
   /// The name of the owner in errors.
@@ -59,10 +74,37 @@ final class PostgresHandle: Sendable {
   /// Waits for running operations, and ends the sessions if the handle is a root.
   func close() async {
     await operations.close()
+    hasClosed.withLock { $0 = true }
+    endObservations()
     guard root == nil else { return }
+    feed.close()
     // Others may wait for what was just committed.
     await listener.finish()
     pool.close()
+  }
+
+  // MARK: Observing
+
+  /// Observes the store of the owner.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys.
+  ///   - table: The table of the store.
+  ///   - observer: A closure that receives the events.
+  func observe(
+    _ range: KeyRange, of table: StoreTable, _ observer: @escaping @Sendable (StoreEvent) -> Void
+  ) -> StoreObservation {
+    let currentLag: @Sendable () -> Duration = { [weak feed] in feed?.lag ?? .seconds(Int64.max) }
+    let observation = observers.add(range, lag: table.reportsChanges ? currentLag : nil, observer)
+    feed.add(table.name, self, root: root ?? self, observers, isRecorded: table.reportsChanges)
+    // The handle may have been closed before it was added.
+    if hasClosed.withLock(\.self) || root?.hasClosed.withLock(\.self) == true { endObservations() }
+    return observation
+  }
+
+  private func endObservations() {
+    feed.remove(ObjectIdentifier(self))
+    observers.close()
   }
 
   // MARK: Requests
@@ -88,14 +130,33 @@ final class PostgresHandle: Sendable {
   ///   - isReadCommitted: A Boolean value that indicates whether the transaction is read committed, whatever the
   ///     isolation of the database. Defaults to `false`.
   ///   - usesResults: A Boolean value that indicates whether the caller needs the results. Defaults to `true`.
+  ///   - changes: The changes to report once they are committed, or may be. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Returns: The results, one for each statement, or fewer if the caller does not need them.
   /// - Throws: ``StoreError``, with the outcome `unknown` only if the server does not tell it; `CancellationError` if the
   ///   task is cancelled before the statements are sent.
   @discardableResult
   func write(
-    _ statements: [Statement], isReadCommitted: Bool = false, usesResults: Bool = true, for operation: StoreOperation
+    _ statements: [Statement], isReadCommitted: Bool = false, usesResults: Bool = true,
+    reporting changes: CommittedChanges? = nil, for operation: StoreOperation
   ) async throws -> [QueryResult] {
+    do {
+      let (results, number) = try await written(
+        statements, isReadCommitted: isReadCommitted, usesResults: usesResults, for: operation)
+      if let changes { feed.noteCommit([changes], number: number) }
+      return results
+    } catch let error as StoreError where error.outcome == .unknown {
+      if let changes { feed.noteCommit([changes], number: nil) }
+      throw error
+    }
+  }
+
+  /// Runs statements as one transaction; see ``write(_:isReadCommitted:usesResults:reporting:for:)``.
+  ///
+  /// - Returns: The results, and the number of the transaction.
+  private func written(
+    _ statements: [Statement], isReadCommitted: Bool, usesResults: Bool, for operation: StoreOperation
+  ) async throws -> (results: [QueryResult], number: String?) {
     try await repeating(operation) { session, deadline in
       let first =
         (isReadCommitted ? [.command("BEGIN ISOLATION LEVEL READ COMMITTED")] : [])
@@ -108,11 +169,11 @@ final class PostgresHandle: Sendable {
         flushes: [first.count] + (usesResults ? [first.count + statements.count] : []), deadline: deadline)
       let response = try await answer(to: request, on: session, during: operation, commits: true)
       let results = Array(response.results.dropFirst(first.count).prefix(statements.count))
-      guard case .lost(let error) = response.failure else { return .finished(results) }
       let number = response.results.count < first.count ? nil : response.results[first.count - 1].text(0, 0)
+      guard case .lost(let error) = response.failure else { return .finished((results, number)) }
       // A commit whose results are lost is as unknown to the caller.
       let known = results.count == statements.count || !usesResults ? results : nil
-      return .lost(known, nil, number, session.facts, error)
+      return .lost(known.map { ($0, number) }, nil, number, session.facts, error)
     }
   }
 
@@ -139,7 +200,7 @@ final class PostgresHandle: Sendable {
       let beginning = Request(statements: begin + first, deadline: deadline, isCancellable: isReading)
       let results = try await answer(to: beginning, on: session, during: operation).results
       let number = isReading ? nil : results[1].text(0, 0)
-      let transaction = TransactionSession(session, number: number)
+      let transaction = TransactionSession(session, number: number, feed: feed)
       let end: Swift.Result<TransactionEnd<Result>, any Error>
       do {
         end = .success(try await body(transaction, Array(results.suffix(first.count))))
@@ -156,7 +217,13 @@ final class PostgresHandle: Sendable {
         return .finished(try end.get().result)
       }
       let commit = Request(statements: success.statements + [Statement("COMMIT")], endsWithCommit: true)
-      let response = try await answer(to: commit, on: session, during: operation, commits: true)
+      let response: Response
+      do {
+        response = try await answer(to: commit, on: session, during: operation, commits: true)
+      } catch let error as StoreError where error.outcome == .unknown {
+        transaction.reportChanges(areCommitted: false)
+        throw error
+      }
       if case .lost(let error) = response.failure {
         return .lost(success.result, transaction, number, session.facts, error)
       }
@@ -244,6 +311,7 @@ final class PostgresHandle: Sendable {
             guard let result else { fallthrough }
             return result
           case .unknown:
+            transaction?.reportChanges(areCommitted: false)
             throw StoreError(
               .ioFailed, during: operation, store: name, message: "the connection was lost during the commit",
               underlying: error, isRetryable: true, outcome: .unknown)

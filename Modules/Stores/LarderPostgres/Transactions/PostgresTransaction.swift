@@ -34,6 +34,11 @@ public final class PostgresTransaction: Sendable {
     session.afterCommit(action)
   }
 
+  /// Notes changes of a store, which are reported when the transaction is committed, or may be.
+  private func note(_ changes: CommittedChanges) {
+    session.note(changes)
+  }
+
   // MARK: Reading
 
   /// Returns the value of a key.
@@ -158,7 +163,10 @@ public final class PostgresTransaction: Sendable {
     guard !batch.isEmpty else { return }
     let format = store.coder.codecRecord.format
     let encoded = try await store.coder.encoded(batch, for: store.information, during: .write)
-    _ = try await write(store.statements(for: encoded, in: format, during: .write), of: store, for: .write)
+    let changes = BoundedChanges(batch)
+    _ = try await write(
+      store.statements(for: encoded, in: format, recording: changes, during: .write), of: store, for: .write)
+    note(store.committed { changes })
   }
 
   /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
@@ -199,9 +207,9 @@ public final class PostgresTransaction: Sendable {
     // The rows that lock missing keys must not be committed.
     let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
-    let (result, statements): (Swift.Result<Result, any Error>, [Statement]?)
+    let (result, statements, assigned): (Swift.Result<Result, any Error>, [Statement]?, [StoreKey])
     do {
-      (result, statements) = try await store.changed(keys, rows, in: format, during: .update) { slots in
+      (result, statements, assigned) = try await store.changed(keys, rows, in: format, during: .update) { slots in
         UpdateDecision(catching: { try body(&slots) })
       }
     } catch {
@@ -213,6 +221,7 @@ public final class PostgresTransaction: Sendable {
     } else {
       _ = try await run(unlocking, of: store.handle, for: .update)
     }
+    note(store.committed { BoundedChanges(assigned.map { .key($0) }) })
     return try result.get()
   }
 

@@ -6,6 +6,7 @@ final class TransactionSession: Sendable {
   private let session: Session
   /// The number of the transaction, or `nil` if it only reads.
   private let number: String?
+  private let feed: ChangeFeed
 
   private struct State {
     /// Why the transaction cannot be committed any more.
@@ -14,6 +15,7 @@ final class TransactionSession: Sendable {
     /// The user's settings of the planner after the latest SQL.
     var planning: [String]?
     var commitActions: [@Sendable () -> Void] = []
+    var changes: [CommittedChanges] = []
   }
 
   private let state = Locked(State())
@@ -23,9 +25,11 @@ final class TransactionSession: Sendable {
   /// - Parameters:
   ///   - session: The session.
   ///   - number: The number of the transaction, or `nil` if it only reads.
-  init(_ session: Session, number: String?) {
+  ///   - feed: The changes of the database.
+  init(_ session: Session, number: String?, feed: ChangeFeed) {
     self.session = session
     self.number = number
+    self.feed = feed
   }
 
   /// Runs statements in one round trip.
@@ -100,8 +104,25 @@ final class TransactionSession: Sendable {
     state.withLock { $0.commitActions.append(action) }
   }
 
-  /// Calls the closures of ``afterCommit(_:)``.
+  /// Notes changes of a store, which are reported when the transaction is committed, or may be.
+  func note(_ changes: CommittedChanges) {
+    state.withLock { $0.changes.append(changes) }
+  }
+
+  /// Reports the changes of ``note(_:)``.
+  ///
+  /// - Parameter areCommitted: A Boolean value that indicates whether the outcome is known.
+  func reportChanges(areCommitted: Bool) {
+    let changes = state.withLock { state in
+      defer { state.changes = [] }
+      return state.changes
+    }
+    if !changes.isEmpty { feed.noteCommit(changes, number: areCommitted ? number : nil) }
+  }
+
+  /// Calls the closures of ``afterCommit(_:)``, and reports the changes.
   func runCommitActions() {
+    reportChanges(areCommitted: true)
     let actions = state.withLock { state in
       defer { state.commitActions = [] }
       return state.commitActions

@@ -14,7 +14,8 @@ struct WatchCommand: AsyncParsableCommand {
       changed several times in a moment, or back to its earlier value, has one line or none. An entry that expires is \
       removed.
 
-      Requires a store that several programs can have open. The range is read again after each commit of another \
+      Requires a store that several programs can have open, and that reports the commits of all of them. A postgres: \
+      store does if it was created with reportsChanges. The range is read again after each commit of another \
       program. A range of more than \(RangeWatch.maximumCount) entries is not compared: a commit then prints a line \
       {"from":...,"upTo":...,"change":"range changed"}, in which a missing bound is null.
 
@@ -54,12 +55,14 @@ struct WatchCommand: AsyncParsableCommand {
   /// - Throws: ``CommandFailure`` if it cannot.
   private static func observation(of store: EncodedStore) throws -> any ObservableStore<[UInt8]> {
     let information = store.store.information
-    let advice = "Watch a store that programs share, such as lmdb:, or observe it in the program that has it open."
+    let advice =
+      "Watch a store that reports all changes, such as lmdb: or one of PostgreSQL that was created with reportsChanges, or "
+      + "observe it in the program that has it open."
     guard information.sharing != .exclusive else {
       throw CommandFailure(
         .usage, "\(information.name) is exclusive: no other program can change it while it is watched", advice: advice)
     }
-    guard let observation = store.observation else {
+    guard let observation = store.observation, information.reportsAllCommits else {
       throw CommandFailure(.usage, "\(information.name) does not report the changes of other programs", advice: advice)
     }
     return observation

@@ -1,7 +1,8 @@
 #if Postgres
 import Larder
 
-/// The notifications of a database: a session that listens to channels and notifies others, beside those of the pool.
+/// The notifications of a database, for its queues and its change feed: a session that listens to channels and notifies
+/// others, beside those of the pool.
 ///
 /// A notification only wakes those who wait, so nothing depends on one: those who wait also look by themselves from time to
 /// time. It is never sent by a transaction that writes, because PostgreSQL lets only one such transaction of the whole
@@ -26,6 +27,9 @@ final class NotificationListener: Sendable {
 
   /// The time after which a connection that was lost is made again.
   private static let pause = Duration.seconds(1)
+
+  /// The time limit of making the connection, if that of the database is not shorter.
+  private static let connectLimit = Duration.seconds(10)
 
   /// The pause after a notification, during which further ones wait, because many of them would slow down writes.
   private static let interval = Duration.milliseconds(5)
@@ -113,14 +117,23 @@ final class NotificationListener: Sendable {
     Task { await connecting?.value?.close() }
   }
 
-  /// Runs statements, and returns whether that succeeded.
-  private func run(_ statements: [Statement]) async -> Bool {
+  /// Runs statements that only read, on the session that listens, which waits for no session of the pool.
+  ///
+  /// - Parameters:
+  ///   - statements: The statements.
+  ///   - limit: The time limit, if that of the database is not shorter. The connection is given up after it. Defaults to
+  ///     `nil`.
+  /// - Returns: The results, or `nil` if that failed.
+  func run(_ statements: [Statement], within limit: Duration? = nil) async -> [QueryResult]? {
     let connecting = state.withLock { state in
       if state.connecting == nil, !state.hasEnded { state.connecting = Task { [weak self] in await self?.connect() } }
       return state.connecting
     }
-    guard let session = await connecting?.value else { return false }
-    return await session.run(Request(statements: statements)).failure == nil
+    guard let session = await connecting?.value else { return nil }
+    let timeout = pool.configuration.timeout
+    let response = await session.run(
+      Request(statements: statements, deadline: .now + min(limit ?? timeout, timeout)))
+    return response.failure == nil ? response.results : nil
   }
 
   private func connect() async -> Session? {
@@ -128,7 +141,8 @@ final class NotificationListener: Sendable {
     // A crash that discards a notification also ends all who listen, so its commit need not wait for the disk.
     configuration.durability = .buffered
     let session = try? await pool.connect(
-      configuration, until: .now + configuration.timeout, onNotification: { [weak self] in self?.report($0) },
+      configuration, until: .now + min(configuration.timeout, NotificationListener.connectLimit),
+      onNotification: { [weak self] in self?.report($0) },
       onLoss: { [weak self] _, _ in
         self?.state.withLock { $0.connecting = nil }
         self?.change.yield()
@@ -153,7 +167,7 @@ final class NotificationListener: Sendable {
     let channels = state.withLock { $0.observers.filter { !$0.value.isEmpty }.keys.sorted() }
     guard !channels.isEmpty else { return }
     let statements = channels.map { Statement.command("LISTEN \(SessionConfiguration.quoted($0))") }
-    if await !run(statements) {
+    if await run(statements) == nil {
       // Ends early if the listener is closed.
       try? await Task.sleep(for: NotificationListener.pause)
       change.yield()
