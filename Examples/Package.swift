@@ -9,8 +9,8 @@ let package = Package(
     .package(
       name: "Larder", path: "..",
       traits: [
-        "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "Hummingbird",
-        "ServiceLifecycle",
+        "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ConfigurationYAML",
+        "Hummingbird", "ServiceLifecycle",
       ]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),

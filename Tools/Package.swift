@@ -12,11 +12,14 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything. The traits are those of Examples, in the same
-    // order, so that both packages use the same compiled modules. The tool needs all but GRDB and HTTPClient, whose modules
-    // it does not build.
+    // order, so that both packages use the same compiled modules. The tool does not build the modules of GRDB, HTTPClient and
+    // Hummingbird.
     .package(
       name: "Larder", path: "..",
-      traits: ["LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ConfigurationYAML"]),
+      traits: [
+        "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ConfigurationYAML",
+        "Hummingbird", "ServiceLifecycle",
+      ]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
   ],
