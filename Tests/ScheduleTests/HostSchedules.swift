@@ -5,8 +5,9 @@ import LarderObservation
 import LarderTesting
 import Testing
 
-/// Caches over a store that other hosts write to, in many schedules. The reports of their writes come late, twice, or only as "anything may
-/// have changed".
+/// Caches over a store that other hosts write to, in many schedules.
+///
+/// The reports of their writes come late, twice, or only as "anything may have changed".
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
 struct HostSchedules {
   /// A store of which this host hears late what others write.
