@@ -2,6 +2,8 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderTesting
+import TestSupport
+import Testing
 
 @testable import LarderCoordination
 
@@ -168,7 +170,7 @@ struct ProcessRound: Sendable {
   /// - Parameters:
   ///   - outages: The times in which processes may have been held up.
   ///   - uncounted: The number of starts that processes may have got without noting them.
-  func check(outages: [Outage], uncounted: Int) async throws -> [String] {
+  func check(outages: [Outage], uncounted: Int) async throws -> (problems: [String], share: RateShare) {
     var problems: [String] = []
     let locks = try locks()
     for name: StoreKey in ["lock", "leader"] {
@@ -196,15 +198,17 @@ struct ProcessRound: Sendable {
     for (line, count) in lines where count > 1 { problems.append("the effect \(line) happened \(count) times") }
     let repeated = Set(try Lines.all(in: folder, "runAgain-"))
     let outcomes = KeyPrefix("outside-runAgain/o")
-    for try await key in store.keys(in: outcomes.storedRange(.all)) {
-      let request = outcomes.key(ofStored: key)?.string ?? ""
+    for try await entry in store.entries(in: outcomes.storedRange(.all)) {
+      // A request that was interrupted, and not repeated, has no outcome.
+      guard try IdempotencyRecord(record: entry.value).outcome != nil else { continue }
+      let request = outcomes.key(ofStored: entry.key)?.string ?? ""
       if !repeated.contains(request) { problems.append("the effect \(request) never happened") }
     }
-    problems += try checkRate(outages, uncounted)
-    return problems
+    let (excess, share) = try checkRate(outages, uncounted)
+    return (problems + excess, share)
   }
 
-  private func checkRate(_ outages: [Outage], _ uncounted: Int) throws -> [String] {
+  private func checkRate(_ outages: [Outage], _ uncounted: Int) throws -> ([String], RateShare) {
     let starts = try Lines.all(in: folder, "starts-").map { line in
       line.split(separator: " ").compactMap { Int64($0) }
     }.filter { $0.count == 2 }.sorted { $0[1] < $1[1] }
@@ -215,10 +219,12 @@ struct ProcessRound: Sendable {
       for last in starts.indices[first...] {
         let count = starts[first...last].count { $0[0] >= begin }
         let allowed = Double(Self.limit.burst) + rate * Double(starts[last][1] - begin)
-        if Double(count) > allowed + 1e-6 { return ["\(count) starts in a window of \(allowed)"] }
+        if Double(count) > allowed + 1e-6 { return (["\(count) starts in a window of \(allowed)"], RateShare()) }
       }
     }
-    guard let begin = starts.first?[0], let end = starts.last?[1] else { return ["nothing has started"] }
+    guard let begin = starts.first?[0], let end = starts.last?[1] else {
+      return (["nothing has started"], RateShare())
+    }
     // The starts that become available while the whole burst is available get lost. That is allowed beside a fault.
     var (left, lost, time) = (Double(Self.limit.burst), 0.0, begin)
     for start in starts {
@@ -230,8 +236,29 @@ struct ProcessRound: Sendable {
       time = start[1]
     }
     let available = Double(Self.limit.burst) + rate * Double(end - begin) - lost
-    let share = Double(starts.count + uncounted) / available
-    return share >= 0.95 ? [] : ["only \(share) of \(available) starts were reached, of which \(lost) were lost"]
+    let share = RateShare(reached: Double(starts.count + uncounted), available: available)
+    let isEnough = share.reached >= 0.7 * available
+    return (isEnough ? [] : ["only \(share.reached) of \(available) starts were reached, \(lost) were lost"], share)
+  }
+}
+
+/// The starts that rounds have reached of those that a rate limit permits.
+///
+/// A busy machine can keep all processes from asking for so long that starts get lost. A few rounds say nothing about that, so
+/// each round must reach 70 percent, and a long run 95.
+struct RateShare {
+  var reached = 0.0
+  var available = 0.0
+
+  mutating func add(_ other: RateShare) {
+    reached += other.reached
+    available += other.available
+  }
+
+  /// Prints the share of a run, and checks it.
+  func check(_ name: String) {
+    print("\(name) reached \(reached / available) of the rate limit")
+    #expect(TestDepth.isShort || reached >= 0.95 * available, "\(name)")
   }
 }
 

@@ -21,10 +21,11 @@ import Testing
   func roundsOfFourProcesses(over scheme: String) async throws {
     let rounds = max(1, ConformanceSuite.roundsOfProcess / 2)
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over \(scheme)")
+    var share = RateShare()
     for round in 0..<rounds {
-      try await run(round, RoundPlace(scheme: scheme), for: .milliseconds(1_300), &generator)
+      share.add(try await run(round, RoundPlace(scheme: scheme), for: .milliseconds(1_300), &generator))
     }
-    print("\(rounds) rounds over \(scheme) with the seed \(SeededGenerator.seedOfProcess)")
+    share.check("\(rounds) rounds over \(scheme) with the seed \(SeededGenerator.seedOfProcess)")
   }
 
   #if Postgres
@@ -40,21 +41,24 @@ import Testing
       ])
     try server.write("local all all trust\nhost all all 198.18.0.0/15 trust\n", to: "data/pg_hba.conf")
     try await server.set([:])
+    var share = RateShare()
     for round in 0..<rounds {
       let place = RoundPlace(
         scheme: "postgres", connection: server.connectionString, schema: try await server.newSchema(),
-        networks: networks, server: server)
-      try await run(round, place, for: .milliseconds(3_500), &generator)
+        uncounted: 5, networks: networks, server: server)
+      share.add(try await run(round, place, for: .milliseconds(3_500), &generator))
     }
     try await server.close()
-    print("\(rounds) rounds over PostgreSQL with the seed \(SeededGenerator.seedOfProcess)")
+    share.check("\(rounds) rounds over PostgreSQL with the seed \(SeededGenerator.seedOfProcess)")
   }
   #endif
 
   /// Runs one round in a new folder.
+  ///
+  /// - Returns: The part of the rate limit that was reached.
   private func run(
     _ number: Int, _ place: RoundPlace, for duration: Duration, _ generator: inout SeededGenerator
-  ) async throws {
+  ) async throws -> RateShare {
     let folder = try TemporaryFolder()
     let faults = RoundFaults(of: duration, using: &generator)
     let observer = RoundProcess(
@@ -74,18 +78,19 @@ import Testing
       let outages = try await faults.happen(to: processes, at: place, clock: clock)
       let statuses = try await end(of: processes)
       let round = ProcessRound(store: store, folder: folder.path, number: 9, time: time, duration: duration)
-      var problems = try await round.check(outages: outages, uncounted: place.server == nil ? 1 : 5)
+      var (problems, share) = try await round.check(outages: outages, uncounted: place.uncounted)
       if statuses != [SIGKILL, 0, 0, 0] { problems.append("the processes ended with \(statuses)") }
       problems += try clock.problems(of: folder.path("process-2"), folder.path("ended-2"))
       if !problems.isEmpty {
         for number in 0...3 { print(try String(contentsOfFile: folder.path("output-\(number)"), encoding: .utf8)) }
       }
       #expect(problems == [], "round \(number) over \(place.scheme) with the seed \(SeededGenerator.seedOfProcess)")
+      try await store.close()
+      return share
     } catch {
       for process in processes { kill(process, SIGKILL) }
       throw error
     }
-    try await store.close()
   }
 
   /// Waits for the ends of processes, and returns their exit codes and signals.
@@ -105,6 +110,8 @@ struct RoundPlace: Sendable {
   /// The connection string of the tests themselves.
   var connection = ""
   var schema = ""
+  /// The number of starts of the rate limit that processes may get without noting them.
+  var uncounted = 1
   #if Postgres
   var networks: TwoNetworks?
   var server: PostgresServer?
