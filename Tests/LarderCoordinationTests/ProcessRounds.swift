@@ -267,7 +267,7 @@ struct Outage: Sendable {
   let start: Int64
   let end: Int64
 
-  /// Lets a fault happen.
+  /// Runs a fault.
   ///
   /// - Parameters:
   ///   - recovery: The time that it takes to reach the store again, such as by a repeated packet.

@@ -140,7 +140,7 @@ private struct RoundFaults {
     pause = milliseconds(100...400)
   }
 
-  /// Lets the faults happen, and returns the times in which the processes may have been held up.
+  /// Runs the faults, and returns the times in which the processes may have been held up.
   func happen(to processes: [pid_t], at place: RoundPlace, clock: FakeClock) async throws -> [Outage] {
     async let killing: Void = {
       try await Task.sleep(for: killedAfter)

@@ -125,31 +125,22 @@ struct FakeClock: Sendable {
     }
     """
 
-  private static let folder = Result { try TemporaryFolder() }
-
-  /// The path of the library, or `nil` if there is no compiler for it.
-  private static let library: String? = {
-    do {
-      let folder = try folder.get()
-      try source.write(toFile: folder.path("clock.c"), atomically: true, encoding: .utf8)
-      // Swift brings this compiler along.
-      let run = try CommandRun([
-        "clang", "-O1", "-shared", "-fPIC", "-o", folder.path("clock.so"), folder.path("clock.c"),
-      ])
-      if run.status == 0 { return folder.path("clock.so") }
-      print("The clocks of the processes are right, because clang fails: \(run.errors)")
-    } catch {
-      print("The clocks of the processes are right: \(error)")
-    }
-    return nil
-  }()
-
   private let file: String
+  /// The path of the library, or `nil` if it cannot be compiled.
+  private let library: String?
 
   /// Creates a clock that is an hour ahead.
+  ///
+  /// Without a compiler, the clock is right, and the reason is printed.
   init(in folder: String) throws {
     file = folder + "/clock"
     try "+".write(toFile: file, atomically: true, encoding: .utf8)
+    try Self.source.write(toFile: folder + "/clock.c", atomically: true, encoding: .utf8)
+    let library = folder + "/clock.so"
+    // Swift brings this compiler along.
+    let run = try CommandRun(["clang", "-O1", "-shared", "-fPIC", "-o", library, folder + "/clock.c"])
+    if run.status != 0 { print("The clocks of all processes are right, because clang fails: \(run.errors)") }
+    self.library = run.status == 0 ? library : nil
   }
 
   /// Sets the clock back by two hours.
@@ -162,12 +153,12 @@ struct FakeClock: Sendable {
 
   /// The environment variables of a process with the clock.
   var variables: [String] {
-    Self.library.map { ["LD_PRELOAD=\($0)", "LARDER_CLOCK=\(file)"] } ?? []
+    library.map { ["LD_PRELOAD=\($0)", "LARDER_CLOCK=\(file)"] } ?? []
   }
 
   /// Returns what is wrong with the times that a process has noted at its beginning and its end.
   func problems(of begin: String, _ end: String) throws -> [String] {
-    guard Self.library != nil else { return [] }
+    guard library != nil else { return [] }
     return try [(begin, 3_600.0), (end, -3_600.0)].compactMap { path, offset in
       let noted = Double(try String(contentsOfFile: path, encoding: .utf8)) ?? 0
       let difference = noted - Date.now.timeIntervalSince1970
