@@ -421,8 +421,8 @@ let package = Package(
     .testTarget(
       name: "LarderCoordinationTests",
       dependencies: [
-        "LarderCoordination", "LarderCache", "LarderCBOR", "LarderLMDB", "LarderObservation", "LarderPostgres",
-        "LarderSQLite", "LarderTesting", "TestSupport",
+        "LarderCoordination", "LarderCache", "LarderCBOR", "LarderFiles", "LarderLMDB", "LarderObservation",
+        "LarderPostgres", "LarderSQLite", "LarderTesting", "TestSupport",
         .product(
           name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
           condition: .when(traits: ["ServiceLifecycle"])),

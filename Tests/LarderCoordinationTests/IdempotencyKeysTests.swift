@@ -130,6 +130,19 @@ import Testing
     #expect(try await first.perform("k", fingerprint: [1]) { "c" } == "b")
   }
 
+  /// A request whose key was removed cannot store its outcome, and the next one with the key does not wait for it.
+  @Test func aRequestWhoseKeyWasRemovedStoresNothing() async throws {
+    let keys = try keys(base)
+    await expectStoreError(.lockLost) {
+      try await keys.perform("k", fingerprint: [1]) {
+        try await keys.remove("k")
+        return "a"
+      }
+    }
+    #expect(try base.count(in: .all) == 0)
+    #expect(try await keys.perform("k", fingerprint: [2]) { "b" } == "b")
+  }
+
   // MARK: Interruptions
 
   /// It is unknown how far a closure has come that was cancelled.

@@ -1,160 +1,190 @@
-#if LMDB && SQLite
+#if LMDB && SQLite && os(Linux)
 import Foundation
 import Larder
-import LarderLMDB
-import LarderPostgres
-import LarderSQLite
+import LarderFiles
 import LarderTesting
 import TestSupport
 import Testing
 
-/// Four processes that share a store, of which one is killed, one is suspended for longer than a lease, and one has a wall
-/// clock that is an hour ahead and then an hour late.
+/// Four processes that share a store, of which one is killed, one is suspended for longer than a lease, and one has a
+/// real-time clock that is an hour ahead and then an hour late.
 ///
-/// `LARDER_ROUNDS` sets the number of rounds.
+/// PostgreSQL runs in a network of its own, and two processes each in two others. The links are cut, and the server is
+/// restarted. `LARDER_ROUNDS` sets the number of rounds, and `LARDER_SEED` repeats their faults.
 @Suite(.serialized) struct ProcessTests {
-  fileprivate static let duration = Duration.milliseconds(1_300)
+  @Test(.enabled(if: RoundProcess.ofThisProcess != nil, "it is the work of a process that the other tests start"))
+  func workOfAProcess() async throws {
+    try await RoundProcess.ofThisProcess?.run()
+  }
 
-  fileprivate static func open(_ scheme: String, _ path: String) async throws -> (AnyDataStore<[UInt8]>, SharedClock) {
-    switch scheme {
-    case "lmdb":
-      (AnyDataStore(try await LMDBStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)), .boot)
-    #if Postgres
-    case "postgres":
-      try await openPostgres(path)
-    #endif
-    default:
-      (AnyDataStore(try await SQLiteStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)), .boot)
+  @Test(.enabled(if: RoundProcess.ofThisProcess == nil), arguments: ["lmdb", "sqlite"])
+  func roundsOfFourProcesses(over scheme: String) async throws {
+    let rounds = max(1, ConformanceSuite.roundsOfProcess / 2)
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over \(scheme)")
+    var share = RateShare()
+    for round in 0..<rounds {
+      share.add(try await run(round, RoundPlace(scheme: scheme), for: .milliseconds(1_300), &generator))
     }
+    share.check("\(rounds) rounds over \(scheme) with the seed \(SeededGenerator.seedOfProcess)")
   }
 
   #if Postgres
-  private static func openPostgres(_ path: String) async throws -> (AnyDataStore<[UInt8]>, SharedClock) {
-    // The connection and the schema are the lines of a file.
-    let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map(String.init)
-    let database = try await PostgresDatabase(lines[0], schema: lines[1])
-    return (AnyDataStore(try await PostgresStore<[UInt8]>(in: database, codec: .raw)), database.serverClock)
+  @Test(.enabled(if: RoundProcess.ofThisProcess == nil))
+  func roundsOfFourProcessesOverPostgres() async throws {
+    let rounds = max(1, ConformanceSuite.roundsOfProcess / 4)
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over PostgreSQL")
+    let networks = try TwoNetworks()
+    let server = try await PostgresServer(
+      settings: [
+        "listen_addresses": networks.addresses.joined(separator: ","), "port": "\(20_000 + getpid() % 10_000)",
+        "fsync": "off",
+      ])
+    try server.write("local all all trust\nhost all all 198.18.0.0/15 trust\n", to: "data/pg_hba.conf")
+    try await server.set([:])
+    var share = RateShare()
+    for round in 0..<rounds {
+      let place = RoundPlace(
+        scheme: "postgres", connection: server.connectionString, schema: try await server.newSchema(),
+        uncounted: 5, networks: networks, server: server)
+      share.add(try await run(round, place, for: .milliseconds(3_500), &generator))
+    }
+    try await server.close()
+    share.check("\(rounds) rounds over PostgreSQL with the seed \(SeededGenerator.seedOfProcess)")
   }
   #endif
-
-  fileprivate static func work(_ scheme: String, _ folder: String, number: Int, killedAfter: UInt32) async throws {
-    let (store, time) = try await open(scheme, folder + "/store")
-    try "\(getpid())".write(toFile: folder + "/process-\(number)", atomically: true, encoding: .utf8)
-    try await meet(in: folder)
-    if killedAfter > 0 {
-      Thread.detachNewThread {
-        usleep(killedAfter)
-        kill(getpid(), SIGKILL)
-      }
-    }
-    let round = ProcessRound(
-      store: store, folder: folder, number: number, time: time, clockError: number == 2 ? 3600 : 0, duration: duration)
-    try await round.work()
-    try await store.close()
-  }
 
   /// Runs one round in a new folder.
-  private func round(_ scheme: String, _ folder: TemporaryFolder, _ generator: inout SeededGenerator) async throws {
-    let path = folder.path
-    let killedAfter = UInt32.random(in: 200_000..<1_000_000, using: &generator)
-    let stall = Duration.milliseconds(Int.random(in: 350...600, using: &generator))
-    let before = Duration.milliseconds(Int.random(in: 100...500, using: &generator))
+  ///
+  /// - Returns: The part of the rate limit that was reached.
+  private func run(
+    _ number: Int, _ place: RoundPlace, for duration: Duration, _ generator: inout SeededGenerator
+  ) async throws -> RateShare {
+    let folder = try TemporaryFolder()
+    let faults = RoundFaults(of: duration, using: &generator)
+    let observer = RoundProcess(
+      scheme: place.scheme, folder: folder.path, number: 9, connection: place.connection, schema: place.schema,
+      duration: duration / .milliseconds(1))
     // Opened before the others, so that they need not create it at the same time.
-    let (store, time) = try await Self.open(scheme, folder.path("store"))
-    let isOver = Flag()
-    Self.restartWaits(in: path, until: isOver)
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask {
-        await #expect(processExitsWith: .signal(SIGKILL)) {
-          [scheme = scheme as String, path = path as String, killedAfter = killedAfter as UInt32] in
-          try await ProcessTests.work(scheme, path, number: 0, killedAfter: killedAfter)
-        }
+    let (store, time) = try await observer.open()
+    let clock = try FakeClock(in: folder.path)
+    let processes = try (0...3).map { number in
+      try observer.start(number, at: place, clock: number == 2 ? clock : nil)
+    }
+    do {
+      try await waitUntil {
+        (0...3).allSatisfy { FileManager.default.fileExists(atPath: folder.path("process-\($0)")) }
       }
-      for number in 1...3 {
-        group.addTask {
-          await #expect(processExitsWith: .success) {
-            [scheme = scheme as String, path = path as String, number = number as Int] in
-            try await ProcessTests.work(scheme, path, number: number, killedAfter: 0)
-          }
-        }
+      try "".write(toFile: folder.path("start"), atomically: true, encoding: .utf8)
+      let outages = try await faults.happen(to: processes, at: place, clock: clock)
+      let statuses = try await end(of: processes)
+      let round = ProcessRound(store: store, folder: folder.path, number: 9, time: time, duration: duration)
+      var (problems, share) = try await round.check(outages: outages, uncounted: place.uncounted)
+      if statuses != [SIGKILL, 0, 0, 0] { problems.append("the processes ended with \(statuses)") }
+      problems += try clock.problems(of: folder.path("process-2"), folder.path("ended-2"))
+      if !problems.isEmpty {
+        for number in 0...3 { print(try String(contentsOfFile: folder.path("output-\(number)"), encoding: .utf8)) }
       }
-      Self.suspend(folder.path("process-1"), after: before, for: stall)
-      await group.waitForAll()
-    }
-    isOver.set()
-    #expect(FileManager.default.fileExists(atPath: folder.path("process-1-continued")))
-    let round = ProcessRound(
-      store: store, folder: path, number: 9, time: time, clockError: 0, duration: Self.duration)
-    let problems = try await round.check(stall: stall + .milliseconds(300))
-    #expect(problems == [])
-    try await store.close()
-  }
-
-  /// Suspends a process that has noted its number in a file, once or not at all if it has ended.
-  ///
-  /// It does so from a thread, because the tasks that wait for processes keep those of the pool.
-  private static func suspend(_ path: String, after delay: Duration, for duration: Duration) {
-    Thread.detachNewThread {
-      while !FileManager.default.fileExists(atPath: path) { usleep(5_000) }
-      guard let text = try? String(contentsOfFile: path, encoding: .utf8), let process = pid_t(text) else { return }
-      usleep(useconds_t(delay / .microseconds(1)))
-      guard kill(process, SIGSTOP) == 0 else { return }
-      usleep(useconds_t(duration / .microseconds(1)))
-      kill(process, SIGCONT)
-      _ = FileManager.default.createFile(atPath: path + "-continued", contents: nil)
+      #expect(problems == [], "round \(number) over \(place.scheme) with the seed \(SeededGenerator.seedOfProcess)")
+      try await store.close()
+      return share
+    } catch {
+      for process in processes { kill(process, SIGKILL) }
+      throw error
     }
   }
 
-  /// Stops and continues the processes every ten seconds until a round is over.
-  ///
-  /// A process that is killed while it is given LMDB's lock can take the wake-up of the others with it, because the lock is a
-  /// robust mutex of the C library. A process that is continued looks at the lock again.
-  private static func restartWaits(in folder: String, until isOver: Flag) {
-    Thread.detachNewThread {
-      while true {
-        for _ in 0..<100 {
-          usleep(100_000)
-          if isOver.isSet { return }
-        }
-        for number in 1...3 {
-          guard let text = try? String(contentsOfFile: "\(folder)/process-\(number)", encoding: .utf8),
-            let process = pid_t(text)
-          else { continue }
-          kill(process, SIGSTOP)
-          kill(process, SIGCONT)
-        }
-      }
+  /// Waits for the ends of processes, and returns their exit codes and signals.
+  private func end(of processes: [pid_t]) async throws -> [Int32] {
+    let limit = Task {
+      try await Task.sleep(for: .seconds(120))
+      for process in processes { kill(process, SIGABRT) }
     }
+    defer { limit.cancel() }
+    return try await DispatchQueueExecutor(label: "ProcessTests").run { try processes.map(CommandRun.wait(for:)) }
   }
+}
 
-  /// Waits until all four processes run.
-  private static func meet(in folder: String) async throws {
-    let isMissing = { (number: Int) in !FileManager.default.fileExists(atPath: "\(folder)/process-\(number)") }
-    let end = ContinuousClock.now + .seconds(30)
-    while (0...3).contains(where: isMissing) {
-      guard ContinuousClock.now < end else { throw CocoaError(.fileReadNoSuchFile) }
-      try await Task.sleep(for: .milliseconds(2))
-    }
-  }
-
-  @Test(arguments: ["lmdb", "sqlite"]) func roundsOfFourProcesses(over scheme: String) async throws {
-    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over \(scheme)")
-    for _ in 0..<max(1, ConformanceSuite.roundsOfProcess / 2) {
-      try await round(scheme, try TemporaryFolder(), &generator)
-    }
-  }
-
+/// The place of the store of a round.
+struct RoundPlace: Sendable {
+  let scheme: String
+  /// The connection string of the tests themselves.
+  var connection = ""
+  var schema = ""
+  /// The number of starts of the rate limit that processes may get without noting them.
+  var uncounted = 1
   #if Postgres
-  @Test func roundsOfFourProcessesOverPostgres() async throws {
-    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over PostgreSQL")
-    for _ in 0..<max(1, ConformanceSuite.roundsOfProcess / 4) {
-      let server = try await PostgresServer.shared
-      let folder = try TemporaryFolder()
-      let lines = "\(server.connectionString)\n\(try await server.newSchema())\n"
-      try lines.write(toFile: folder.path("store"), atomically: true, encoding: .utf8)
-      try await round("postgres", folder, &generator)
-    }
-  }
+  var networks: TwoNetworks?
+  var server: PostgresServer?
   #endif
+}
+
+/// The faults of a round, and their times after its beginning.
+private struct RoundFaults {
+  /// The times of the second process's suspension.
+  private let suspension: (after: Duration, for: Duration)
+  private let killedAfter: Duration
+  /// The time at which the clock is set back.
+  private let clockAfter: Duration
+  /// The lengths of the cuts of each link, and the way in which the server is stopped between them.
+  private let cuts: [Duration]
+  private let isCrash: Bool
+  private let pause: Duration
+
+  init(of duration: Duration, using generator: inout SeededGenerator) {
+    func milliseconds(_ range: ClosedRange<Int>) -> Duration { .milliseconds(Int.random(in: range, using: &generator)) }
+    killedAfter = milliseconds(200...1_000)
+    suspension = (milliseconds(100...500), milliseconds(350...600))
+    clockAfter = duration / 2
+    cuts = [milliseconds(100...500), milliseconds(100...500)]
+    isCrash = Bool.random(using: &generator)
+    pause = milliseconds(100...400)
+  }
+
+  /// Runs the faults, and returns the times in which the processes may have been held up.
+  func happen(to processes: [pid_t], at place: RoundPlace, clock: FakeClock) async throws -> [Outage] {
+    async let killing: Void = {
+      try await Task.sleep(for: killedAfter)
+      kill(processes[0], SIGKILL)
+    }()
+    async let setting: Void = {
+      try await Task.sleep(for: clockAfter)
+      try clock.setBack()
+    }()
+    async let suspending: Outage = {
+      try await Task.sleep(for: suspension.after)
+      return try await Outage.during(recovery: .milliseconds(300)) {
+        kill(processes[1], SIGSTOP)
+        try await Task.sleep(for: suspension.for)
+        kill(processes[1], SIGCONT)
+      }
+    }()
+    #if Postgres
+    var outages: [Outage] = []
+    if let server = place.server {
+      for link in 0...1 {
+        try await Task.sleep(for: pause)
+        if let networks = place.networks, networks.areThere {
+          outages.append(
+            try await Outage.during(recovery: .milliseconds(1_500)) {
+              try networks.set(link, "down")
+              try await Task.sleep(for: cuts[link])
+              try networks.set(link, "up")
+            })
+        }
+        guard link == 0 else { continue }
+        try await Task.sleep(for: pause)
+        outages.append(
+          try await Outage.during(recovery: .milliseconds(1_500)) {
+            try await server.restart(isCrash ? .immediate : .fast)
+          })
+      }
+    }
+    #else
+    let outages: [Outage] = []
+    #endif
+    try await killing
+    try await setting
+    return outages + [try await suspending]
+  }
 }
 #endif

@@ -149,6 +149,23 @@ import Testing
     #expect(granted == 4)
   }
 
+  /// The rest of a share belongs to the request for which the store grants the rest.
+  @Test func noOtherCallerSpendsTheRestOfAShare() async throws {
+    let store = CountedStore(base)
+    let limiter = try limiter(store, share: 2)
+    #expect(try await limiter.take(forKey: "ada").isGranted)
+    let other = Locked<Task<Bool, any Error>?>(nil)
+    store.afterNextCommit {
+      other.withLock { $0 = Task { try await limiter.take(forKey: "ada").isGranted } }
+      for _ in 0..<1_000 { await Task.yield() }
+    }
+    #expect(try await limiter.take(2, forKey: "ada").isGranted)
+    var granted = 3
+    if try await other.withLock({ $0 })?.value == true { granted += 1 }
+    while try await limiter.take(forKey: "ada").isGranted { granted += 1 }
+    #expect(granted == 4)
+  }
+
   @Test func idleEntriesAreRemoved() async throws {
     let limiter = try limiter(base)
     for number in 0..<300 { _ = try await limiter.take(forKey: StoreKey(integer: number)) }

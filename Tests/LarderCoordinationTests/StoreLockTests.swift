@@ -197,6 +197,22 @@ import Testing
     #expect(calls.all.isEmpty)
   }
 
+  @Test func aRenewalThatHangsDoesNotKeepTheLock() async throws {
+    let store = CountedStore(base)
+    let held = try await StoreLock(testing: store, clock).acquire("a")
+    try await clock.waitForSleepers(1)
+    let mayEnd = Flag()
+    store.afterNextCommit { await yieldUntil { mayEnd.isSet } }
+    let updates = store.updates
+    clock.advance(by: .seconds(1))
+    await yieldUntil { store.updates == updates + 1 }
+    #expect(!held.isLost)
+    clock.advance(by: .seconds(3))
+    await yieldUntil { held.isLost }
+    #expect(held.isLost)
+    mayEnd.set()
+  }
+
   @Test func theErrorOfTheClosureIsPassedOn() async throws {
     struct Failure: Error {}
     let locks = try StoreLock(testing: base, clock)
@@ -399,7 +415,17 @@ import Testing
     try base.apply([.set("l/ta", [1, 2, 3]), .set("l/tb", [9, 2, 3])])
     await expectStoreError(.corrupted) { try await locks.acquire("a") }
     await expectStoreError(.versionMismatch) { try await locks.tryAcquire("b") }
+    var information = base.information
+    information.entryLifetime = .untilEvicted
+    let evicting = InformedStore(base: base, information: information)
+    expectStoreError(.unsupported) { try StoreLock(evicting, prefix: "l/") }
     // The damaged record holds up no other caller.
     await expectStoreError(.corrupted) { try await locks.acquire("a") }
   }
+}
+
+/// A store that describes itself otherwise.
+private struct InformedStore<Base: DataStore>: PassingStore {
+  let base: Base
+  let information: StoreInformation
 }

@@ -109,6 +109,13 @@ package final class PostgresServer: Sendable {
 
   // MARK: - Own servers
 
+  /// Returns the connection string for an address on which the server listens.
+  ///
+  /// - Throws: ``PostgresFailure`` for the server of `LARDER_POSTGRES`.
+  package func connectionString(host: String) throws -> String {
+    PostgresServer.connectionString(folder: host, port: try ownCluster.port)
+  }
+
   /// Returns the connection string for a socket in a folder.
   static func connectionString(folder: String, port: String = "5432") -> String {
     "host=\(folder) port=\(port) user=larder dbname=postgres"

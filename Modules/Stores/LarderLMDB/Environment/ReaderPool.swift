@@ -55,6 +55,7 @@ final class ReaderPool: Sendable {
   private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
   private let environment: LMDBEnvironmentPointer
+  private let lockWaits: LockWaits?
   private let shards: [Shard]
   /// Signalled when the gate changes, and when a read ends while a thread is waiting.
   private let condition = NSCondition()
@@ -64,8 +65,10 @@ final class ReaderPool: Sendable {
   /// - Parameters:
   ///   - environment: The environment.
   ///   - slotCount: The number of slots in its reader table.
-  init(environment: LMDBEnvironmentPointer, slotCount: Int) {
+  ///   - lockWaits: The waits for the lock of the table. Defaults to `nil`, for waits that are not watched.
+  init(environment: LMDBEnvironmentPointer, slotCount: Int, lockWaits: LockWaits? = nil) {
     self.environment = environment
+    self.lockWaits = lockWaits
     let shardCount = ReaderPool.shardCount(slotCount: slotCount, processorCount: ReaderPool.processorCount)
     shards = (0..<shardCount).map { _ in Shard() }
   }
@@ -122,12 +125,14 @@ final class ReaderPool: Sendable {
       return idle
     }
     var pointer: OpaquePointer?
-    var code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
+    let begin = { [environment] in mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer) }
+    // A new transaction takes a slot, under a lock of the table.
+    var code = lockWaits?.waiting(begin) ?? begin()
     if code == MDB_READERS_FULL {
       // Frees this process's idle slots and the slots of processes that were killed during a read.
       abortIdleTransactions()
       try clearStaleSlots()
-      code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
+      code = lockWaits?.waiting(begin) ?? begin()
     }
     try LMDBError.check(code)
     guard let pointer else { throw LMDBError(code: MDB_PANIC) }

@@ -28,6 +28,7 @@ final class SharedEnvironment: Sendable {
   let readers: ReaderPool
   let writer = EnvironmentWriter()
   let observers = EnvironmentObservers()
+  private let lockWaits: LockWaits
 
   /// The files that must be at their paths whenever something is written.
   let openedFiles: OpenedFiles
@@ -63,7 +64,8 @@ final class SharedEnvironment: Sendable {
     dataFileCheck = DataFileCheck(opened)
     var slotCount: UInt32 = 0
     mdb_env_get_maxreaders(opened.pointer.pointer, &slotCount)
-    readers = ReaderPool(environment: opened.pointer, slotCount: Int(slotCount))
+    lockWaits = LockWaits(lockFile: opened.files.lockFile)
+    readers = ReaderPool(environment: opened.pointer, slotCount: Int(slotCount), lockWaits: lockWaits)
     do throws(LMDBError) {
       try readers.clearStaleSlots()
       // The first read takes a lock on the process id. Doing it here reports a failure when the environment is opened.
@@ -208,10 +210,10 @@ final class SharedEnvironment: Sendable {
   func begin(_ flags: Int32) throws(LMDBError) -> OpaquePointer {
     try readers.checkGate()
     var transaction: OpaquePointer?
-    var code = mdb_txn_begin(pointer, nil, UInt32(flags), &transaction)
+    var code = lockWaits.waiting { mdb_txn_begin(pointer, nil, UInt32(flags), &transaction) }
     if code == MDB_MAP_RESIZED {
       try adoptMapSize()
-      code = mdb_txn_begin(pointer, nil, UInt32(flags), &transaction)
+      code = lockWaits.waiting { mdb_txn_begin(pointer, nil, UInt32(flags), &transaction) }
     }
     try LMDBError.check(code)
     guard let transaction else { throw LMDBError(code: MDB_PANIC) }
