@@ -14,7 +14,7 @@ func prometheusText(of report: MeterReport, worker: QueueWorkerStatistics) -> St
     ] {
       text.add("", #"\#(labels),quantile="\#(quantile)""#, duration / .seconds(1))
     }
-    text.add("_sum", labels, operation.mean / .seconds(1) * Double(operation.count))
+    text.add("_sum", labels, operation.total / .seconds(1))
     text.add("_count", labels, Double(operation.count))
   }
   text.begin("larder_operation_errors_total", "counter", "The failed operations of the store, by code.")

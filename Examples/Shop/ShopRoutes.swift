@@ -61,9 +61,10 @@ struct ShopRoutes: Sendable {
     router.get("metrics") { _, _ in prometheusText(of: shop.bytes.report(), worker: worker.statistics()) }
     addUpstream(to: router)
     router.get("products/:id") { _, context in try await product(context) }
-    router.post("login") { request, context in try await logIn(request, context) }
+    let all = router.group().add(middleware: RetryableErrors())
+    all.post("login") { request, context in try await logIn(request, context) }
 
-    let users = router.group().add(middleware: SessionMiddleware(shop: shop)).add(middleware: RetryableErrors())
+    let users = all.group().add(middleware: SessionMiddleware(shop: shop))
     users.get("me") { _, context in Session(user: try context.requiredUser()) }
     users.get("orders") { _, context in try await shop.orders(of: context.requiredUser()) }
     users.group("orders").add(middleware: RateLimitMiddleware(shop.limiter, policy: "orders") { $1.user })

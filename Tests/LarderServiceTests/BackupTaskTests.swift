@@ -72,6 +72,21 @@ final class BackupTaskTests: Sendable {
     try await run.value
   }
 
+  /// A clock that was once ahead has dated a backup.
+  @Test func aBackupOfTheFutureIsTheFirstToGo() async throws {
+    try FileManager.default.createDirectory(atPath: folder + "/backups", withIntermediateDirectories: true)
+    try Data("x".utf8).write(to: URL(filePath: folder + "/backups/shop-20990101T000000Z.backup"))
+    let service = service(keeping: 2)
+    let run = Task { try await service.run() }
+    try await clock.waitForSleepers(3)
+    #expect(try names == ["shop-20260101T000000Z.backup", "shop-20990101T000000Z.backup"])
+    clock.advance(by: .seconds(60))
+    try await clock.waitForSleepers(3)
+    #expect(try names == ["shop-20260101T000000Z.backup", "shop-20260101T000100Z.backup"])
+    run.cancel()
+    try await run.value
+  }
+
   @Test func aRestartDoesNotPostponeTheNextBackup() async throws {
     for _ in 1...4 {
       let service = service(keeping: 9)

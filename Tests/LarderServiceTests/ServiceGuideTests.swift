@@ -72,14 +72,15 @@ final class ServiceGuideTests: Sendable {
 
   @Test func tasks() async throws {
     let path = folder + "/tasks.sqlite"
+
+    let bytes = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
+    let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self))
     let service = StoreService(
       tasks: [
         .backingUp(every: .seconds(3600), in: path + "-backups", keeping: 24),
-        StoreTask("old requests", every: .seconds(3600)) { bytes in
-          try await IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self)).purge()
-        },
+        StoreTask("old requests", every: .seconds(3600)) { _ in try await requests.purge() },
       ]
-    ) { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
+    ) { bytes }
 
     let run = Task { try await service.run() }
     await yieldUntil { service.health().tasks[0].successCount == 1 }

@@ -126,6 +126,20 @@ final class StoreServiceTests: Sendable {
     #expect(service.health().phase == .closed)
   }
 
+  @Test func aShutdownEndsTheAttemptsToOpenTheStore() async throws {
+    let service = StoreService(openingLimit: .seconds(1_000_000), clock: clock, onProblem: note) {
+      () -> MemoryStore<[UInt8]> in
+      throw StoreError(.ioFailed, during: .open, store: "s", message: "no server", isRetryable: true)
+    }
+    let group = ServiceGroup(
+      configuration: .init(services: [.init(service: service)], logger: Logger(label: "tests")))
+    async let run: Void = group.run()
+    try await settle(1)
+    await group.triggerGracefulShutdown()
+    try await run
+    #expect(service.health().phase != .open)
+  }
+
   @Test func aCancelledServiceClosesTheStore() async throws {
     let service = StoreService(clock: clock) { MemoryStore<[UInt8]>() }
     let run = Task { try await service.run() }
@@ -174,6 +188,35 @@ final class StoreServiceTests: Sendable {
     #expect(service.health().isReady)
     run.cancel()
     try await run.value
+  }
+
+  @Test func aSlowStoreStaysReadyWhileItAnswersInTime() async throws {
+    let store = FaultyStore(MemoryStore<[UInt8]>())
+    let service = StoreService(checkEvery: .seconds(10), checkLimit: .seconds(5), clock: clock) { store }
+    let run = Task { try await service.run() }
+    try await settle(1)
+    for _ in 1...3 {
+      store.schedule(.suspension())
+      clock.advance(by: .seconds(10))
+      try await store.waitForSuspended()
+      clock.advance(by: .seconds(4))
+      #expect(service.health().isReady)
+      store.resume()
+      try await settle(1)
+      #expect(service.health().isReady)
+    }
+    run.cancel()
+    try await run.value
+  }
+
+  @Test func aStoreIsNotReadyOnceTheProgramDrains() async throws {
+    let service = StoreService(clock: clock) { MemoryStore<[UInt8]>() }
+    let store = try await service.open()
+    #expect(service.health().isReady)
+    service.drain()
+    #expect(!service.health().isReady && service.health().isLive)
+    try store.setValue([1], forKey: "k")
+    try await service.close()
   }
 
   @Test func aStoreThatOtherCodeHasClosedIsNotLive() async throws {

@@ -21,6 +21,16 @@ final class HummingbirdGuideTests: Sendable {
     var user: String
   }
 
+  /// A context whose user a middleware of the application sets.
+  private struct UserContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    var user: String? = "Ada"
+
+    init(source: Source) {
+      coreContext = .init(source: source)
+    }
+  }
+
   private struct Order: Codable, Sendable, Equatable {
     var number: Int
     var item: String
@@ -73,18 +83,18 @@ final class HummingbirdGuideTests: Sendable {
   }
 
   @Test func middleware() async throws {
-    let router = Router()
+    let router = Router(context: UserContext.self)
     @Sendable func pay(_ request: Request) async throws -> String { "paid" }
 
     let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(100, per: .seconds(60), burst: 20))
-    router.add(middleware: RateLimitMiddleware(limiter) { request, _ in request.headers[.authorization] })
+    router.add(middleware: RateLimitMiddleware(limiter) { _, context in context.user ?? "anonymous" })
 
     let requests = try IdempotencyKeys(bytes, prefix: "responses/", codec: .json(StoredHTTPResponse.self))
     router.group("payments")
-      .add(middleware: IdempotencyMiddleware(requests) { request, _ in request.headers[.authorization] ?? "" })
+      .add(middleware: IdempotencyMiddleware(requests) { _, context in context.user })
       .post { request, _ in try await pay(request) }
 
-    var headers: HTTPFields = [.authorization: "Ada"]
+    var headers = HTTPFields()
     headers[text: "Idempotency-Key"] = "k"
     try await Application(router: router).test(.router) { [headers] client in
       for _ in 1...2 {

@@ -56,7 +56,9 @@ private struct StoreCache: Cache {
   func set<T>(
     _ key: String, to value: T?, expiresIn time: CacheExpirationTime?
   ) async throws where T: Encodable & Sendable {
-    guard let value else { return try await entries.removeValue(forKey: StoreKey(key)) }
+    guard let value, time.map({ $0.seconds > 0 }) ?? true else {
+      return try await entries.removeValue(forKey: StoreKey(key))
+    }
     let bytes = Array(try JSONEncoder().encode(value))
     let timeToLive: TimeToLive = time.map { .after(.seconds($0.seconds)) } ?? .never
     try await entries.setValue(bytes, forKey: StoreKey(key), timeToLive: timeToLive)
@@ -84,7 +86,10 @@ private struct StoreSessionDriver: AsyncSessionDriver {
   }
 
   func updateSession(_ id: SessionID, to data: SessionData, for request: Request) async throws -> SessionID {
-    try await sessions.setValue(data, forKey: StoreKey(id.string))
+    // A request that began before a logout does not bring the session back.
+    try await sessions.update(StoreKey(id.string)) { stored in
+      if stored != nil { stored = data }
+    }
     return id
   }
 
@@ -106,6 +111,8 @@ struct VaporGuideTests {
     #expect(try await cache.entries.remainingTime(forKey: "a") != .never)
     #expect(try await cache.entries.remainingTime(forKey: "b") == .never)
     await #expect(throws: DecodingError.self) { try await cache.get("b", as: Int.self) }
+    try await cache.set("a", to: ["x": 1], expiresIn: .seconds(0))
+    #expect(try await cache.get("a", as: [String: Int].self) == nil)
     try await cache.set("b", to: String?.none, expiresIn: nil)
     #expect(try await cache.get("b", as: String.self) == nil)
   }
@@ -122,6 +129,7 @@ struct VaporGuideTests {
       #expect(try await driver.readSession(SessionID(string: text), for: Request()) == nil)
     }
     try await driver.deleteSession(id, for: Request())
+    _ = try await driver.updateSession(id, to: SessionData(values: ["user": "Ada"]), for: Request())
     #expect(try await driver.readSession(id, for: Request()) == nil)
     #expect(try await driver.readSession(other, for: Request()) != nil)
   }

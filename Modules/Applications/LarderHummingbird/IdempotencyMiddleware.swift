@@ -5,7 +5,7 @@ import Larder
 public import LarderCoordination
 import NIOCore
 
-/// A middleware that runs the handler of a request once, however often a client repeats it with the same `Idempotency-Key`.
+/// A middleware that answers a repeated request with the same `Idempotency-Key` as the first one, without running its handler.
 ///
 /// ```swift
 /// let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(StoredHTTPResponse.self))
@@ -20,11 +20,13 @@ import NIOCore
 /// | Request | Response |
 /// | --- | --- |
 /// | has no key, and one is required | 400 |
+/// | has a key, and no user | 401 |
 /// | has a key that belongs to another request | 422 |
 /// | has a key whose request was interrupted, with `InterruptionPolicy.refuse` | 409 |
 ///
 /// A response with a status from 500 on is not stored, and neither is an error that a handler throws. The next request with the
-/// key then runs the handler again. If the effect of a request is an entry of the same store, use
+/// key then runs the handler again, so a handler that fails must have had no effect. `Set-Cookie` is not stored either: only the
+/// first response has it. If the effect of a request is an entry of the same store, use
 /// `StoreTransaction.perform(_:fingerprint:with:isolation:_:)` in the handler instead, so that both are one commit.
 public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   /// The number of characters of the longest key that a client may use.
@@ -34,7 +36,7 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   private let methods: Set<HTTPRequest.Method>
   private let isRequired: Bool
   private let maximumBodySize: Int
-  private let user: @Sendable (Request, Context) async throws -> String
+  private let user: @Sendable (Request, Context) async throws -> String?
 
   /// Creates a middleware.
   ///
@@ -44,12 +46,13 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   ///   - isRequired: A Boolean value that indicates whether requests without a key are refused. Defaults to `false`.
   ///   - maximumBodySize: The maximum number of bytes of the body of a request and of a response. Defaults to 1 MiB. A request
   ///     above it gets the status 413.
-  ///   - user: A closure that returns the user of a request, so that no user gets the response of another one. It must tell apart
-  ///     all users who must not see each other's responses.
+  ///   - user: A closure that returns the user of a request, so that no user gets the response of another one, or `nil` if it is
+  ///     unknown. It must tell apart all users who must not see each other's responses, and return the same text for a user each
+  ///     time: not a token, which changes between two attempts.
   public init(
     _ keys: IdempotencyKeys<StoredHTTPResponse>, methods: Set<HTTPRequest.Method> = [.post, .patch],
     isRequired: Bool = false, maximumBodySize: Int = 1_048_576,
-    user: @escaping @Sendable (Request, Context) async throws -> String
+    user: @escaping @Sendable (Request, Context) async throws -> String?
   ) {
     self.keys = keys
     self.methods = methods
@@ -60,7 +63,7 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
 
   /// Handles a request, or returns the stored response of an earlier one with the same key.
   ///
-  /// - Throws: `HTTPError` with the status 400, 409, 413 or 422; the errors of the store, of `user` and of the next handler.
+  /// - Throws: `HTTPError` with the status 400, 401, 409, 413 or 422; the errors of the store, of `user` and of the next handler.
   @concurrent public func handle(
     _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
   ) async throws -> Response {
@@ -71,7 +74,10 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
       }
       return try await next(request, context)
     }
-    let key = try recordKey(field, of: try await user(request, context))
+    guard let user = try await user(request, context) else {
+      throw HTTPError(.unauthorized, message: "a request with an Idempotency-Key needs a user")
+    }
+    let key = try recordKey(field, of: user)
     var request = request
     let body: ByteBuffer
     do {
@@ -90,9 +96,17 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
     _ key: StoreKey, _ fingerprint: [UInt8], _ handler: @concurrent () async throws -> Response
   ) async throws -> Response {
     var bodyError: (any Error)?
+    var cookies: [String] = []
     do {
       let stored = try await keys.perform(key, fingerprint: fingerprint) {
-        let response = try await handler()
+        let response: Response
+        do {
+          response = try await handler()
+        } catch let error where !(error is CancellationError) {
+          // An error of the handler may have the code of one of this middleware.
+          throw HandlerFailure(error: error)
+        }
+        cookies = response.headers[values: .setCookie]
         guard response.status.code < 500 else { throw ServerFailure(response: response) }
         do {
           return try await StoredHTTPResponse(response, upTo: maximumBodySize)
@@ -103,9 +117,13 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
         }
       }
       if let bodyError { throw bodyError }
-      return stored.response
+      var response = stored.response
+      for cookie in cookies { response.headers.append(HTTPField(name: .setCookie, value: cookie)) }
+      return response
     } catch let failure as ServerFailure {
       return failure.response
+    } catch let failure as HandlerFailure {
+      throw failure.error
     } catch StoreError.Code.otherRequest {
       throw HTTPError(
         .unprocessableContent, message: "the Idempotency-Key belongs to another request; use a new one")
@@ -138,6 +156,11 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
 /// The response of a handler that failed, which is not stored.
 private struct ServerFailure: Error {
   let response: Response
+}
+
+/// The error of a handler.
+private struct HandlerFailure: Error {
+  let error: any Error
 }
 
 /// The field with the key that a client chose for a request.

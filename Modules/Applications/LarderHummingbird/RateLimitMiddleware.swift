@@ -8,15 +8,22 @@ public import LarderCoordination
 ///
 /// ```swift
 /// let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(100, per: .seconds(60), burst: 20))
-/// router.add(middleware: RateLimitMiddleware(limiter) { request, _ in request.headers[.authorization] })
+/// router.add(middleware: RateLimitMiddleware(limiter) { _, context in context.identity?.id ?? "anonymous" })
 /// ```
 ///
-/// A refused request gets the status 429. Each response has the fields `RateLimit-Policy` and `RateLimit`, also if it is an
-/// error of a handler, and a refused one has `Retry-After`; see `RateLimiter.fields(of:policy:)`.
+/// Name clients by what they cannot choose: a user that was authenticated, or else the address of the connection. A client that
+/// could choose its name, by a header field that is not verified, would have no limit, and each name is an entry of the store.
+/// Behind a proxy, the address is that of the proxy.
+///
+/// A refused request gets the status 429. Each response has the fields `RateLimit-Policy` and `RateLimit`, also the one of an
+/// `HTTPResponseError` of a handler, and a refused one has `Retry-After`; see `RateLimiter.fields(of:policy:)`. Other errors
+/// pass unchanged.
 ///
 /// If the store fails, the error of the store is thrown, and the server answers with the status 500.
 public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
-  /// The number of bytes of a name from which on the key is its digest, because clients choose some names.
+  /// The number of bytes of the longest name that is a key as it is.
+  ///
+  /// The key of a longer one is its digest.
   private static var maximumNameLength: Int { 64 }
 
   private let limiter: RateLimiter
@@ -39,7 +46,7 @@ public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
     self.client = client
   }
 
-  /// Takes a start of the client's limit, and handles the request if there is one.
+  /// Handles the request if the limit of the client allows it.
   ///
   /// - Throws: `HTTPError` with the status 429; the errors of the store, of `client` and of the next handler.
   @concurrent public func handle(
@@ -58,7 +65,8 @@ public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
       var response = try await next(request, context)
       response.headers.append(contentsOf: fields)
       return response
-    } catch {
+    } catch let error as any HTTPResponseError {
+      // Other errors mean something to the middleware around this one, and to the server.
       throw ErrorWithFields(error: error, fields: fields)
     }
   }
@@ -71,16 +79,13 @@ public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
 
 /// An error of a handler, whose response gets further fields.
 struct ErrorWithFields: HTTPResponseError {
-  let error: any Error
+  let error: any HTTPResponseError
   let fields: HTTPFields
 
-  var status: HTTPResponse.Status { (error as? any HTTPResponseError)?.status ?? .internalServerError }
+  var status: HTTPResponse.Status { error.status }
 
   func response(from request: Request, context: some RequestContext) throws -> Response {
-    var response = Response(status: status)
-    if let error = error as? any HTTPResponseError {
-      response = try error.response(from: request, context: context)
-    }
+    var response = try error.response(from: request, context: context)
     response.headers.append(contentsOf: fields)
     return response
   }

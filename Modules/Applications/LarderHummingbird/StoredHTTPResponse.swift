@@ -4,7 +4,7 @@ import HTTPTypes
 public import Hummingbird
 import NIOCore
 
-/// The response to a request with an idempotency key, as it is stored for repetitions.
+/// The response to a request with an idempotency key, as it is stored for repetitions, without the field `Set-Cookie`.
 public struct StoredHTTPResponse: Codable, Sendable, Hashable {
   /// The status code.
   public var status: Int
@@ -70,7 +70,9 @@ extension StoredHTTPResponse {
     try await response.body.write(collected)
     self.init(
       status: response.status.code,
-      fields: response.headers.map { Field(name: $0.name.canonicalName, value: $0.value) },
+      fields: response.headers.filter { $0.name != .setCookie }.map {
+        Field(name: $0.name.canonicalName, value: $0.value)
+      },
       body: Data(collected.bytes))
   }
 }

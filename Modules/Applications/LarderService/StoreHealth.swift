@@ -43,13 +43,15 @@ public struct StoreHealth: Sendable, Hashable {
   /// The reports of the tasks, in the order of the tasks.
   public internal(set) var tasks: [TaskReport]
 
-  /// The time at which the last successful check began, or at which the store was opened, in nanoseconds of the service.
-  var goodSince: Int64?
+  /// A Boolean value that indicates whether the last check succeeded.
+  var isGood = false
+
+  /// The time at which the running check began, in nanoseconds of the service, or `nil` if none is running.
+  var checkBegan: Int64?
 
   /// A Boolean value that indicates whether the store answered the last check in time, so that a server with it can serve.
   ///
-  /// It is `false` before the store is open and from the beginning of the shutdown on, so that a load balancer sends no further
-  /// requests.
+  /// It is `false` before the store is open, after ``StoreService/drain()``, and when the service is closing the store.
   public internal(set) var isReady = false
 
   /// A Boolean value that indicates whether the store can become ready without a restart of the process.
@@ -57,6 +59,9 @@ public struct StoreHealth: Sendable, Hashable {
   /// It is `false` if the store could not be opened, or was closed by other code. A server that does not answer is no reason
   /// to restart its clients, so it makes a store only not ready.
   public internal(set) var isLive = true
+
+  /// A Boolean value that indicates whether no further requests are wanted.
+  var isDraining = false
 
   /// Creates the condition of a store that was not opened yet.
   init(tasks: [String]) {
@@ -66,8 +71,8 @@ public struct StoreHealth: Sendable, Hashable {
   // MARK: Events
 
   /// Notes that the store was opened.
-  mutating func opened(at now: Int64) {
-    (phase, problem, goodSince) = (.open, nil, now)
+  mutating func opened() {
+    (phase, problem, isGood) = (.open, nil, true)
   }
 
   /// Notes that the store could not be opened.
@@ -78,13 +83,13 @@ public struct StoreHealth: Sendable, Hashable {
   /// Notes the result of a check.
   ///
   /// - Parameters:
-  ///   - start: The time at which the check began.
   ///   - problem: The description of its error, or `nil` if it succeeded.
   ///   - isClosed: A Boolean value that indicates whether the store was closed by other code.
-  mutating func checked(since start: Int64, problem: String?, isClosed: Bool) {
+  mutating func checked(problem: String?, isClosed: Bool) {
+    checkBegan = nil
     guard phase == .open else { return }
     self.problem = problem
-    if problem == nil { goodSince = start } else { goodSince = nil }
+    isGood = problem == nil
     if isClosed { phase = .closed }
   }
 
@@ -107,11 +112,11 @@ public struct StoreHealth: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - now: The time.
-  ///   - limit: The time after the beginning of a successful check from which on the store is not ready.
+  ///   - limit: The time within which a check must end.
   func at(_ now: Int64, limit: Int64) -> StoreHealth {
     var health = self
-    let isInTime = goodSince.map { now - $0 <= limit } ?? false
-    health.isReady = phase == .open && isInTime
+    let isInTime = checkBegan.map { now - $0 <= limit } ?? true
+    health.isReady = phase == .open && isGood && isInTime && !isDraining
     health.isLive = phase != .failed && (phase != .closed || isShutDown)
     if phase == .open, !isInTime, problem == nil { health.problem = "the store has not answered the last check" }
     return health

@@ -56,9 +56,10 @@ public final class StoreService<Store: DataStore>: Service {
   ///   - openingLimit: The time for which opening is repeated after retryable errors, such as those of a server that has not
   ///     started yet. Defaults to 30 seconds.
   ///   - checkInterval: The time from the end of a check to the next one. Defaults to 10 seconds.
-  ///   - checkLimit: The time within which the store must answer. Defaults to 5 seconds. The store is not ready if the last
-  ///     successful check began longer ago than both durations together.
-  ///   - check: A closure that throws if the store cannot serve. Defaults to one that reads the first key.
+  ///   - checkLimit: The time within which the store must answer. Defaults to 5 seconds. The store is not ready while a check
+  ///     takes longer, or if the last one failed.
+  ///   - check: A closure that throws if the store cannot serve. Defaults to one that reads a key that does not exist, which
+  ///     does not notice that the store cannot be written.
   ///   - tasks: The work to repeat. Defaults to an empty list.
   ///   - clock: The clock of all durations. Defaults to a `ContinuousClock`.
   ///   - onProblem: A closure that receives each error of opening, of a check and of a task, with `open`, `check` or the name of
@@ -68,7 +69,7 @@ public final class StoreService<Store: DataStore>: Service {
     openingLimit: Duration = .seconds(30), checkEvery checkInterval: Duration = .seconds(10),
     checkLimit: Duration = .seconds(5),
     check: @escaping @Sendable (Store) async throws -> Void = {
-      _ = try await $0.keys(in: .all, limit: 1, order: .ascending)
+      _ = try await $0.value(forKey: "\u{0}larder-check")
     },
     tasks: [StoreTask<Store>] = [], clock: any Clock<Duration> = ContinuousClock(),
     onProblem: @escaping @Sendable (_ name: String, _ error: any Error) -> Void = { _, _ in },
@@ -88,9 +89,17 @@ public final class StoreService<Store: DataStore>: Service {
 
   /// Returns the condition of the store, without waiting for it.
   public func health() -> StoreHealth {
-    let limit = (checkInterval + checkLimit).wholeNanoseconds
+    let limit = checkLimit.wholeNanoseconds
     let now = elapsed.nanoseconds
     return state.withLock { $0 }.at(now, limit: limit)
+  }
+
+  /// Makes the store not ready, while it still serves.
+  ///
+  /// A service group ends its services in reverse order, so a store that other services use is the last to hear of a shutdown.
+  /// Call this when the shutdown begins, so that a load balancer sends no further requests.
+  public func drain() {
+    state.withLock { $0.isDraining = true }
   }
 
   // MARK: Opening and closing
@@ -120,8 +129,7 @@ public final class StoreService<Store: DataStore>: Service {
       do {
         try checkConfiguration()
         let store = try await makeStore()
-        let now = elapsed.nanoseconds
-        state.withLock { $0.opened(at: now) }
+        state.withLock { $0.opened() }
         return store
       } catch {
         onProblem("open", error)
@@ -168,9 +176,11 @@ public final class StoreService<Store: DataStore>: Service {
 
   /// Opens the store, checks it and runs the tasks until the graceful shutdown or the cancellation of the task, and closes it.
   ///
+  /// A shutdown ends the attempts to open the store. The closure that opens it must end when its task is cancelled.
+  ///
   /// - Throws: The errors of ``open()`` and of closing the store.
   public func run() async throws {
-    let store = try await open()
+    guard let store = try await openUntilShutdown() else { return }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.repeatCheck(of: store) }
@@ -180,15 +190,31 @@ public final class StoreService<Store: DataStore>: Service {
     try await close()
   }
 
+  /// Opens the store, or returns `nil` if the shutdown begins before.
+  private func openUntilShutdown() async throws -> Store? {
+    try await cancelWhenGracefulShutdown { [self] in
+      try await withTaskCancellationHandler {
+        do {
+          return try await open()
+        } catch is CancellationError {
+          return nil
+        }
+      } onCancel: {
+        opening.withLock { $0 }?.cancel()
+      }
+    }
+  }
+
   private func repeatCheck(of store: Store) async {
     await repeating(first: .zero, every: checkInterval, named: "check") { [self] in
       let start = elapsed.nanoseconds
+      state.withLock { $0.checkBegan = start }
       do {
         try await check(store)
-        state.withLock { $0.checked(since: start, problem: nil, isClosed: false) }
+        state.withLock { $0.checked(problem: nil, isClosed: false) }
       } catch let error where !(error is CancellationError) {
         let isClosed = (error as? StoreError)?.code == .closed
-        state.withLock { $0.checked(since: start, problem: "\(error)", isClosed: isClosed) }
+        state.withLock { $0.checked(problem: "\(error)", isClosed: isClosed) }
         throw error
       }
     }

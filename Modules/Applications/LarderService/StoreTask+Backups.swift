@@ -6,7 +6,7 @@ extension StoreTask where Store: MaintainableStore {
   /// A task that writes backups to a folder, and removes the oldest ones.
   ///
   /// A backup has a name such as `store-20261129T183000Z.backup`. It is written under another name and renamed when it is
-  /// complete, so a file with such a name is a whole backup. The first run is due an interval after the newest backup in the
+  /// complete. A backup whose date is in the future counts as the oldest. The first run is due an interval after the newest backup in the
   /// folder, or immediately if there isn't one, so that a server that restarts often still writes them.
   ///
   /// Restore a backup with `MaintainableStore.restore(to:)`.
@@ -25,16 +25,15 @@ extension StoreTask where Store: MaintainableStore {
     return StoreTask(
       "backup", every: interval,
       firstDelay: {
-        guard let newest = try backups.names().last.flatMap(backups.date) else { return .zero }
-        let age = Duration.microseconds(now().microsecondsSince1970 - newest.microsecondsSince1970)
-        // A backup of the future is the work of a wrong clock.
-        return age < .zero ? interval : max(.zero, interval - age)
+        let now = now()
+        guard let newest = try backups.names(at: now).last.flatMap(backups.date), newest <= now else { return .zero }
+        return max(.zero, interval - .microseconds(now.microsecondsSince1970 - newest.microsecondsSince1970))
       },
       run: { store in
         let partial = try backups.makePartial()
         try await store.backup(to: partial, compacting: true)
         try backups.complete(partial, at: now())
-        for old in try backups.names().dropLast(max(1, count)) { try backups.remove(old) }
+        for old in try backups.names(at: now()).dropLast(max(1, count)) { try backups.remove(old) }
       })
   }
 }
@@ -47,9 +46,17 @@ private struct BackupFolder {
   let name: String
 
   /// Returns the names of the complete backups, the oldest first.
-  func names() throws -> [String] {
+  ///
+  /// A date in the future was given by a wrong clock, so the age of its backup is unknown. Those are the first, because they
+  /// must not displace newer ones.
+  func names(at now: Date) throws -> [String] {
     guard FileManager.default.fileExists(atPath: path) else { return [] }
-    return try FileManager.default.contentsOfDirectory(atPath: path).filter { date(of: $0) != nil }.sorted()
+    let dated = try FileManager.default.contentsOfDirectory(atPath: path).compactMap { name in
+      date(of: name).map { (name: name, date: $0) }
+    }
+    return dated.sorted { left, right in
+      (left.date > now ? 0 : 1, left.name) < (right.date > now ? 0 : 1, right.name)
+    }.map(\.name)
   }
 
   /// Returns the date of a backup, or `nil` for any other file.

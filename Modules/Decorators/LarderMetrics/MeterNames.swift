@@ -97,12 +97,14 @@ struct OperationNames: Sendable {
   /// Returns the dimensions of an outcome.
   func dimensions(of outcome: OperationMeter.Outcome) -> [(String, String)] {
     guard isInSeconds else { return [("outcome", outcome.name)] }
-    return outcome.isFailure ? [("error.type", outcome.name)] : []
+    // All series of a metric have the same labels, which registries of Prometheus require.
+    return [("error.type", outcome.isFailure ? outcome.name : "")]
   }
 
   /// Returns the attributes of an outcome.
   func attributes(of outcome: OperationMeter.Outcome) -> [(String, String)] {
-    isInSeconds ? dimensions(of: outcome) : [("larder.outcome", outcome.name)]
+    guard isInSeconds else { return [("larder.outcome", outcome.name)] }
+    return outcome.isFailure ? [("error.type", outcome.name)] : []
   }
 }
 #endif

@@ -94,6 +94,9 @@ public struct OperationReport: Sendable, Hashable {
   /// The number of operations that have begun and not ended.
   public let inFlight: Int
 
+  /// The sum of the times, which never decreases.
+  public let total: Duration
+
   /// The mean time.
   public let mean: Duration
 

@@ -189,7 +189,7 @@ struct OperationTally {
     }
     return OperationReport(
       name: name, count: count, errors: errors, inFlight: inFlight,
-      mean: count == 0 ? .zero : .nanoseconds(sum / UInt64(count)), median: percentile(50),
+      total: .nanoseconds(sum), mean: count == 0 ? .zero : .nanoseconds(sum / UInt64(count)), median: percentile(50),
       percentile90: percentile(90), percentile95: percentile(95), percentile99: percentile(99),
       longest: .nanoseconds(longest), bytes: countsBytes ? byteCount : nil)
   }
