@@ -48,7 +48,8 @@ struct OpenTelemetryNamesTests {
     #expect(metrics.timers(label: "larder_operation_duration").isEmpty)
     // A registry for Prometheus ends the process if two series of a metric have different labels.
     #expect(
-      Set(metrics.recorders.filter { $0.label == "db.client.operation.duration" }.map { $0.dimensions.map(\.0) }).count == 1)
+      Set(metrics.recorders.filter { $0.label == "db.client.operation.duration" }.map { $0.dimensions.map(\.0) }).count
+        == 1)
   }
 
   @Test func operationsOfAQueueHaveTheNamesForMessaging() async throws {

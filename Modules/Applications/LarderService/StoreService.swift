@@ -94,7 +94,7 @@ public final class StoreService<Store: DataStore>: Service {
     return state.withLock { $0 }.at(now, limit: limit)
   }
 
-  /// Makes the store not ready, while it still serves.
+  /// Ends the readiness of the store, which still serves.
   ///
   /// A service group ends its services in reverse order, so a store that other services use is the last to hear of a shutdown.
   /// Call this when the shutdown begins, so that a load balancer sends no further requests.
