@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -193,6 +193,10 @@ instructions: set-up-bench ## Count the instructions of twelve hot paths, and co
 	@find "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/" -path '*.build/*.o' -print0 | \
 	  xargs -0 Scripts/scan-stale-threads
 	@Scripts/check-instructions "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/InstructionCounts" $(ARGUMENTS)
+
+coordination-costs: set-up-bench ## Measure a free lock and a rate decision over several stores, beside Redis and PostgreSQL's advisory locks.
+	swift build --package-path Benchmarks --configuration release --product CoordinationCosts
+	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/CoordinationCosts"
 
 hit-ratio: ## Show the hit ratios of the cache policies; ARGUMENTS="--trace FILE --entries 1000" for your own trace.
 	swift build --package-path Benchmarks --configuration release --product hit-ratio

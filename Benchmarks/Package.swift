@@ -57,6 +57,16 @@ let package = Package(
       ]
     ),
     .executableTarget(
+      name: "CoordinationCosts",
+      dependencies: [
+        "PostgresServers",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCoordination", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+      ]),
+    .executableTarget(
       name: "FillCache", dependencies: ["PeakMemory", .product(name: "LarderCache", package: "Larder")]),
     .executableTarget(
       name: "FillQueue",
