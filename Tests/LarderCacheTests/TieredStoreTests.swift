@@ -411,4 +411,48 @@ import Testing
     expectStoreError(.closed) { try memory.value(forKey: "a") }
     expectStoreError(.closed) { try disk.value(forKey: "a") }
   }
+
+  // MARK: One load for several hosts
+
+  /// Two objects with one cache, as two hosts have. While one loads, the other waits, and then finds the copy.
+  @Test func aLoadAloneIsSharedThroughTheCache() async throws {
+    try memory.setValue(1, forKey: "a")
+    let gate = WriteGate()
+    let open = {
+      try self.open { configuration in
+        configuration.loadingAlone = { _, load in try await gate.withAccess(.exclusive) { try await load() } }
+      }
+    }
+    let (one, other) = (try open(), try open())
+    base.schedule(.suspension(), on: .value)
+    async let first = one.value(forKey: "a")
+    try await base.waitForSuspended()
+    async let second = other.value(forKey: "a")
+    await yieldUntil { other.statistics().misses == 1 }
+    base.resume()
+    #expect(try await first == 1)
+    #expect(try await second == 1)
+    #expect(one.statistics().loads + other.statistics().loads == 1)
+  }
+
+  @Test func theErrorsOfALoadAloneReachItsReaders() async throws {
+    struct NoLock: Error {}
+    let refusing = try open { $0.loadingAlone = { _, _ in throw NoLock() } }
+    await #expect(throws: NoLock.self) { try await refusing.value(forKey: "a") }
+    let forgetful = try open { $0.loadingAlone = { _, _ in } }
+    await expectStoreError(.unsupported) { try await forgetful.value(forKey: "a") }
+    let failing = try open { $0.loadingAlone = { _, load in try await load() } }
+    base.schedule(.error(.ioFailed), on: .value)
+    await expectStoreError(.ioFailed) { try await failing.value(forKey: "a") }
+    // A lock that is lost after the load takes nothing away.
+    try memory.setValue(1, forKey: "a")
+    let losing = try open {
+      $0.loadingAlone = { _, load in
+        try await load()
+        throw NoLock()
+      }
+    }
+    #expect(try await losing.value(forKey: "a") == 1)
+    #expect(try await losing.value(forKey: "a", policy: .cacheOnly) == 1)
+  }
 }

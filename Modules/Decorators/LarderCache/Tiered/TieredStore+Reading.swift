@@ -202,6 +202,9 @@ extension TieredStore {
   private func run(
     _ load: SharedLoad, of keys: [StoreKey], _ fills: [Keys.Fill?], isReload: Bool
   ) async -> (any Error)? {
+    if let alone = configuration.loadingAlone, keys.count == 1, !isReload {
+      return await run(load, of: keys[0], fills, alone)
+    }
     let time = beginCopying()
     let boxes: SharedLoad.Values
     do {
@@ -225,6 +228,40 @@ extension TieredStore {
       load.finish(.failure(error), of: keys)
       return error
     }
+  }
+
+  /// Performs the load of a key while no other one that the configuration excludes runs, unless one has just filled the cache.
+  ///
+  /// - Returns: The error of the base or of the closure of the configuration, or `nil` if there is a result.
+  private func run(
+    _ load: SharedLoad, of key: StoreKey, _ fills: [Keys.Fill?],
+    _ alone: @Sendable (StoreKey, @Sendable () async throws -> Void) async throws -> Void
+  ) async -> (any Error)? {
+    let hasResult = Locked(false)
+    do {
+      try await alone(key) { [self] in
+        let copy = isCurrent ? try await usableCopies(forKeys: [key])[0] : nil
+        let time = beginCopying()
+        let boxes = try await copy.map { [$0.value.map(box)] } ?? readBase([key])
+        hasResult.withLock { $0 = true }
+        load.finish(.success(boxes), of: [key])
+        // The next one that loads the key finds the copy, because the closure ends afterward.
+        if copy == nil { await self.copy([key], fills, boxes, at: time) } else { end(fills) }
+      }
+    } catch {
+      // A lock that is lost after the load takes nothing away from its readers.
+      if hasResult.withLock(\.self) { return nil }
+      end(fills)
+      load.finish(.failure(error), of: [key])
+      return error
+    }
+    guard !hasResult.withLock(\.self) else { return nil }
+    let error = StoreError(
+      .unsupported, during: .value, store: information.name, key: key,
+      message: "the closure loadingAlone returned without having called its argument")
+    end(fills)
+    load.finish(.failure(error), of: [key])
+    return error
   }
 
   private func readBase(_ keys: [StoreKey]) async throws -> SharedLoad.Values {

@@ -49,6 +49,20 @@ public struct TieredStoreConfiguration: Sendable {
   /// Defaults to `false`. Then the codec of the copies, or the cache, must encrypt them.
   public var allowsPlainCopies = false
 
+  /// A closure that runs the load of a key while no other host runs one of the same key, or `nil` for no such limit.
+  ///
+  /// It receives the key and the load, which it must call once, and throw its error. A lock in a store that the hosts share
+  /// fits:
+  ///
+  /// ```swift
+  /// configuration.loadingAlone = { key, load in try await locks.withLock(key) { _ in try await load() } }
+  /// ```
+  ///
+  /// Hosts that waited find the copy in the cache, if they share it, and do not load the value again. Loads of several keys
+  /// in one call, and those with the policy ``LoadPolicy/reload``, are not limited. Defaults to `nil`.
+  public var loadingAlone:
+    (@Sendable (_ key: StoreKey, _ load: @Sendable () async throws -> Void) async throws -> Void)?
+
   /// A closure that receives each error of reading or writing copies that no caller receives, such as that of a copy that
   /// cannot be decoded.
   ///
