@@ -414,7 +414,7 @@ import Testing
 
   // MARK: One load for several hosts
 
-  /// Two objects with one cache, as two hosts have. While one loads, the other waits, and then finds the copy.
+  /// Two objects with one cache, as two hosts have: while one loads, the other waits, and then finds the copy.
   @Test func aLoadAloneIsSharedThroughTheCache() async throws {
     try memory.setValue(1, forKey: "a")
     let gate = WriteGate()
