@@ -215,7 +215,7 @@ final class StoreServiceTests: Sendable {
     #expect(service.health().isReady)
     service.drain()
     #expect(!service.health().isReady && service.health().isLive)
-    try store.setValue([1], forKey: "k")
+    try await store.setValue([1], forKey: "k")
     try await service.close()
   }
 
