@@ -242,7 +242,7 @@ extension TieredStore {
       try await alone(key) { [self] in
         let copy = isCurrent ? try await usableCopies(forKeys: [key])[0] : nil
         let time = beginCopying()
-        let boxes = try await copy.map { [$0.value.map(box)] } ?? readBase([key])
+        let boxes = if let copy { [copy.value.map(box)] } else { try await readBase([key]) }
         hasResult.withLock { $0 = true }
         load.finish(.success(boxes), of: [key])
         // The next one that loads the key finds the copy, because the closure ends afterward.
