@@ -416,7 +416,7 @@ import Testing
 
   /// Two objects with one cache, as two hosts have: while one loads, the other waits, and then finds the copy.
   @Test func aLoadAloneIsSharedThroughTheCache() async throws {
-    try memory.setValue(1, forKey: "a")
+    try await memory.setValue(1, forKey: "a")
     let gate = WriteGate()
     let open = {
       try self.open { configuration in
@@ -445,7 +445,7 @@ import Testing
     base.schedule(.error(.ioFailed), on: .value)
     await expectStoreError(.ioFailed) { try await failing.value(forKey: "a") }
     // A lock that is lost after the load takes nothing away.
-    try memory.setValue(1, forKey: "a")
+    try await memory.setValue(1, forKey: "a")
     let losing = try open {
       $0.loadingAlone = { _, load in
         try await load()
