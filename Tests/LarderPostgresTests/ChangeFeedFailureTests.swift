@@ -209,9 +209,11 @@ import Testing
     try await FeedHost.two { setting, first, second in
       try await setting.psql(
         "INSERT INTO larder_changes(store, keys) SELECT 'users', '{}' FROM generate_series(1, 100000)")
-      let page = FeedTable(schema: setting.schema).page(after: nil)
+      let page = FeedTable(schema: setting.schema).page(after: nil, without: 7)
       let sql = page.sql.replacing("$1", with: "'99999999'").replacing("$2", with: "'{5,6}'").replacing(
-        "$3", with: "600")
+        "$3", with: "600"
+      ).replacing("$4", with: "7").replacing("$5", with: "'\(setting.schema).larder_changes'").replacing(
+        "$6", with: "'\(setting.schema).larder_feed'")
       let plan = try await setting.psql(
         "SET enable_seqscan = off; SET enable_nestloop = off; EXPLAIN (COSTS off) \(sql)")
       #expect(!plan.contains("Seq Scan on larder_changes"), "\(plan)")
@@ -237,7 +239,7 @@ import Testing
   }
 
   /// The SQL of the article about the feed.
-  private static func triggers(schema: String) throws -> String {
+  static func triggers(schema: String) throws -> String {
     let path = "../../Modules/Stores/LarderPostgres/LarderPostgres.docc/PostgresChangeFeed.md"
     let article = URL(filePath: #filePath).deletingLastPathComponent().appending(path: path)
     let blocks = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "```sql\n").dropFirst()
@@ -264,9 +266,16 @@ import Testing
       #expect(first.events.take() == [.changed([.key("own")])])
       try await waitUntil {
         second.events.take().contains { event in
-          if case .changed(let changes) = event { changes.contains(.key("own")) } else { false }
+          if case .changed(let changes) = event { changes.contains(.range(.only("own"))) } else { false }
         }
       }
+      // SQL in a transaction that also writes through Larder.
+      _ = first.events.take()
+      try await first.database.write { transaction in
+        try await transaction.setValue(2, forKey: "own", in: first.store)
+        try await transaction.execute("INSERT INTO users VALUES ('sql', NULL)")
+      }
+      #expect(try await first.changes(until: "sql").contains(.key("own")))
     }
   }
 }

@@ -29,7 +29,7 @@ struct FeedHost: Sendable {
 
   /// Waits until changes are reported that cover a key, and returns all that were reported until then.
   ///
-  /// Reports of one reader come in the order of the commits, so what was committed before and is not among them is not
+  /// The changes of others, which are reported as ranges, are returned as keys if they are of one key. Reports of one reader come in the order of the commits, so what was committed before and is not among them is not
   /// reported.
   @discardableResult
   func changes(until key: StoreKey) async throws -> [StoreChange] {
@@ -37,7 +37,10 @@ struct FeedHost: Sendable {
     try await waitUntil {
       changes.withLock { changes in
         changes += events.take().flatMap { event -> [StoreChange] in
-          if case .changed(let changes) = event { changes } else { [] }
+          guard case .changed(let changes) = event else { return [] }
+          return changes.map { change in
+            change.range == .only(change.range.lowerBound) ? .key(change.range.lowerBound) : change
+          }
         }
         return changes.contains { $0.range.contains(key) }
       }
@@ -97,6 +100,50 @@ struct FeedHost: Sendable {
       #expect(first.events.take() == [.changed([.key("c")])])
       try await second.store.setValue(1, forKey: "z")
       #expect(try await first.changes(until: "z") == [.key("z")])
+    }
+  }
+
+  /// The range is never taken for the report of an own write.
+  @Test func aKeyOfAnotherHostIsReportedAsARange() async throws {
+    try await FeedHost.two { setting, first, second in
+      try await first.store.setValue(1, forKey: "a")
+      try await waitUntil { second.events.take() == [.changed([.range(.only("a"))])] }
+    }
+  }
+
+  /// A commit whose outcome is unknown may come later, so its row is not left out.
+  @Test func aCommitAfterAnUnknownOutcomeIsReported() async throws {
+    try await FeedHost.two { setting, first, second in
+      let feed = first.store.handle.feed
+      let origin = feed.origin
+      func commitLate(_ key: String) async throws {
+        try await setting.psql(
+          "INSERT INTO larder_changes(origin, store, keys) VALUES (\(origin), 'users', ARRAY['\(key)'::bytea])")
+      }
+      try await commitLate("own")
+      try await second.store.setValue(1, forKey: "z")
+      #expect(try await first.changes(until: "z") == [.key("z")])
+      feed.noteCommit([first.store.committed { BoundedChanges([.key("late")]) }], isCertain: false)
+      #expect(first.events.take() == [.changed([.key("late")])])
+      try await commitLate("late")
+      try await first.changes(until: "late")
+    }
+  }
+
+  /// Another object of the same database may not have the report of a commit yet.
+  @Test func theLagCountsFromTheBeginningOfACommitThatIsNotReported() async throws {
+    try await FeedHost.two { setting, first, second in
+      try await waitUntil { first.lag < .milliseconds(600) }
+      let feed = first.store.handle.feed
+      let commit = feed.beginCommit()
+      try await waitUntil { first.lag > .seconds(1) && second.lag < .seconds(1) }
+      feed.endCommit(commit)
+      #expect(first.lag < .seconds(1))
+      // Nothing stays after commits, with whatever outcome.
+      try await first.store.setValue(1, forKey: "a")
+      try await first.store.update("a") { $0 = 2 }
+      try await first.database.write { try await $0.setValue(3, forKey: "a", in: first.store) }
+      try await waitUntil { second.lag > .seconds(1) || first.lag < .milliseconds(100) }
     }
   }
 
@@ -179,6 +226,44 @@ struct FeedHost: Sendable {
         try await reader.changes(until: StoreKey(integer: number))
       }
       await reader.database.close()
+    }
+  }
+
+  @Test func ownNotificationsAreIgnored() async throws {
+    try await FeedHost.two { setting, first, second in
+      let (listener, others) = (first.store.handle.listener, second.store.handle.listener)
+      let own = Locked(0)
+      let all = Locked(0)
+      let observations = [
+        listener.observe("channel", ignoresOwn: true) { own.withLock { $0 += 1 } },
+        listener.observe("channel") { all.withLock { $0 += 1 } },
+      ]
+      // Both are called whenever the session begins to listen to a channel, which is a few times at most.
+      try await waitUntil { all.withLock(\.self) > 0 }
+      for _ in 0..<30 {
+        let before = all.withLock(\.self)
+        listener.notify("channel")
+        try await waitUntil { all.withLock(\.self) > before }
+      }
+      let before = own.withLock(\.self)
+      #expect(before < 15)
+      others.notify("channel")
+      try await waitUntil { own.withLock(\.self) > before }
+      withExtendedLifetime(observations) {}
+    }
+  }
+
+  /// A look in a serializable transaction would take locks that writes run into.
+  @Test func looksAreReadOnlyAndNotSerializable() async throws {
+    try await Setting.run(isolation: .serializable) { setting in
+      let store = try await PostgresStore<Int>(in: setting.database, name: "users", reportsChanges: true)
+      let results = await store.handle.listener.run([
+        .command("SHOW transaction_isolation"), .command("SHOW transaction_read_only"),
+      ])
+      #expect(results?.map { $0.text(0, 0) } == ["read committed", "on"])
+      let events = StoreEvents()
+      let observation = events.observe(store)
+      try await waitUntil { observation.lag < .seconds(1) }
     }
   }
 

@@ -18,11 +18,9 @@ import Testing
   }
 
   /// Takes pages, and returns the numbers that each reports, or `nil` for everything.
-  private static func numbers(of pages: [FeedPage], reported: [UInt64] = []) -> [[UInt64]?] {
+  private static func numbers(of pages: [FeedPage]) -> [[UInt64]?] {
     var state = FeedState()
-    return pages.enumerated().map { index, page in
-      // After the first page, which only finds the position.
-      if index == 1 { for number in reported { state.noteReported(number) } }
+    return pages.map { page in
       guard case .rows(let rows) = state.take(page) else { return nil }
       return rows.map(\.number)
     }
@@ -49,11 +47,6 @@ import Testing
   /// Those of a database that was restored from a dump have numbers that the server has not assigned.
   @Test func rowsBeyondTheSnapshotAreNotReported() throws {
     #expect(Self.numbers(of: [try Self.page("10:10:"), try Self.page("11:11:", [10, 4000])]) == [[], [10]])
-  }
-
-  @Test func ownCommitsAreReportedOnce() throws {
-    let pages = [try Self.page("10:10:"), try Self.page("11:14:11", [10, 12, 13]), try Self.page("14:14:", [11])]
-    #expect(Self.numbers(of: pages, reported: [11, 12]) == [[], [10, 13], []])
   }
 
   @Test(arguments: [

@@ -15,12 +15,12 @@
 /// - A change is reported after it is committed, never before. A reader that reads after the report finds the change.
 /// - A write that returns has reported every key and range that it changed. A key whose value stayed equal may be
 ///   reported or not, because some stores don't write it. A write whose outcome is unknown is reported too.
-/// - Changes are reported in the order of their commits. Those of writes that run at the same time may come in either
-///   order if a decorator reports them.
+/// - Changes of one writer are reported in the order of their commits. Those of writes that run at the same time, and those
+///   of other processes and hosts that are reported together, may come in any order.
 /// - A report may name more than was written, such as a range instead of many keys. It never names less.
 /// - Commits of other processes and hosts, which ``StoreInformation/reportedCommits`` says are reported, may be reported
-///   later than they return there. ``StoreObservation/lag`` says how old the oldest unreported one can be. If the store
-///   cannot know what it missed, it reports that everything may have changed.
+///   later than they return there. If the store measures ``StoreObservation/lag``, it says how old the oldest unreported
+///   one can be. If the store cannot know what it missed, it reports that everything may have changed.
 public protocol ObservableStore<Value>: DataStore {
   /// Calls a closure after every commit that changes a range, until the observation or the store ends.
   ///
@@ -97,18 +97,21 @@ public final class StoreObservation: Sendable {
   ///
   /// - Parameters:
   ///   - lag: A closure that returns the ``lag``. It may be called on any thread and must return quickly. Defaults to
-  ///     `nil`, for a store that reports every commit before the write returns.
+  ///     `nil`, for a store that does not measure it.
   ///   - end: A closure that ends the observation. It may be called more than once.
   public init(lag: (@Sendable () -> Duration)? = nil, end: @escaping @Sendable () -> Void) {
     currentLag = lag
     self.end = end
   }
 
-  /// The age from which on every commit has been reported to the observer, by a clock that never stops.
+  /// The age from which on every commit that the store reports has been reported to the observer.
   ///
-  /// It is zero if the store reports each commit before the write returns. A store that hears later of the commits of
-  /// other hosts returns the time since it last knew all of them. This time is longer than any limit until the store has
-  /// looked for the first time, and grows while a server cannot be reached:
+  /// It covers only the commits that ``StoreInformation/reportedCommits`` names. So a limit for all commits needs
+  /// ``StoreInformation/reportsAllCommits``, too. It is zero if the store does not measure it, such as one that reports only
+  /// its own commits, or one that looks for those of other processes on the same machine some milliseconds later. A store
+  /// that reads the commits of other hosts returns the time since it last knew all of them. This time is longer than any
+  /// limit until the store has looked for the first time, and grows while a server cannot be reached. The clock counts the
+  /// time in which the system sleeps, and not that in which a virtual machine is paused by its host:
   ///
   /// ```swift
   /// if observation.lag <= .seconds(1) {

@@ -287,6 +287,11 @@ public enum PostgresConnectionEvent: Sendable, Hashable {
 
   /// A call is repeated, because of a conflict or a lost connection.
   case repeated(PostgresError)
+
+  /// The changes of other hosts could not be read for at least five seconds, so caches ask the server for each value.
+  ///
+  /// It is reported once, until they can be read again.
+  case changesUnread(Duration)
 }
 
 extension PostgresConnectionEvent: CustomStringConvertible {
@@ -298,6 +303,7 @@ extension PostgresConnectionEvent: CustomStringConvertible {
     case .disconnected(let error): "lost a connection to PostgreSQL: \(error)"
     case .waited(let duration): "a call waited \(duration.rounded) for a connection to PostgreSQL"
     case .repeated(let error): "repeating a call to PostgreSQL: \(error)"
+    case .changesUnread(let duration): "cannot read the changes of other hosts from PostgreSQL for \(duration.rounded)"
     }
   }
 }

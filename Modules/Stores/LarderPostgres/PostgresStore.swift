@@ -25,7 +25,7 @@ import LarderCBOR
 /// A store that is created with `reportsChanges` reports the commits of all hosts to its observers, so a cache above it
 /// agrees with those of other hosts. Commits of the same ``PostgresDatabase`` are reported before the call returns, and
 /// those of others some milliseconds later. Any other store reports only the commits of its own `PostgresDatabase`.
-/// <doc:PostgresChangeFeed> describes how, and what it costs.
+/// <doc:PostgresChangeFeed> describes how, and what it costs. A store of a standby reports no commits of others, and says so.
 public final class PostgresStore<Value: Sendable>: ObservableStore {
   /// The default name of a store.
   public static var defaultName: String { "default" }
@@ -56,8 +56,9 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
   ///     An existing store does what its record says, whatever this argument is. Defaults to `false`.
   /// - Throws: `StoreError`: `invalidArgument` if the name is invalid; `notFound`; `versionMismatch` if the store was
   ///   written by a newer version or with a different codec; `unsupported` if the schema has something else of that name,
-  ///   or if the store exists and does not report its changes although `reportsChanges` is `true`; `notPermitted`;
-  ///   `closed`; `timedOut`; `ioFailed`.
+  ///   or if the store exists and does not report its changes although `reportsChanges` is `true`, or if its table is that
+  ///   of another program and does not have the triggers of <doc:PostgresChangeFeed>; `notPermitted`; `closed`;
+  ///   `timedOut`; `ioFailed`.
   public convenience init(
     in database: PostgresDatabase, name: String = PostgresStore.defaultName, codec: some Codec<Value>,
     createsIfMissing: Bool = true, reportsChanges: Bool = false
@@ -75,10 +76,11 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
     handle = untyped.handle
     coder = ValueCoder(
       codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
+    let hasFeed: Bool
     do {
       (table, recordedCodec) = try await untyped.table(
         for: codec, coder.codecRecord, reportsChanges: reportsChanges)
-      if table.reportsChanges { try await handle.feed.begin(for: handle) }
+      hasFeed = table.reportsChanges ? try await handle.feed.begin(for: handle) : false
     } catch {
       await untyped.ownDatabase?.close()
       throw error
@@ -86,7 +88,7 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
     ownDatabase = untyped.ownDatabase
     var information = handle.information
     information.noteEncryption(by: codec)
-    information.reportedCommits = table.reportsChanges ? .ofAllHosts : .ofObject
+    information.reportedCommits = hasFeed ? .ofAllHosts : .ofObject
     self.information = information
   }
 
@@ -180,11 +182,11 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
       guard !changes.isEmpty else { return }
       let format = coder.codecRecord.format
       let encoded = try await coder.encoded(changes, for: information, during: .apply)
-      let bounded = BoundedChanges(changes)
+      let recorded = table.reportsChanges ? BoundedChanges(changes) : BoundedChanges()
       _ = try await recordedCodec.comparing(for: .apply) {
         try await handle.write(
-          statements(for: encoded, in: format, recording: bounded), usesResults: false,
-          reporting: committed { bounded }, for: .apply)
+          statements(for: encoded, in: format, recording: recorded), usesResults: false,
+          reporting: committed { BoundedChanges(changes) }, for: .apply)
       }
       recordedCodec.noteCommit()
     }
@@ -302,7 +304,7 @@ extension PostgresStore {
   ) throws -> [Statement] {
     let removesRange = changes.steps.contains { if case .removeAll = $0 { true } else { false } }
     return try recordedCodec.beginning(removesRange ? .exclusive : .shared, encodedIn: format, during: operation)
-      + table.recording(recorded, in: table.write(changes))
+      + table.recording(recorded, from: handle.feed.origin, in: table.write(changes))
   }
 
   /// Runs the body of an update.
@@ -346,7 +348,7 @@ extension PostgresStore {
     guard isChanged else { return (decision.result, nil, assigned) }
     let statements = table.change(setting: set, to: values, removing: removed)
     let recorded = BoundedChanges(assigned.map { .key($0) })
-    return (decision.result, table.recording(recorded, in: statements), assigned)
+    return (decision.result, table.recording(recorded, from: handle.feed.origin, in: statements), assigned)
   }
 }
 

@@ -16,6 +16,9 @@ final class RecordedCodec: Sendable {
   /// The name of the store or queue.
   private let name: String
 
+  /// The format of the store or queue, which decides what a write must do.
+  private let recordedFormat: Int64?
+
   /// The name in the record, when it was last known, or `nil` if there is no record.
   private let recordedName: Locked<String?>
 
@@ -24,15 +27,18 @@ final class RecordedCodec: Sendable {
   /// - Parameters:
   ///   - codec: The codec.
   ///   - recordedName: The name in the record, or `nil` if there isn't one.
+  ///   - format: The format in the record, or `nil` if there isn't one.
   ///   - name: The name of the store or queue.
   ///   - tables: The table of the records, and that of the store or queue, for SQL.
   ///   - handle: The handle of the store or queue.
   init(
-    _ codec: CodecRecord, recordedName: String?, of name: String, in tables: (records: String, own: String),
+    _ codec: CodecRecord, recordedName: String?, format: Int?, of name: String,
+    in tables: (records: String, own: String),
     handle: PostgresHandle
   ) {
     self.codec = codec
     self.recordedName = Locked(recordedName)
+    recordedFormat = format.map(Int64.init)
     self.name = name
     (records, table) = (tables.records, tables.own)
     self.handle = handle
@@ -60,15 +66,16 @@ final class RecordedCodec: Sendable {
       // error that an expression can cause.
       return [
         Statement(
-          "UPDATE \(records) SET codec = CASE 1 / (codec IN ($2, $3))::int WHEN 1 THEN $2 END WHERE name = $1",
-          .text(name),
-          .text(codec.name), .text(recordedName))
+          """
+          UPDATE \(records) SET codec = CASE 1 / (codec IN ($2, $3) AND format = $4)::int WHEN 1 THEN $2 END WHERE name = $1
+          """, .text(name), .text(codec.name), .text(recordedName), .integer(recordedFormat ?? 0))
       ] + locks(.exclusive)
     }
     guard compares else { return locks(lock) }
     // A statement of its own, because one that waits for the lock would compare what was recorded before.
     let comparison = Statement(
-      "SELECT 1 / (codec = $2)::int FROM \(records) WHERE name = $1", .text(name), .text(recordedName))
+      "SELECT 1 / (codec = $2 AND format = $3)::int FROM \(records) WHERE name = $1", .text(name), .text(recordedName),
+      .integer(recordedFormat ?? 0))
     return locks(lock) + [comparison]
   }
 
@@ -92,7 +99,12 @@ final class RecordedCodec: Sendable {
       return try await write()
     } catch let error as StoreError where (error.underlying as? PostgresError)?.sqlState == "22012" {
       let rows = try await handle.read(
-        Statement("SELECT codec FROM \(records) WHERE name = $1", .text(name)), for: operation)
+        Statement("SELECT codec, format::int8 FROM \(records) WHERE name = $1", .text(name)), for: operation)
+      if rows.rowCount == 1, let recorded = rows.integer(0, 1), let recordedFormat, recorded != recordedFormat {
+        throw StoreError(
+          .versionMismatch, during: operation, store: handle.name,
+          message: "the format version has changed from \(recordedFormat) to \(recorded); open the store again")
+      }
       // Otherwise, a trigger of the user's has divided by zero.
       guard rows.rowCount == 1, let recorded = rows.text(0, 0), recorded != known else { throw error }
       _ = try codec.name(replacing: recorded, during: operation, store: handle.name)

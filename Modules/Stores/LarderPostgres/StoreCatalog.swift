@@ -125,6 +125,19 @@ struct StoreCatalog: Sendable {
     return StoreTable(name: name, schema: handle.quotedSchema, valueType: valueType)
   }
 
+  /// Returns whether triggers record each change of a table by SQL in the change feed.
+  func hasRecordingTriggers(_ table: StoreTable) async throws -> Bool {
+    let rows = try await handle.read(
+      Statement(
+        """
+        SELECT coalesce(bit_or(tgtype::int8), 0) FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+        WHERE tgrelid = $1::text::regclass AND tgenabled IN ('O', 'A') AND proname = 'larder_record_changes'
+        """, .text(table.quotedName)), for: .open)
+    // The events INSERT, DELETE, UPDATE and TRUNCATE.
+    let all: Int64 = 4 | 8 | 16 | 32
+    return (rows.integer(0, 0) ?? 0) & all == all
+  }
+
   /// Throws `unsupported` if the table refuses the rows without a value with which an update locks missing keys.
   ///
   /// `NOT NULL` and triggers are checked before the server notices that a key exists, so every update would fail. A table with

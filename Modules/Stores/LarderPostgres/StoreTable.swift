@@ -88,10 +88,11 @@ struct StoreTable: Sendable {
   ///
   /// - Parameters:
   ///   - changes: The changes.
+  ///   - origin: The number of the writer; see ``ChangeFeed/origin``.
   ///   - statements: The statements, of which there is at least one.
-  func recording(_ changes: BoundedChanges, in statements: [Statement]) -> [Statement] {
+  func recording(_ changes: BoundedChanges, from origin: Int64, in statements: [Statement]) -> [Statement] {
     guard let feed, let last = statements.last, !changes.changes.isEmpty else { return statements }
-    return statements.dropLast() + [feed.recording(changes, of: name, in: last)]
+    return statements.dropLast() + [feed.recording(changes, of: name, from: origin, in: last)]
   }
 
   /// Locks keys in key order, whether they exist or not.

@@ -82,6 +82,12 @@ struct UntypedTable: UntypedStore {
       let catalog = StoreCatalog(handle, store: handle.name)
       var (table, record) = found
       if let table { try check(table, suits: codec) }
+      if let table, record == nil, reportsChanges, try await !catalog.hasRecordingTriggers(table) {
+        throw StoreError(
+          .unsupported, during: .open, store: handle.name,
+          message: "the table belongs to another program, whose changes are reported only with the triggers that are "
+            + "described with the change feed; create them first")
+      }
       if table == nil || record == nil, handle.information.access == .readWrite {
         let isJSON = codec.format == .json && handle.pool.keepsText
         let new = StoreTable(name: name, schema: handle.quotedSchema, valueType: isJSON ? .json : .bytes)
@@ -105,7 +111,8 @@ struct UntypedTable: UntypedStore {
         _ = try codecRecord.name(replacing: record.codecName, during: .open, store: handle.name)
       }
       let recordedCodec = RecordedCodec(
-        codecRecord, recordedName: record?.codecName, of: name, in: (catalog.table, table.quotedName), handle: handle)
+        codecRecord, recordedName: record?.codecName, format: record?.format, of: name,
+        in: (catalog.table, table.quotedName), handle: handle)
       return (table, recordedCodec)
     }
   }

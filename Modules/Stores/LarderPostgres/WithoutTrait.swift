@@ -32,11 +32,14 @@ public enum PostgresIsolation: Sendable {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresStore<Value: Sendable> {
   /// A placeholder: needs the trait `Postgres`.
-  public init(in database: PostgresDatabase, name: String = "", createsIfMissing: Bool = true) async throws {}
+  public init(
+    in database: PostgresDatabase, name: String = "", createsIfMissing: Bool = true, reportsChanges: Bool = false
+  ) async throws {}
 
   /// A placeholder: needs the trait `Postgres`.
   public init(
-    in database: PostgresDatabase, name: String = "", codec: some Codec<Value>, createsIfMissing: Bool = true
+    in database: PostgresDatabase, name: String = "", codec: some Codec<Value>, createsIfMissing: Bool = true,
+    reportsChanges: Bool = false
   ) async throws {}
 }
 

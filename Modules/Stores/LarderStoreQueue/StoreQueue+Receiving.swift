@@ -83,7 +83,11 @@ extension StoreQueue {
     let due = first.map {
       Duration.microseconds(Swift.max(0, $0.addingSaturating(-microseconds))) + .milliseconds(1)
     }
-    guard !hearsOfAllCommits else { return due.map { min($0, Self.longestSleep) } }
+    if hearsOfAllCommits {
+      // A server may later be unreachable, or the right to read its reports be taken away.
+      let limit = base.information.sharing == .betweenHosts ? Self.longestSleep : nil
+      return [due.map { min($0, Self.longestSleep) }, limit].compactMap(\.self).min()
+    }
     return min(due ?? configuration.pollInterval, configuration.pollInterval)
   }
 

@@ -287,9 +287,15 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   /// A Boolean value that indicates whether waiting consumers are woken by the base.
   var isObserved: Bool { observation != nil }
 
-  /// A Boolean value that indicates whether the base reports the items that any program enqueues, so a consumer need
-  /// not look for them.
-  var hearsOfAllCommits: Bool { isObserved && base.information.reportsAllCommits }
+  /// A Boolean value that indicates whether the base reports the items that any program enqueues, and does so now, so a
+  /// consumer need not look for them.
+  var hearsOfAllCommits: Bool {
+    guard let observation, base.information.reportsAllCommits else { return false }
+    return observation.lag <= Self.longestLag
+  }
+
+  /// The lag of the reports of the base, above which consumers look by themselves, as without reports.
+  private static var longestLag: Duration { .seconds(2) }
 
   // MARK: Lifecycle
 

@@ -12,6 +12,8 @@ import Testing
   fileprivate final class DistantStore: PassingStore {
     let base = MemoryStore<Int>()
     let lag = Locked(Duration.zero)
+    /// A Boolean value that indicates whether writes have no effect, as those of equal values in some layers.
+    let skipsWrites = Locked(false)
     fileprivate let observers = StoreObservers()
 
     var information: StoreInformation {
@@ -22,6 +24,7 @@ import Testing
     }
 
     func apply(_ changes: ChangeBatch<Int>) async throws {
+      guard !skipsWrites.withLock(\.self) else { return }
       try base.apply(changes)
       observers.report(changes)
     }
@@ -33,7 +36,10 @@ import Testing
     func reportAll() { observers.report([.range(.all)]) }
 
     /// Reports what another host has written.
-    func report() { observers.report([.key("a")]) }
+    func report() { observers.report([.range(.only("a"))]) }
+
+    /// Reports what another object of the same process has written.
+    func reportKey() { observers.report([.key("a")]) }
   }
 
   private let base = DistantStore()
@@ -135,6 +141,21 @@ import Testing
     #expect(try await store.value(forKey: "a") == 2)
   }
 
+  /// A layer below the cache may skip the write of a value that the base already has, so there is no report of it.
+  @Test func aReportOfAnotherHostIsNotTakenForASkippedWrite() async throws {
+    let store = faulty.cached()
+    try base.writeAbroad(1)
+    base.skipsWrites.withLock { $0 = true }
+    faulty.schedule(.suspension(.after), on: .apply)
+    let write = Task { try await store.setValue(1, forKey: "a") }
+    try await faulty.waitForSuspended()
+    try base.writeAbroad(2)
+    base.report()
+    faulty.resume()
+    try await write.value
+    #expect(try await store.value(forKey: "a") == 2)
+  }
+
   /// Late reports, and those that come twice, cost a load at most.
   @Test func aReportMayComeLateAndTwice() async throws {
     let store = faulty.cached()
@@ -217,6 +238,48 @@ import Testing
     base.report()
     faulty.resume()
     #expect(try await early.value == 1)
+    #expect(try await store.value(forKey: "a") == 2)
+  }
+
+  /// The reload itself writes nothing to the base, so the report is that of another writer.
+  @Test func aReportWhileAReloadReplacesTheCopyIsNotItsOwn() async throws {
+    let cache = MemoryStore<[UInt8]>().faulty()
+    clock.pass(1)
+    let store = try faulty.cached(
+      in: cache, codec: .json(Int.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600))
+    ) { [clock] in clock.date }
+    clock.pass(1)
+    try base.writeAbroad(1)
+    #expect(try await store.value(forKey: "a") == 1)
+    cache.schedule(.suspension(.before), on: .apply)
+    let reload = Task { try await store.value(forKey: "a", policy: .reload) }
+    try await cache.waitForSuspended()
+    try base.writeAbroad(2)
+    base.reportKey()
+    cache.resume()
+    #expect(try await reload.value == 1)
+    clock.pass(1)
+    #expect(try await store.value(forKey: "a") == 2)
+  }
+
+  /// The report was taken for that of the write, which then did not take place.
+  @Test func aReportDuringAWriteThatFailsInTheCacheIsNotLost() async throws {
+    let cache = MemoryStore<[UInt8]>().faulty()
+    clock.pass(1)
+    let store = try faulty.cached(
+      in: cache, codec: .json(Int.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600))
+    ) { [clock] in clock.date }
+    clock.pass(1)
+    try base.writeAbroad(1)
+    #expect(try await store.value(forKey: "a") == 1)
+    cache.schedule(.suspension(.before), on: .keys)
+    cache.schedule(.error(.ioFailed), on: .apply)
+    let write = Task { try await store.setValue(3, forKey: "a") }
+    try await cache.waitForSuspended()
+    try base.writeAbroad(2)
+    base.reportKey()
+    cache.resume()
+    await expectStoreError(.ioFailed) { try await write.value }
     #expect(try await store.value(forKey: "a") == 2)
   }
 

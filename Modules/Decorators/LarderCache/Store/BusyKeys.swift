@@ -11,7 +11,8 @@ import Larder
 /// - A written value is cached only if no other write touched the key from the start of the write until the insertion.
 /// - If the base reports its changes, a report is a write beside the cache, except for the first one that names a key
 ///   during a write that changes that key. It is the write's own, or the write's own follows before the write returns.
-///   The reports of writes of other hosts may come late, and more than once.
+///   Writes of other hosts may be reported late, and more than once. A store reports them as ranges, which are never taken
+///   for a write's own, because a base that skips a write of an equal value reports none.
 /// - A reader joins only a load that began after the last write ended.
 /// - When a reload ends, every fill, load and write of the key that has begun is void, because it may be older. The
 ///   result of the reload is cached by the rule for fills, or else the cached value is removed.
@@ -252,6 +253,13 @@ struct BusyKeys<Load> {
   private mutating func put(_ state: State, for key: StoreKey) {
     states[key] = state.writes > 0 || state.fills > 0 ? state : nil
   }
+}
+
+extension KeyRange {
+  /// The only key that can belong to the range, or `nil` if there are others.
+  ///
+  /// A report of one can be handled without a look at every entry.
+  var onlyKey: StoreKey? { upperBound == lowerBound.successor ? lowerBound : nil }
 }
 
 extension BusyKeys: Sendable where Load: Sendable {}

@@ -313,7 +313,8 @@ final class EntryCache: Sendable {
           _ = state.withLock { $0.busy.report(key) }
           // Also if the key is busy. Its writer may not have removed the entry yet.
           entries.removeValue(forKey: key)
-        case .range(let range): invalidate(in: range)
+        case .range(let range):
+          if let key = range.onlyKey { invalidate(key) } else { invalidate(in: range) }
         }
       }
     case .closed:

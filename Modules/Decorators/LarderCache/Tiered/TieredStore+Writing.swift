@@ -66,7 +66,9 @@ extension TieredStore {
       defer { state.withLock { write.end(in: &$0.busy) } }
       do {
         try await removeCopies(of: keys, in: ranges)
-      } catch var error as StoreError {
+      } catch {
+        noteReports(of: keys, in: ranges)
+        guard var error = error as? StoreError else { throw error }
         // The outcome in the cache may be unknown, but the base is unchanged.
         error.operation = operation
         error.outcome = .nothingChanged
@@ -117,8 +119,16 @@ extension TieredStore {
       (fills.map { $0.map { state.busy.end($0) } ?? false }, Write(keys, [], in: &state.busy))
     }
     defer { state.withLock { write.end(in: &$0.busy) } }
-    try await removeCopies(of: keys, in: [])
-    await insert(keys, boxes, at: time) { index, busy in areCurrent[index] && busy.isCurrent(write.keys[index]) }
+    do {
+      try await removeCopies(of: keys, in: [])
+    } catch {
+      noteReports(of: keys, in: [])
+      throw error
+    }
+    // The base reports no write for this, so every report is that of another one.
+    await insert(keys, boxes, at: time) { index, busy in
+      areCurrent[index] && busy.isCurrent(write.keys[index], isReported: false)
+    }
   }
 
   /// Ends loads without a result for the cache.

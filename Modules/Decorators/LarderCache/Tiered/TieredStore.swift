@@ -137,10 +137,25 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
         case .key(let key):
           if state.busy.report(key) { state.reported.note(change, at: time) }
         case .range(let range):
-          state.busy.invalidate(in: range)
-          state.reported.note(change, at: time)
+          if let key = range.onlyKey {
+            state.busy.invalidate(key)
+            state.reported.note(.key(key), at: time)
+          } else {
+            state.busy.invalidate(in: range)
+            state.reported.note(change, at: time)
+          }
         }
       }
+    }
+  }
+
+  /// Counts keys and ranges as reported by the base, after a write of them that did not take place.
+  ///
+  /// A report that came since the write began was taken for its own, and the copies are still there.
+  func noteReports(of keys: [StoreKey], in ranges: [KeyRange]) {
+    let time = now()
+    state.withLock { state in
+      for change in keys.map(StoreChange.key) + ranges.map(StoreChange.range) { state.reported.note(change, at: time) }
     }
   }
 

@@ -1,7 +1,7 @@
 #if Postgres
 import Larder
 
-/// The commits that a reader of the change feed has reported, and what is new in each page that it reads.
+/// The position of a reader of the change feed, and what is new in each page that it reads.
 ///
 /// Rows become visible in the order of their commits and not in that of their numbers. So a reader keeps its last snapshot,
 /// and each row that was not visible in it is new. A transaction that stays open delays nothing but its own row.
@@ -17,28 +17,11 @@ struct FeedState: Sendable {
   /// The page that was read last, without its rows, or `nil` before the first one.
   private(set) var position: FeedPosition?
 
-  /// The transactions of this process that their writers have reported, and that no page has shown yet.
-  private var reportedNumbers: Set<UInt64> = []
-
-  /// The highest number of them.
-  ///
-  /// A transaction that is not among them is reported twice, which does no harm.
-  private static let maximumNumberCount = 10_000
-
-  /// Notes that a transaction of this process is reported.
-  mutating func noteReported(_ number: UInt64) {
-    if reportedNumbers.count == FeedState.maximumNumberCount { reportedNumbers = [] }
-    reportedNumbers.insert(number)
-  }
-
   /// Takes a page that was read from the position.
   ///
   /// - Returns: The news. The first page reports nothing, and is where the reader begins.
   mutating func take(_ page: FeedPage) -> News {
-    defer {
-      position = page.position
-      reportedNumbers = reportedNumbers.filter { !page.position.snapshot.shows($0) }
-    }
+    defer { position = page.position }
     guard let position else { return .rows([]) }
     let snapshot = position.snapshot
     // The numbers and rows of another server, or of one that has lost its rows in a crash, say nothing about those before.
@@ -48,9 +31,7 @@ struct FeedState: Sendable {
       return .everything
     }
     return .rows(
-      page.rows.filter { row in
-        !snapshot.shows(row.number) && page.position.snapshot.shows(row.number) && !reportedNumbers.contains(row.number)
-      })
+      page.rows.filter { !snapshot.shows($0.number) && page.position.snapshot.shows($0.number) })
   }
 }
 

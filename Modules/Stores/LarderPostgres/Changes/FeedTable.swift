@@ -20,6 +20,9 @@ struct FeedTable: Sendable {
   /// They are removed after at most twice this time if there is a reader.
   static let retention = Duration.seconds(600)
 
+  /// The number of rows that one transaction removes at most.
+  private static let removalCount: Int64 = 10_000
+
   private let (changes, state): (String, String)
 
   /// - Parameter schema: The name of the schema for SQL.
@@ -35,7 +38,7 @@ struct FeedTable: Sendable {
       Statement.command(
         """
         CREATE UNLOGGED TABLE IF NOT EXISTS \(changes)(
-          xid xid8 NOT NULL DEFAULT pg_current_xact_id(), store text NOT NULL,
+          xid xid8 NOT NULL DEFAULT pg_current_xact_id(), origin bigint, store text NOT NULL,
           keys bytea[], lower bytea, upper bytea)
         """),
       Statement.command("CREATE INDEX IF NOT EXISTS larder_changes_xid ON \(changes)(xid)"),
@@ -59,8 +62,11 @@ struct FeedTable: Sendable {
   /// - Parameters:
   ///   - recorded: The changes.
   ///   - store: The name of the store.
+  ///   - origin: The number by which the writer's own reader leaves them out.
   ///   - statement: A statement that writes in the same transaction.
-  func recording(_ recorded: BoundedChanges, of store: String, in statement: Statement) -> Statement {
+  func recording(
+    _ recorded: BoundedChanges, of store: String, from origin: Int64, in statement: Statement
+  ) -> Statement {
     var (keys, range): ([StoreKey], KeyRange?) = ([], nil)
     for change in recorded.changes {
       switch change {
@@ -73,11 +79,13 @@ struct FeedTable: Sendable {
       keys = []
     }
     let count = statement.parameters.count
-    let values = (1...4).map { "$\(count + $0)" }.joined(separator: ", ")
+    let values = (1...5).map { "$\(count + $0)" }.joined(separator: ", ")
     return Statement(
-      "WITH larder_change AS (INSERT INTO \(changes)(store, keys, lower, upper) VALUES(\(values))) \(statement.sql)",
+      """
+      WITH larder_change AS (INSERT INTO \(changes)(origin, store, keys, lower, upper) VALUES(\(values))) \(statement.sql)
+      """,
       statement.parameters + [
-        .text(store), .keys(keys), .bytes(range?.lowerBound.bytes), .bytes(range?.upperBound?.bytes),
+        .integer(origin), .text(store), .keys(keys), .bytes(range?.lowerBound.bytes), .bytes(range?.upperBound?.bytes),
       ])
   }
 
@@ -85,30 +93,36 @@ struct FeedTable: Sendable {
 
   /// Returns a statement that reads what was committed since a position, without taking a transaction number.
   ///
-  /// - Parameter position: The position, or `nil` to find where the feed is.
-  func page(after position: FeedPosition?) -> Statement {
+  /// - Parameters:
+  ///   - position: The position, or `nil` to find where the feed is.
+  ///   - origin: The number of the rows to leave out. Those of SQL have none.
+  func page(after position: FeedPosition?, without origin: Int64) -> Statement {
     let (end, running) = (position?.snapshot.end ?? .max, position?.snapshot.running ?? [])
     let columns = "entry.store, entry.xid::text, k, entry.lower, entry.upper, NULL, NULL, NULL, NULL"
-    // One statement, because each has a snapshot of its own. Rows of a database that was restored from a dump can have
+    // The identifiers of the database and the files of the tables tell it from a copy and from one that was restored. One
+    // statement, because each has a snapshot of its own. Rows of a database that was restored from a dump can have
     // numbers that this server has not assigned.
     return Statement(
       """
       SELECT NULL::text, NULL::text, NULL::bytea, NULL::bytea, NULL::bytea, pg_current_snapshot()::text,
-        concat_ws('/', coalesce(feed.epoch::text, pg_backend_pid()::text), pg_postmaster_start_time()::text),
+        concat_ws('/', coalesce(feed.epoch::text, pg_backend_pid()::text), pg_postmaster_start_time()::text,
+          (SELECT oid FROM pg_database WHERE datname = current_database()),
+          pg_relation_filenode($5::text::regclass), pg_relation_filenode($6::text::regclass)),
         least(feed.trimmed, pg_snapshot_xmin(pg_current_snapshot()))::text,
         (feed.noted < clock_timestamp() - $3 * interval '1 second')::int
       FROM (VALUES(1)) AS one LEFT JOIN \(state) AS feed ON true
       UNION ALL
       (SELECT \(columns) FROM \(changes) AS entry LEFT JOIN LATERAL unnest(entry.keys) AS k ON true
       WHERE entry.xid >= $1::text::xid8 AND entry.xid < pg_snapshot_xmax(pg_current_snapshot())
+        AND entry.origin IS DISTINCT FROM $4
       LIMIT \(FeedTable.maximumRowCount + 1))
       UNION ALL
       (SELECT \(columns) FROM \(changes) AS entry LEFT JOIN LATERAL unnest(entry.keys) AS k ON true
-      WHERE entry.xid = ANY($2::text::xid8[])
+      WHERE entry.xid = ANY($2::text::xid8[]) AND entry.origin IS DISTINCT FROM $4
       LIMIT \(FeedTable.maximumRowCount + 1))
       """,
       .text("\(end)"), .text("{\(running.map(String.init).joined(separator: ","))}"),
-      .integer(FeedTable.retention.components.seconds))
+      .integer(FeedTable.retention.components.seconds), .integer(origin), .text(changes), .text(state))
   }
 
   // MARK: Trimming
@@ -123,20 +137,33 @@ struct FeedTable: Sendable {
       """, .integer(Int64.random(in: .min ... .max)))
   }
 
-  /// A statement that removes old changes if it is time.
+  /// A statement that notes which changes may be removed, if it is time, and returns a row then.
   ///
   /// Changes that were visible to all a retention ago are no longer needed. Another process that does the same is not waited for.
+  /// It is committed before any change is removed, so that each reader that misses one sees it.
   var trimming: Statement {
     Statement(
       """
-      WITH turn AS (
-        UPDATE \(state) SET trimmed = least(horizon, pg_snapshot_xmin(pg_current_snapshot())),
-          horizon = pg_snapshot_xmin(pg_current_snapshot()), noted = clock_timestamp()
-        WHERE id IN (
-          SELECT id FROM \(state) WHERE noted < clock_timestamp() - $1 * interval '1 second' FOR UPDATE SKIP LOCKED)
-        RETURNING trimmed)
-      DELETE FROM \(changes) WHERE xid < (SELECT trimmed FROM turn)
+      UPDATE \(state) SET trimmed = least(horizon, pg_snapshot_xmin(pg_current_snapshot())),
+        horizon = pg_snapshot_xmin(pg_current_snapshot()), noted = clock_timestamp()
+      WHERE id IN (
+        SELECT id FROM \(state) WHERE noted < clock_timestamp() - $1 * interval '1 second' FOR UPDATE SKIP LOCKED)
+      RETURNING 1
       """, .integer(FeedTable.retention.components.seconds))
+  }
+
+  /// A statement that removes some of the changes that ``trimming`` has noted, and returns a row if there may be more.
+  ///
+  /// The portions keep each transaction short.
+  var removal: Statement {
+    Statement(
+      """
+      WITH removed AS (
+        DELETE FROM \(changes) WHERE ctid = ANY(ARRAY(
+          SELECT ctid FROM \(changes) WHERE xid < (SELECT trimmed FROM \(state)) LIMIT $1))
+        RETURNING 1)
+      SELECT 1 FROM removed HAVING count(*) = $1
+      """, .integer(FeedTable.removalCount))
   }
 }
 
@@ -148,9 +175,10 @@ extension FeedPage {
     var lastRange: (number: UInt64, range: KeyRange)?
     for row in 0..<rows.rowCount {
       if let text = rows.text(row, 5) {
-        guard let snapshot = ServerSnapshot(text), let identity = rows.text(row, 6) else { return nil }
-        // Without a row of the state, nothing is removed.
-        let trimmedEnd = rows.text(row, 7).flatMap { UInt64($0) } ?? 0
+        // Without a row of the state, any transaction that has ended may have been removed.
+        guard let snapshot = ServerSnapshot(text), let identity = rows.text(row, 6),
+          let trimmedEnd = rows.text(row, 7).flatMap({ UInt64($0) })
+        else { return nil }
         state = (
           FeedPosition(identity: identity, snapshot: snapshot), trimmedEnd, !rows.isNull(row, 8),
           rows.integer(row, 8) == 1

@@ -176,11 +176,12 @@ final class Connection {
     }
   }
 
-  /// Returns the channel of the next notification that has arrived, or `nil`.
-  func nextNotification() -> String? {
+  /// Returns the next notification that has arrived, or `nil`.
+  func nextNotification() -> ServerNotification? {
     guard let notification = PQnotifies(raw) else { return nil }
     defer { PQfreemem(notification) }
-    return String(cString: notification.pointee.relname)
+    return ServerNotification(
+      channel: String(cString: notification.pointee.relname), isOwn: notification.pointee.be_pid == PQbackendPID(raw))
   }
 
   // MARK: Cancelling
@@ -229,5 +230,12 @@ private func withPointers<Result>(
     let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
     return body(offsets.map { offset in offset.flatMap { start?.advanced(by: $0) } })
   }
+}
+
+/// A notification of a server.
+struct ServerNotification: Sendable {
+  var channel: String
+  /// A Boolean value that indicates whether the connection that receives it has sent it.
+  var isOwn: Bool
 }
 #endif

@@ -8,11 +8,17 @@ import Larder
 /// time. It is never sent by a transaction that writes, because PostgreSQL lets only one such transaction of the whole
 /// server commit at a time.
 final class NotificationListener: Sendable {
+  private struct Observer: Sendable {
+    /// A Boolean value that indicates whether the notifications of this listener are not for it.
+    let ignoresOwn: Bool
+    let receive: @Sendable () -> Void
+  }
+
   private struct State {
     var lastNumber = 0
     /// The task that has connected the session, until that is lost.
     var connecting: Task<Session?, Never>?
-    var observers: [String: [Int: @Sendable () -> Void]] = [:]
+    var observers: [String: [Int: Observer]] = [:]
     /// The task that listens.
     var listening: Task<Void, Never>?
     /// The channels to notify, which grow while a notification is under way.
@@ -30,6 +36,9 @@ final class NotificationListener: Sendable {
 
   /// The time limit of making the connection, if that of the database is not shorter.
   private static let connectLimit = Duration.seconds(10)
+
+  /// The time limit of a notification, after which the connection is given up.
+  private static let limit = Duration.seconds(2)
 
   /// The pause after a notification, during which further ones wait, because many of them would slow down writes.
   private static let interval = Duration.milliseconds(5)
@@ -53,12 +62,16 @@ final class NotificationListener: Sendable {
   ///
   /// - Parameters:
   ///   - channel: The channel.
+  ///   - ignoresOwn: A Boolean value that indicates whether the closure is not called after those of ``notify(_:)``.
+  ///     Defaults to `false`.
   ///   - body: A closure that returns quickly. It is called on the thread that receives the answers of the database.
   /// - Returns: The observation, which ends when it is cancelled or released.
-  func observe(_ channel: String, _ body: @escaping @Sendable () -> Void) -> StoreObservation {
+  func observe(
+    _ channel: String, ignoresOwn: Bool = false, _ body: @escaping @Sendable () -> Void
+  ) -> StoreObservation {
     let number = state.withLock { state in
       state.lastNumber += 1
-      state.observers[channel, default: [:]][state.lastNumber] = body
+      state.observers[channel, default: [:]][state.lastNumber] = Observer(ignoresOwn: ignoresOwn, receive: body)
       if state.listening == nil, !state.isClosed {
         state.listening = Task { [weak self, changes] in
           // The first time, and after each change.
@@ -87,7 +100,8 @@ final class NotificationListener: Sendable {
       state.notifying = Task { [weak self] in
         while let channels = self?.takePending() {
           // If this fails, those who wait look by themselves.
-          _ = await self?.run(channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) })
+          let statements = channels.map { Statement("SELECT pg_notify($1, '')::text", .text($0)) }
+          _ = await self?.run(statements, within: NotificationListener.limit)
           // Ends early when the listener is closed.
           try? await Task.sleep(for: NotificationListener.interval)
         }
@@ -117,7 +131,7 @@ final class NotificationListener: Sendable {
     Task { await connecting?.value?.close() }
   }
 
-  /// Runs statements that only read, on the session that listens, which waits for no session of the pool.
+  /// Runs statements that change no data, on the session that listens, which waits for no session of the pool.
   ///
   /// - Parameters:
   ///   - statements: The statements.
@@ -130,6 +144,11 @@ final class NotificationListener: Sendable {
       return state.connecting
     }
     guard let session = await connecting?.value else { return nil }
+    guard pool.isOnCurrentServer(session) else {
+      // The server that has taken over is the one to listen to, although the old one keeps the connection.
+      session.close(because: PostgresError(sqlState: "", message: "another server has taken over"))
+      return nil
+    }
     let timeout = pool.configuration.timeout
     let response = await session.run(
       Request(statements: statements, deadline: .now + min(limit ?? timeout, timeout)))
@@ -140,9 +159,11 @@ final class NotificationListener: Sendable {
     var configuration = pool.configuration
     // A crash that discards a notification also ends all who listen, so its commit need not wait for the disk.
     configuration.durability = .buffered
+    // A look is one statement that changes nothing. A serializable one would take locks that writes run into.
+    (configuration.isolation, configuration.access) = (.readCommitted, .readOnly)
     let session = try? await pool.connect(
       configuration, until: .now + min(configuration.timeout, NotificationListener.connectLimit),
-      onNotification: { [weak self] in self?.report($0) },
+      onNotification: { [weak self] in self?.report($0.channel, isOwn: $0.isOwn) },
       onLoss: { [weak self] _, _ in
         self?.state.withLock { $0.connecting = nil }
         self?.change.yield()
@@ -175,9 +196,9 @@ final class NotificationListener: Sendable {
     for channel in channels { report(channel) }
   }
 
-  private func report(_ channel: String) {
+  private func report(_ channel: String, isOwn: Bool = false) {
     let observers = state.withLock { $0.observers[channel].map { Array($0.values) } ?? [] }
-    for observer in observers { observer() }
+    for observer in observers where !isOwn || !observer.ignoresOwn { observer.receive() }
   }
 }
 #endif

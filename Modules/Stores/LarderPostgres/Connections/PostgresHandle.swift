@@ -140,23 +140,23 @@ final class PostgresHandle: Sendable {
     _ statements: [Statement], isReadCommitted: Bool = false, usesResults: Bool = true,
     reporting changes: CommittedChanges? = nil, for operation: StoreOperation
   ) async throws -> [QueryResult] {
+    let commit = changes?.isRecorded == true ? feed.beginCommit() : nil
+    defer { if let commit { feed.endCommit(commit) } }
     do {
-      let (results, number) = try await written(
+      let results = try await written(
         statements, isReadCommitted: isReadCommitted, usesResults: usesResults, for: operation)
-      if let changes { feed.noteCommit([changes], number: number) }
+      if let changes { feed.noteCommit([changes], isCertain: true) }
       return results
     } catch let error as StoreError where error.outcome == .unknown {
-      if let changes { feed.noteCommit([changes], number: nil) }
+      if let changes { feed.noteCommit([changes], isCertain: false) }
       throw error
     }
   }
 
   /// Runs statements as one transaction; see ``write(_:isReadCommitted:usesResults:reporting:for:)``.
-  ///
-  /// - Returns: The results, and the number of the transaction.
   private func written(
     _ statements: [Statement], isReadCommitted: Bool, usesResults: Bool, for operation: StoreOperation
-  ) async throws -> (results: [QueryResult], number: String?) {
+  ) async throws -> [QueryResult] {
     try await repeating(operation) { session, deadline in
       let first =
         (isReadCommitted ? [.command("BEGIN ISOLATION LEVEL READ COMMITTED")] : [])
@@ -170,10 +170,10 @@ final class PostgresHandle: Sendable {
       let response = try await answer(to: request, on: session, during: operation, commits: true)
       let results = Array(response.results.dropFirst(first.count).prefix(statements.count))
       let number = response.results.count < first.count ? nil : response.results[first.count - 1].text(0, 0)
-      guard case .lost(let error) = response.failure else { return .finished((results, number)) }
+      guard case .lost(let error) = response.failure else { return .finished(results) }
       // A commit whose results are lost is as unknown to the caller.
       let known = results.count == statements.count || !usesResults ? results : nil
-      return .lost(known.map { ($0, number) }, nil, number, session.facts, error)
+      return .lost(known, nil, number, session.facts, error)
     }
   }
 
@@ -217,11 +217,13 @@ final class PostgresHandle: Sendable {
         return .finished(try end.get().result)
       }
       let commit = Request(statements: success.statements + [Statement("COMMIT")], endsWithCommit: true)
+      transaction.beginCommit()
       let response: Response
       do {
         response = try await answer(to: commit, on: session, during: operation, commits: true)
-      } catch let error as StoreError where error.outcome == .unknown {
-        transaction.reportChanges(areCommitted: false)
+      } catch {
+        if (error as? StoreError)?.outcome == .unknown { transaction.reportChanges(areCommitted: false) }
+        transaction.endCommit()
         throw error
       }
       if case .lost(let error) = response.failure {
@@ -229,6 +231,7 @@ final class PostgresHandle: Sendable {
       }
       // The server answers the commit of a transaction that has failed with a rollback.
       guard response.results.last?.command == "COMMIT" else {
+        transaction.endCommit()
         throw FailedAttempt(PostgresError(sqlState: "25P02", message: "a statement of the transaction failed"))
       }
       transaction.runCommitActions()
@@ -305,7 +308,9 @@ final class PostgresHandle: Sendable {
         case .finished(let result): return result
         case .lost(let result, let transaction, let number, let backend, let error):
           switch await TransactionStatus.find(number, of: backend, in: pool, within: timeout) {
-          case .aborted: failure = error
+          case .aborted:
+            transaction?.endCommit()
+            failure = error
           case .committed:
             transaction?.runCommitActions()
             guard let result else { fallthrough }

@@ -11,8 +11,8 @@ struct SessionConfiguration: Sendable {
   let schema: String
 
   var durability: Durability.File
-  let isolation: PostgresIsolation
-  let access: StoreAccess
+  var isolation: PostgresIsolation
+  var access: StoreAccess
 
   /// The time limit of a statement, of making a connection, and of waiting for a session.
   let timeout: Duration
@@ -77,12 +77,12 @@ extension Session {
   ///   - configuration: The configuration.
   ///   - poller: The poller, which watches the session until it is lost.
   ///   - deadline: The time until which a server must have answered.
-  ///   - onNotification: A closure that is called with the channel of each notification. Defaults to one that does nothing.
+  ///   - onNotification: A closure that is called with each notification. Defaults to one that does nothing.
   ///   - onLoss: A closure that is called once, when the connection cannot be used any more.
   /// - Throws: ``PostgresError``.
   static func connect(
     _ configuration: SessionConfiguration, _ poller: Poller, until deadline: ContinuousClock.Instant,
-    onNotification: @escaping @Sendable (String) -> Void = { _ in },
+    onNotification: @escaping @Sendable (ServerNotification) -> Void = { _ in },
     onLoss: @escaping @Sendable (Session, PostgresError) -> Void
   ) async throws(PostgresError) -> Session {
     let made: Result<Session, PostgresError> = await withCheckedContinuation { continuation in

@@ -20,6 +20,11 @@ final class Session: Sendable {
     /// It changes when another server takes over, and when the server recovers from a crash, because the numbers of lost
     /// transactions are then used again.
     var dataIdentity = ""
+    /// The part of the identity that tells servers apart, without the time of the statistics, which a user can reset.
+    var serverIdentity: Substring {
+      let end = dataIdentity.lastIndex(of: "/") ?? dataIdentity.startIndex
+      return dataIdentity[..<end]
+    }
     /// A Boolean value that indicates whether a commit survives power failure on the server.
     var isSynced = false
     /// A Boolean value that indicates whether a commit waits for another server.
@@ -34,7 +39,7 @@ final class Session: Sendable {
 
   let configuration: SessionConfiguration
   private let poller: Poller
-  private let onNotification: @Sendable (String) -> Void
+  private let onNotification: @Sendable (ServerNotification) -> Void
   private let onLoss: @Sendable (Session, PostgresError) -> Void
   private let state: Locked<SessionState>
 
@@ -44,11 +49,11 @@ final class Session: Sendable {
   ///   - connection: The connection.
   ///   - configuration: The configuration.
   ///   - poller: The poller, which watches the session until it is lost.
-  ///   - onNotification: A closure that is called with the channel of each notification.
+  ///   - onNotification: A closure that is called with each notification.
   ///   - onLoss: A closure that is called once, when the connection cannot be used any more.
   init(
     _ connection: sending Connection, _ configuration: SessionConfiguration, _ poller: Poller,
-    onNotification: @escaping @Sendable (String) -> Void,
+    onNotification: @escaping @Sendable (ServerNotification) -> Void,
     onLoss: @escaping @Sendable (Session, PostgresError) -> Void
   ) {
     socket = connection.socket
@@ -120,7 +125,7 @@ final class Session: Sendable {
       onLoss(self, loss)
     }
     for (continuation, response) in effects.finished { continuation.resume(returning: response) }
-    for channel in effects.channels { onNotification(channel) }
+    for notification in effects.notifications { onNotification(notification) }
     if let deadline = effects.deadline { poller.look(by: deadline) }
     // The library copies and moves a large request often, which would hold up the caller's thread and the answers to others.
     if effects.mustSend { Thread.detachNewThread { self.sendRest() } }

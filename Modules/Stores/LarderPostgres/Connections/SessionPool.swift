@@ -23,6 +23,8 @@ final class SessionPool: Sendable {
     /// A Boolean value that indicates whether the database keeps every character of text, as far as a connection has
     /// told.
     var keepsText = true
+    /// The identity of the server of the latest session.
+    var serverIdentity: Substring = ""
     var connectCount = 0
     var repeatCount = 0
     var failureCount = 0
@@ -88,11 +90,20 @@ final class SessionPool: Sendable {
   /// told.
   var keepsText: Bool { state.withLock { $0.keepsText } }
 
+  /// Returns whether a session is with the server of the latest session of the pool, as far as that is known.
+  func isOnCurrentServer(_ session: Session) -> Bool {
+    let (current, own) = (state.withLock { $0.serverIdentity }, session.facts.serverIdentity)
+    return current.isEmpty || own.isEmpty || current == own
+  }
+
   /// Notes that a call is repeated.
   func noteRepeat(because error: PostgresError) {
     state.withLock { $0.repeatCount += 1 }
     onEvent(.repeated(error))
   }
+
+  /// Notes that the changes of other hosts could not be read for a time.
+  func noteUnreadChanges(_ duration: Duration) { onEvent(.changesUnread(duration)) }
 
   var statistics: PostgresConnectionStatistics {
     state.withLock { state in
@@ -157,7 +168,7 @@ final class SessionPool: Sendable {
   /// - Throws: ``PostgresError``.
   func connect(
     _ configuration: SessionConfiguration, until deadline: ContinuousClock.Instant,
-    onNotification: @escaping @Sendable (String) -> Void = { _ in },
+    onNotification: @escaping @Sendable (ServerNotification) -> Void = { _ in },
     onLoss: @escaping @Sendable (Session, PostgresError) -> Void
   ) async throws(PostgresError) -> Session {
     let start = ContinuousClock.now
@@ -187,6 +198,7 @@ final class SessionPool: Sendable {
     let limit = isAnyConnected ? min(deadline, .now + SessionPool.connectLimit) : deadline
     do throws(PostgresError) {
       let session = try await connect(configuration, until: limit) { [weak self] in self?.lose($0, $1) }
+      state.withLock { $0.serverIdentity = session.facts.serverIdentity }
       serve { $0.finishConnecting(session) }
       // If it was lost before it was noted, nothing would remove it.
       if session.isLost { lose(session, .late) }

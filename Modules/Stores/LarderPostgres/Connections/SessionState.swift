@@ -9,7 +9,7 @@ struct SessionState {
     let timeout: Duration
 
     var finished: [(CheckedContinuation<Response, Never>, Response)] = []
-    var channels: [String] = []
+    var notifications: [ServerNotification] = []
 
     /// A Boolean value that indicates whether a request is left to be sent that the socket does not take now.
     var mustSend = false
@@ -108,7 +108,7 @@ struct SessionState {
       }
     }
     if loss == nil, connection.isLost { lose(connection.error, &effects) }
-    while let channel = connection.nextNotification() { effects.channels.append(channel) }
+    while let next = connection.nextNotification() { effects.notifications.append(next) }
     effects.deadline = running?.deadline
   }
 

@@ -75,7 +75,7 @@ struct QueueCatalog: Sendable {
     let found = Found(
       valueType: valueType, sequence: names.text(0, 0) ?? "", channel: names.text(0, 1) ?? QueueCatalog.tableName,
       recordedCodec: RecordedCodec(
-        codecRecord, recordedName: codecName, of: name, in: (records, table), handle: handle))
+        codecRecord, recordedName: codecName, format: Int(format), of: name, in: (records, table), handle: handle))
     if handle.information.access == .readWrite { try await advance(found.sequence) }
     return found
   }

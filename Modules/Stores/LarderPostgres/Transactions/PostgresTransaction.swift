@@ -163,6 +163,7 @@ public final class PostgresTransaction: Sendable {
     guard !batch.isEmpty else { return }
     let format = store.coder.codecRecord.format
     let encoded = try await store.coder.encoded(batch, for: store.information, during: .write)
+    // Without the values, which a long transaction must not keep.
     let changes = BoundedChanges(batch)
     _ = try await write(
       store.statements(for: encoded, in: format, recording: changes, during: .write), of: store, for: .write)

@@ -3,6 +3,9 @@ import Larder
 
 /// The session of a running transaction.
 final class TransactionSession: Sendable {
+  /// The number of noted changes above which they are combined, which no usual transaction reaches.
+  private static let maximumChangeCount = 1000
+
   private let session: Session
   /// The number of the transaction, or `nil` if it only reads.
   private let number: String?
@@ -16,6 +19,8 @@ final class TransactionSession: Sendable {
     var planning: [String]?
     var commitActions: [@Sendable () -> Void] = []
     var changes: [CommittedChanges] = []
+    /// The number of the commit, which delays the reports of the feed until it ends.
+    var commit: UInt64?
   }
 
   private let state = Locked(State())
@@ -105,11 +110,34 @@ final class TransactionSession: Sendable {
   }
 
   /// Notes changes of a store, which are reported when the transaction is committed, or may be.
+  ///
+  /// Many changes become one of each store, so a long transaction does not keep all its keys.
   func note(_ changes: CommittedChanges) {
-    state.withLock { $0.changes.append(changes) }
+    state.withLock { state in
+      state.changes.append(changes)
+      guard state.changes.count > TransactionSession.maximumChangeCount else { return }
+      state.changes = Dictionary(grouping: state.changes, by: \.store).map { store, changes in
+        var all = BoundedChanges()
+        for change in changes.flatMap({ $0.changes().changes }) { all.append(change) }
+        return CommittedChanges(store: store, isRecorded: changes.contains { $0.isRecorded }) { [all] in all }
+      }
+    }
   }
 
-  /// Reports the changes of ``note(_:)``.
+  /// Notes that the commit begins, if the feed records its changes, until ``endCommit()``.
+  func beginCommit() {
+    guard state.withLock({ $0.changes.contains { $0.isRecorded } }) else { return }
+    let commit = feed.beginCommit()
+    state.withLock { $0.commit = commit }
+  }
+
+  /// Notes that the commit has been reported, or did not happen.
+  func endCommit() {
+    let commit = state.withLock { $0.commit.take() }
+    if let commit { feed.endCommit(commit) }
+  }
+
+  /// Reports the changes of ``note(_:)``, and ends the commit.
   ///
   /// - Parameter areCommitted: A Boolean value that indicates whether the outcome is known.
   func reportChanges(areCommitted: Bool) {
@@ -117,7 +145,8 @@ final class TransactionSession: Sendable {
       defer { state.changes = [] }
       return state.changes
     }
-    if !changes.isEmpty { feed.noteCommit(changes, number: areCommitted ? number : nil) }
+    if !changes.isEmpty { feed.noteCommit(changes, isCertain: areCommitted) }
+    endCommit()
   }
 
   /// Calls the closures of ``afterCommit(_:)``, and reports the changes.
