@@ -143,14 +143,18 @@ import Testing
     // Those who came later wait no longer than the first one.
     clock.advance(by: .seconds(5))
     for caller in callers { #expect(try await caller.value == "old") }
+    var joinCount = 0
     for index in 0..<1_180 {
       let response = try await test.get(from: origin)
-      #expect(response.body == "old" && response.status.isHit)
+      #expect(response.body == "old")
+      // A request joins a probe whose time is over, but whose task has not run since, and gets the stored response from it.
+      if !response.status.isHit { joinCount += 1 }
       if index.isMultiple(of: 20) { try await Task.sleep(for: .milliseconds(1)) }
       clock.advance(by: .milliseconds(500))
     }
     #expect(origin.count <= 30)
     #expect(origin.count >= 3)
+    #expect(joinCount <= origin.count)
   }
 
   @Test func aProbeThatHangsIsCancelled() async throws {
