@@ -10,7 +10,7 @@ struct StackCommand: ParsableCommand {
       or .yml. Variables such as STORES_SESSIONS_URL take precedence. Without a name, prints all that a configuration can \
       choose from. With --config, all verbs take the name of a stack in place of a URL.
 
-        larder --config app.json stack sessions
+        larder stack sessions --config app.json
         larder --config app.json list sessions
       """)
 
