@@ -45,6 +45,12 @@ import Testing
     try await Self.trials(durability).fail()
   }
 
+  /// Opening the base wrote the document with the next generation, beside a journal of two generations before.
+  @Test func aFailedRewritingAtOpeningStaysFixed() async throws {
+    try await Self.trials(.buffered).trial.repeatTrial(
+      [.apply([.set("ba", 0)]), .reopen], seed: 13_780_887_566_198_384_894, fault: (.error(EMFILE), 115))
+  }
+
   /// An operation of the disk fails during a write, the process continues or dies, reads or writes, and the power fails.
   ///
   /// Until then, readers can see what has not reached the disk.

@@ -255,10 +255,13 @@ struct JSONFile: Sendable {
   /// - Throws: ``FileError`` if it can be neither written anew nor synchronized.
   private mutating func rewriteRemains() throws {
     guard isWritable, configuration.durability == .synced else { return }
+    let known = generation
     do {
       if case .found = journal {
         _ = try usableJournal(during: .open)
       } else if isFoldUncertain {
+        // The document keeps its generation, so the journal that it has folded is still known as such.
+        generation -= 1
         mustFold = true
         try fold(during: .open)
         isFoldUncertain = false
@@ -266,7 +269,9 @@ struct JSONFile: Sendable {
     } catch {
       // A full disk can still be read. The bytes are then as durable as the system can make them.
       if case .found(let file, _) = journal { try file.synchronizeThroughInterruptions() }
+      // If it is unknown which document is in place, the next fold writes this generation again.
       mustFold = unsettledFile != nil
+      if !mustFold { generation = known }
       try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
     }
   }
