@@ -16,7 +16,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Ten configured stacks, each with the same conformance results and the same information as the one written in code.
+/// Ten configured stacks, each with the information of the one written in code, and conforming with the capabilities that it has.
 @Suite struct StackConformance {
   struct Stack: Sendable, CustomTestStringConvertible {
     typealias Value = SampleValue?
@@ -142,8 +142,6 @@ import Testing
     try await written.close()
   }
 
-  /// The stack in code states the same capabilities, which a case of the suite checks, and it is among the stacks of the other
-  /// conformance tests.
   @Test(arguments: stacks) func conforms(_ stack: Stack) async throws {
     let folder = try TemporaryFolder()
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)

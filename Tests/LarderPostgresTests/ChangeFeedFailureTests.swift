@@ -153,15 +153,7 @@ import Testing
   /// A transaction that is open for longer than the retention is reported to all.
   @Test func aLongTransactionIsReportedAfterTheRetention() async throws {
     try await Self.withOwn { setting, first, second in
-      let (begun, end) = (Gate(), Gate())
-      let long = Task {
-        try await first.database.write { transaction in
-          try await transaction.setValue(1, forKey: "long", in: first.store)
-          begun.open()
-          try await end.wait()
-        }
-      }
-      try await begun.wait()
+      let (long, end) = try await first.startTransaction(writing: "long")
       for _ in 0..<2 {
         try await endRetention(setting)
         try await waitUntil {

@@ -24,6 +24,20 @@ struct FeedHost: Sendable {
     observation = events.observe(store)
   }
 
+  /// Starts a transaction that has written a key, and stays open until its gate is opened.
+  func startTransaction(writing key: StoreKey) async throws -> (task: Task<Void, any Error>, end: Gate) {
+    let (begun, end) = (Gate(), Gate())
+    let task = Task {
+      try await database.write { transaction in
+        try await transaction.setValue(1, forKey: key, in: store)
+        begun.open()
+        try await end.wait()
+      }
+    }
+    try await begun.wait()
+    return (task, end)
+  }
+
   /// The age from which on every commit has been reported.
   var lag: Duration { observation.lag }
 
@@ -183,15 +197,7 @@ struct FeedHost: Sendable {
 
   @Test func aLongTransactionDelaysOnlyItsOwnChanges() async throws {
     try await FeedHost.two { setting, first, second in
-      let (begun, end) = (Gate(), Gate())
-      let long = Task {
-        try await first.database.write { transaction in
-          try await transaction.setValue(1, forKey: "long", in: first.store)
-          begun.open()
-          try await end.wait()
-        }
-      }
-      try await begun.wait()
+      let (long, end) = try await first.startTransaction(writing: "long")
       for number in 0..<20 {
         let key = StoreKey(integer: number)
         try await first.store.setValue(number, forKey: key)

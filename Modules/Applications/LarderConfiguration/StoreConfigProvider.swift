@@ -34,7 +34,7 @@ public import Larder
 /// The provider observes the store until it is released or the store is closed. It does not close the store.
 public final class StoreConfigProvider<Base: ObservableStore>: ConfigProvider where Base.Value == JSONText {
   /// The most settings that a provider keeps, 10,000.
-  public static var entryLimit: Int { 10_000 }
+  public static var entryLimit: Int { settingLimit }
 
   /// The name of the provider in logs.
   public let providerName: String
@@ -133,6 +133,9 @@ public final class StoreConfigProvider<Base: ObservableStore>: ConfigProvider wh
   }
 }
 
+/// The most settings of a provider.
+private let settingLimit = 10_000
+
 /// A setting as JSON text, and what it says.
 private struct Setting: Sendable {
   let text: JSONText
@@ -208,9 +211,10 @@ private final class SettingsState: Sendable {
   /// - Throws: `StoreError` with `unsupported` if there are too many.
   func show(_ entries: [StoreEntry<JSONText>], store: String) throws {
     let previous = current
-    guard entries.count <= 10_000 else {
+    guard entries.count <= settingLimit else {
       throw StoreError(
-        .unsupported, during: .observe, store: store, message: "a provider has at most 10000 settings; use a prefix")
+        .unsupported, during: .observe, store: store,
+        message: "a provider has at most \(settingLimit) settings; use a prefix")
     }
     var next = previous
     next.settings = [:]

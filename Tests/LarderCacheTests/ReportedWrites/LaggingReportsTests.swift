@@ -171,9 +171,9 @@ import Testing
 
   private let clock = TieredStoreTests.SettableClock()
 
-  private func tiered(
-    over disk: MemoryStore<[UInt8]>, _ whenReportsLag: LaggingReads = .loadFromBase
-  ) throws -> TieredStore<FaultyStore<DistantStore>, MemoryStore<[UInt8]>> {
+  private func tiered<Cache: DataStore<[UInt8]>>(
+    over disk: Cache, _ whenReportsLag: LaggingReads = .loadFromBase
+  ) throws -> TieredStore<FaultyStore<DistantStore>, Cache> {
     var configuration = TieredStoreConfiguration(timeToLive: .seconds(3600))
     configuration.whenReportsLag = whenReportsLag
     clock.pass(1)
@@ -244,11 +244,7 @@ import Testing
   /// The reload itself writes nothing to the base, so the report is that of another writer.
   @Test func aReportWhileAReloadReplacesTheCopyIsNotItsOwn() async throws {
     let cache = MemoryStore<[UInt8]>().faulty()
-    clock.pass(1)
-    let store = try faulty.cached(
-      in: cache, codec: .json(Int.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600))
-    ) { [clock] in clock.date }
-    clock.pass(1)
+    let store = try tiered(over: cache)
     try base.writeAbroad(1)
     #expect(try await store.value(forKey: "a") == 1)
     cache.schedule(.suspension(.before), on: .apply)
@@ -265,11 +261,7 @@ import Testing
   /// The report was taken for that of the write, which then did not take place.
   @Test func aReportDuringAWriteThatFailsInTheCacheIsNotLost() async throws {
     let cache = MemoryStore<[UInt8]>().faulty()
-    clock.pass(1)
-    let store = try faulty.cached(
-      in: cache, codec: .json(Int.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600))
-    ) { [clock] in clock.date }
-    clock.pass(1)
+    let store = try tiered(over: cache)
     try base.writeAbroad(1)
     #expect(try await store.value(forKey: "a") == 1)
     cache.schedule(.suspension(.before), on: .keys)
