@@ -44,6 +44,10 @@ public protocol DurableQueue<Value>: DataStore {
   /// in that time, because a producer that repeats a call must not bring back an item that an operator has purged. To process the
   /// item again, requeue its dead letter, enqueue it with another id, or set its key.
   ///
+  /// ```swift
+  /// try await queue.enqueue([QueueInput(event), QueueInput(reminder, after: .seconds(3600))])
+  /// ```
+  ///
   /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
   /// - Returns: The result for each item, in order.
   /// - Throws: ``StoreError`` with `invalidArgument` if a delay, a priority or a group is invalid; `unsupported` if the
@@ -58,6 +62,13 @@ public protocol DurableQueue<Value>: DataStore {
   /// that cannot be decoded is released, and becomes a dead letter after its last delivery. If the program lacks
   /// something to decode an item, such as a key, the method throws, and no delivery counts.
   ///
+  /// ```swift
+  /// for delivery in try await queue.receive(max: 100, lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await queue.acknowledge(delivery.receipt)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
@@ -71,6 +82,12 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// This is the basis of ``withNext(lease:renewsLease:_:)`` and ``deliveries(lease:)``, which most programs use.
   ///
+  /// ```swift
+  /// let delivery = try await queue.nextDelivery(lease: .seconds(30)).get()
+  /// try await send(delivery.value)
+  /// try await queue.acknowledge(delivery.receipt)
+  /// ```
+  ///
   /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or the error of an item that cannot be read or decoded. Such an item is not leased any more.
   /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if the program cannot decode items. `CancellationError`
@@ -81,6 +98,11 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// Acknowledging ignores cancellation.
   ///
+  /// ```swift
+  /// let stale = try await queue.acknowledge(deliveries.map(\.receipt))
+  /// if !stale.isEmpty { logger.warning("\(stale.count) items will be delivered again") }
+  /// ```
+  ///
   /// - Parameter receipts: The receipts of the deliveries.
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
   /// - Throws: ``StoreError`` with `closed`, `full` or `ioFailed`.
@@ -90,6 +112,10 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// If the deliveries count, an item that was delivered too often becomes a dead letter. Releasing ignores
   /// cancellation.
+  ///
+  /// ```swift
+  /// try await queue.release(deliveries.map(\.receipt), after: .seconds(60), countsAsAttempt: false)
+  /// ```
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
@@ -106,6 +132,11 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// Extending ignores cancellation.
   ///
+  /// ```swift
+  /// let lost = try await queue.extend(deliveries.map(\.receipt), lease: .seconds(30))
+  /// guard lost.isEmpty else { throw LeaseLost() }
+  /// ```
+  ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries, which stay valid.
   ///   - lease: The new duration of the leases from now. It must be greater than zero.
@@ -115,6 +146,10 @@ public protocol DurableQueue<Value>: DataStore {
 
   /// Returns the items that would be received first, without leasing them.
   ///
+  /// ```swift
+  /// for entry in try await queue.peek(max: 10) { print(entry.key, entry.value) }
+  /// ```
+  ///
   /// - Parameter max: The maximum number of items, at least 0.
   /// - Returns: The items with their keys, in the order of delivery.
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if an item cannot be
@@ -123,10 +158,21 @@ public protocol DurableQueue<Value>: DataStore {
 
   /// Returns the number of items in each state, and the age of the oldest item.
   ///
+  /// ```swift
+  /// let statistics = try await queue.queueStatistics()
+  /// print(statistics.counts.waiting, "waiting,", statistics.counts.dead, "dead")
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
   func queueStatistics() async throws -> QueueStatistics
 
   /// Returns dead letters in the order of arrival.
+  ///
+  /// ```swift
+  /// for letter in try await queue.deadLetters(limit: 20, after: 0) {
+  ///   print(letter.key, letter.reason, letter.attempts, letter.date)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters, at least 0.
@@ -138,6 +184,11 @@ public protocol DurableQueue<Value>: DataStore {
   /// Moves the dead letters of several keys to the end of the queue, as if they were enqueued now.
   ///
   /// If several dead letters have the same key, the latest one is moved.
+  ///
+  /// ```swift
+  /// let letters = try await queue.deadLetters(limit: 20, after: 0)
+  /// try await queue.requeue(letters.filter { $0.reason == .tooManyDeliveries }.map(\.key))
+  /// ```
   ///
   /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
   /// - Returns: The number of dead letters moved.
@@ -160,6 +211,11 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// Their ids stay remembered; see ``enqueue(_:)``.
   ///
+  /// ```swift
+  /// let letters = try await queue.deadLetters(limit: 20, after: 0)
+  /// try await queue.purgeDeadLetters(letters.filter { $0.reason == .undecodable }.map(\.key))
+  /// ```
+  ///
   /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
   /// - Returns: The number of dead letters removed.
   /// - Throws: ``StoreError`` with `invalidKey`, `closed`, `full` or `ioFailed`. `CancellationError`.
@@ -177,6 +233,12 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// If several processes share a queue, each item is reported in one of them.
   ///
+  /// ```swift
+  /// let observation = queue.observeDeadLetters { letter in
+  ///   logger.error("\(letter.key) failed after \(letter.attempts) attempts")
+  /// }
+  /// ```
+  ///
   /// - Parameter observer: A closure that receives the report after the change is written. It runs on the thread that
   ///   made the change, so it must return quickly and must not call the queue.
   /// - Returns: The observation. It ends when you cancel it or release it.
@@ -188,14 +250,6 @@ extension StoreDecorator where Base: DurableQueue {
   public var clock: any Clock<Duration> { base.clock }
 
   /// Acknowledges deliveries of the base; see ``DurableQueue/acknowledge(_:)-([DeliveryReceipt])``.
-  ///
-  /// ```swift
-  /// try await bytes.transaction { tx in
-  ///   try await tx.acknowledge(delivery.receipt, in: orders)
-  ///   try await tx.update("revenue", in: totals) { $0 = ($0 ?? 0) + delivery.value }
-  ///   return .commit(())
-  /// }
-  /// ```
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
     try await forward(.acknowledge, of: nil) { try await base.acknowledge(receipts) }
   }
@@ -220,14 +274,6 @@ extension StoreDecorator where Base: DurableQueue {
   }
 
   /// Moves dead letters of the base to the end of the queue; see ``DurableQueue/requeue(_:)``.
-  ///
-  /// ```swift
-  /// for letter in try await jobs.deadLetters(limit: 100) {
-  ///   print(letter.key, letter.reason, letter.attempts)
-  /// }
-  /// try await jobs.requeue(["photo:17"])
-  /// try await jobs.purgeDeadLetters()  // the others
-  /// ```
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try await forward(.requeue, of: nil) { try await base.requeue(keys) }
@@ -240,14 +286,6 @@ extension StoreDecorator where Base: DurableQueue {
   }
 
   /// Removes dead letters of the base; see ``DurableQueue/purgeDeadLetters(_:)``.
-  ///
-  /// ```swift
-  /// for letter in try await jobs.deadLetters(limit: 100) {
-  ///   print(letter.key, letter.reason, letter.attempts)
-  /// }
-  /// try await jobs.requeue(["photo:17"])
-  /// try await jobs.purgeDeadLetters()  // the others
-  /// ```
   @discardableResult
   public func purgeDeadLetters(_ keys: [StoreKey]) async throws -> Int {
     try await forward(.purgeDeadLetters, of: nil) { try await base.purgeDeadLetters(keys) }

@@ -4,7 +4,7 @@
 /// implementations, which call the base through ``forward(_:of:_:)``:
 ///
 /// ```swift
-/// extension MyDecorator: MaintainableStore where Base: MaintainableStore {}
+/// extension AuditedStore: MaintainableStore where Base: MaintainableStore {}
 /// ```
 ///
 /// Implement a requirement yourself if the decorator does more than that. The defaults leave keys and values as they are. A

@@ -2,6 +2,22 @@
 ///
 /// A store records the ``name`` of its codec and refuses to be opened with another codec, so the name must change with
 /// the format.
+///
+/// ```swift
+/// struct TextCodec: Codec {
+///   var name: String { "text" }
+///   var format: CodecFormat { .binary }
+///
+///   func encode(_ value: String, into bytes: inout [UInt8], context: ValueContext) throws {
+///     bytes += value.utf8
+///   }
+///
+///   func decode(_ bytes: RawSpan, context: ValueContext) throws -> String {
+///     guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else { throw NotText() }
+///     return text
+///   }
+/// }
+/// ```
 public protocol Codec<Value>: Sendable {
   /// The type of the values.
   associatedtype Value: Sendable
@@ -56,6 +72,11 @@ public protocol Codec<Value>: Sendable {
 }
 
 /// The entry to which a value belongs that a codec encodes or decodes.
+///
+/// ```swift
+/// var bytes: [UInt8] = []
+/// try codec.encode(user, into: &bytes, context: ValueContext(key: "user:7"))
+/// ```
 public struct ValueContext: Sendable {
   /// The key of the entry, or `nil` for a value without a key.
   ///
@@ -154,6 +175,11 @@ public enum CodecFormat: Sendable, Hashable {
 }
 
 /// A codec that stores bytes unchanged.
+///
+/// ```swift
+/// let images = try await LMDBStore(path: folder + "/images", codec: .raw)
+/// try await images.setValue(photo, forKey: "logo")
+/// ```
 public struct RawCodec: Codec {
   /// Creates the codec.
   public init() {}

@@ -2,6 +2,14 @@
 ///
 /// The scanner is strict. Any other JSON parser accepts the text that it accepts. It reads every byte at most twice,
 /// keeps one byte for each open array or object, and rejects text that nests deeper than ``maximumDepth`` levels.
+///
+/// ```swift
+/// var scanner = JSONScanner(Array(#"{"id": 7, "tags": ["a", "b"]}"#.utf8)[...])
+/// try scanner.forEachMember { _, name, scanner in
+///   print(String(decoding: name, as: UTF8.self), try scanner.value().count)
+/// }
+/// try scanner.expectEnd()
+/// ```
 public struct JSONScanner {
   /// The maximum depth of nested arrays and objects, which is that of Foundation's decoder.
   public static let maximumDepth = 512

@@ -2,6 +2,11 @@
 ///
 /// Use it in a program that passes JSON on, such as the command-line tool. Every digit of a number stays as it was
 /// written. Only the whitespace between tokens is removed. Two texts are equal if they have the same bytes.
+///
+/// ```swift
+/// let document = try JSONText(#"{"theme":"dark"}"#)
+/// try await documents.setValue(document, forKey: "settings")
+/// ```
 public struct JSONText: Sendable, Hashable {
   /// The text in UTF-8, in one line.
   public let bytes: [UInt8]
@@ -44,9 +49,8 @@ public struct JSONText: Sendable, Hashable {
   /// Returns the content of a JSON string.
   ///
   /// ```swift
-  /// let preferences = try await JSONFileStore<Preferences>(path: folder + "/preferences.json")
-  /// let old = Preferences(name: defaults.string(forKey: "name") ?? "", volume: defaults.double(forKey: "volume"))
-  /// try await preferences.setValue(old, forKey: "preferences")
+  /// let member = try JSONText(#"{"name":"Ada"}"#).members()?.first
+  /// let name = try member?.value.string()  // "Ada"
   /// ```
   ///
   /// - Returns: The content, or `nil` if the value is not a string.
@@ -126,6 +130,10 @@ public struct JSONTextCodec: Codec {
 
 extension Codec where Self == JSONTextCodec {
   /// A codec that stores JSON text unchanged; see ``JSONTextCodec``.
+  ///
+  /// ```swift
+  /// let documents = try await SQLiteStore(path: "documents.sqlite", codec: .jsonText)
+  /// ```
   public static var jsonText: JSONTextCodec { JSONTextCodec() }
 }
 

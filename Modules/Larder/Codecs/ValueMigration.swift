@@ -42,6 +42,11 @@ extension ValueMigration {
 
   /// Returns this migration with another step, which also reads the values of one more version.
   ///
+  /// ```swift
+  /// let migration = ValueMigration(from: 1, .json(UserV1.self)) { UserV2(name: $0.name, email: nil) }
+  ///   .then(from: 2, .json()) { User($0) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - version: The version of the values that this migration returns.
   ///   - codec: The codec with which values of that version were written.

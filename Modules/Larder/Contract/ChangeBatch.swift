@@ -5,7 +5,7 @@
 /// batch.setValue(payer, forKey: "account:1")
 /// batch.setValue(payee, forKey: "account:2")
 /// batch.removeValue(forKey: "transfer:17")
-/// try await store.apply(batch)
+/// try await accounts.apply(batch)
 /// ```
 ///
 /// A later change to a key replaces an earlier one. If you remove a range and then set its keys, the batch therefore
@@ -15,6 +15,11 @@ public struct ChangeBatch<Value> {
   public private(set) var changes: [BatchChange<Value>]
 
   /// Creates a batch.
+  ///
+  /// ```swift
+  /// let batch = ChangeBatch(imported.map { .set("user:\($0.name)", $0) })
+  /// try await store.apply(batch)
+  /// ```
   ///
   /// - Parameter changes: The changes, in the order in which they take effect. Defaults to an empty list.
   public init(_ changes: [BatchChange<Value>] = []) {
@@ -54,6 +59,13 @@ public struct ChangeBatch<Value> {
 
   /// Appends a change that removes every key of a range.
   ///
+  /// ```swift
+  /// var batch = ChangeBatch<User>()
+  /// batch.removeAll(in: .prefix("user:"))  // replaces all users in one step
+  /// for user in imported { batch.setValue(user, forKey: "user:\(user.name)") }
+  /// try await store.apply(batch)
+  /// ```
+  ///
   /// - Parameter range: The keys to remove. Defaults to all keys.
   public mutating func removeAll(in range: KeyRange = .all) {
     changes.append(.removeAll(range))
@@ -72,6 +84,10 @@ extension ChangeBatch: Equatable where Value: Equatable {}
 
 extension ChangeBatch: ExpressibleByArrayLiteral {
   /// Creates a batch from an array literal.
+  ///
+  /// ```swift
+  /// try await store.apply([.set("user:1", ada), .remove("user:2"), .removeAll(.prefix("guest:"))])
+  /// ```
   ///
   /// - Parameter elements: The changes, in the order in which they take effect.
   public init(arrayLiteral elements: BatchChange<Value>...) {

@@ -51,6 +51,10 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the value of a key.
   ///
+  /// ```swift
+  /// guard let user = try await store.value(forKey: "user:7") else { throw UnknownUser() }
+  /// ```
+  ///
   /// - Parameter key: The key.
   /// - Returns: The value, or `nil` if the key is missing.
   /// - Throws: ``StoreError`` with `invalidKey`; `corrupted` or `undecodable` if the stored bytes cannot be decoded;
@@ -59,6 +63,10 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the values of several keys as they are at one moment.
   ///
+  /// ```swift
+  /// let balances = try await accounts.values(forKeys: ["alice", "bob"])  // of the same moment
+  /// ```
+  ///
   /// - Parameter keys: The keys, in any order. A key may occur more than once.
   /// - Returns: One element for each key, in the order of `keys`: the value, or `nil` if the key is missing.
   /// - Throws: ``StoreError`` with `invalidKey` if any key is invalid; `corrupted` or `undecodable`, with the first
@@ -66,6 +74,10 @@ public protocol DataStore<Value>: Sendable {
   func values(forKeys keys: [StoreKey]) async throws -> [Value?]
 
   /// Returns the first entries of a range as they are at one moment.
+  ///
+  /// ```swift
+  /// let latest = try await orders.entries(in: "2026-01"..<"2026-02", limit: 20, order: .descending)
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
@@ -78,6 +90,10 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the first keys of a range as they are at one moment, without decoding any value.
   ///
+  /// ```swift
+  /// let first = try await store.keys(in: .prefix("user:"), limit: 1, order: .ascending).first
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
   ///   - limit: The maximum number of keys to return: 0 for no limit, `Int.max` for all.
@@ -88,6 +104,10 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the number of entries in a range.
   ///
+  /// ```swift
+  /// let userCount = try await store.count(in: .prefix("user:"))
+  /// ```
+  ///
   /// - Parameter range: The range of keys to count.
   /// - Returns: The number of entries.
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
@@ -97,6 +117,10 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// The changes take effect in sequence. A later change to a key replaces an earlier one, so the removal of a range
   /// followed by sets replaces the content of the range. No reader, crash or error ever exposes a part of the batch.
+  ///
+  /// ```swift
+  /// try await store.apply([.set("user:ada", user), .remove("invitation:17")])  // both, or neither
+  /// ```
   ///
   /// - Parameter changes: The changes. An empty batch is a no-op.
   /// - Throws: ``StoreError`` with `invalidKey`, `encodingFailed` or `valueTooLarge` if any change cannot be made, with
@@ -132,6 +156,12 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// The method ignores cancellation. It is a no-op for a store that keeps its entries in memory only.
   ///
+  /// ```swift
+  /// let store = try await JSONFileStore<User>(path: "import.json", durability: .buffered)
+  /// for user in imported { try await store.setValue(user, forKey: "user:\(user.name)") }
+  /// try await store.synchronize()  // from here on, a power failure loses nothing
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`; `full`.
   func synchronize() async throws
 
@@ -140,6 +170,12 @@ public protocol DataStore<Value>: Sendable {
   /// Closing a closed store is a no-op. Every other operation on a closed store throws ``StoreError/Code/closed``, even
   /// in a cancelled task, although invalid arguments may be rejected first. Closing a decorator closes its base. The
   /// method ignores cancellation.
+  ///
+  /// ```swift
+  /// let store = try await JSONFileStore<User>(path: "users.json")
+  /// try await store.setValue(ada, forKey: "user:1")
+  /// try await store.close()
+  /// ```
   ///
   /// - Throws: ``StoreError`` with `ioFailed`; `full`. The store is closed even if the method throws.
   func close() async throws

@@ -1,4 +1,9 @@
 /// The name, the limits and the durability of a store.
+///
+/// ```swift
+/// print(store.information.name, store.information.durability)
+/// if let limit = store.information.maximumValueSize, photo.count > limit { throw TooLarge() }
+/// ```
 public struct StoreInformation: Sendable {
   /// The number of objects and processes that can have the data of a store open at the same time.
   public enum Sharing: Sendable, Hashable {
@@ -117,6 +122,10 @@ public struct StoreInformation: Sendable {
 
   /// Creates the information of a store.
   ///
+  /// ```swift
+  /// StoreInformation(name: "redis", durability: .accepted, sharing: .betweenHosts, maximumValueSize: 512 << 20)
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. It must not contain a secret.
   ///   - durability: The durability of a write that has returned.
@@ -188,6 +197,13 @@ extension StoreInformation {
 extension StoreInformation {
   /// Checks that a key has at least one byte and at most ``maximumKeyLength`` bytes.
   ///
+  /// ```swift
+  /// func value(forKey key: StoreKey) async throws -> User? {
+  ///   try information.check(key, for: .value)
+  ///   return try await fetch(key)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - key: The key.
   ///   - operation: The operation that received the key.
@@ -231,6 +247,13 @@ extension StoreInformation {
 
   /// Checks that the store is writable, that every key of a batch is valid, and that it has no more changes than
   /// ``maximumChangeCount``.
+  ///
+  /// ```swift
+  /// func apply(_ changes: ChangeBatch<User>) async throws {
+  ///   try information.check(changes)
+  ///   try await commit(changes)
+  /// }
+  /// ```
   ///
   /// - Parameter changes: The batch.
   /// - Throws: ``StoreError`` with `notPermitted`; `invalidArgument`; `invalidKey` for the first invalid key.

@@ -56,7 +56,10 @@ extension UpdateDecision {
   ///
   /// ```swift
   /// try await base.update(deciding: keys) { slots in
-  ///   UpdateDecision(catching: { try change(&slots) })
+  ///   UpdateDecision(catching: {
+  ///     slots[0] = try edited(slots[0])
+  ///     return .commit(())
+  ///   })
   /// }.get()
   /// ```
   ///

@@ -62,6 +62,11 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
 
   /// Returns the page that follows another.
   ///
+  /// ```swift
+  /// let pages = store.pages(of: .prefix("user:"), size: 20)
+  /// let page = try await pages.page(after: PageCursor(cursorOfRequest))
+  /// ```
+  ///
   /// - Parameter cursor: The ``StorePage/next`` cursor of the preceding page, from these pages or earlier ones.
   /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1, or if the cursor has the opposite
   ///   order or is from pages by an index; as ``DataStore/entries(in:limit:order:)``.
@@ -173,6 +178,10 @@ public struct PageCursor: Sendable, Hashable {
   }
 
   /// Creates a cursor from its ``text``.
+  ///
+  /// ```swift
+  /// let cursor = try PageCursor(cursorOfRequest)  // throws if the text is not that of a cursor
+  /// ```
   ///
   /// - Parameter text: The ``text`` of a cursor, from this process or an earlier one.
   /// - Throws: ``StoreError`` with `invalidArgument` if the text is not the text of a cursor.

@@ -34,8 +34,7 @@ public struct KeyRange: Sendable, Hashable {
   /// Returns the range of keys that begin with a prefix.
   ///
   /// ```swift
-  /// let users = AnyDataStore(stores[1]).cached()
-  /// for try await entry in users.entries(in: .prefix("user:")) {
+  /// for try await entry in store.entries(in: .prefix("user:")) {
   ///   print(entry.key, entry.value.visits)
   /// }
   /// ```
@@ -66,12 +65,20 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns whether a key belongs to the range.
   ///
+  /// ```swift
+  /// let isUser = KeyRange.prefix("user:").contains(key)
+  /// ```
+  ///
   /// - Parameter key: The key.
   public func contains(_ key: StoreKey) -> Bool {
     key >= lowerBound && upperBound.map { key < $0 } ?? true
   }
 
   /// Returns the part of the range after a key, without the key itself.
+  ///
+  /// ```swift
+  /// let rest = KeyRange.prefix("user:").after("user:ada")  // without "user:ada" itself
+  /// ```
   ///
   /// - Parameter key: The key, which need not belong to the range.
   public func after(_ key: StoreKey) -> KeyRange {

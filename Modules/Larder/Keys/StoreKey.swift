@@ -55,6 +55,10 @@ public struct StoreKey: Sendable {
 
   /// Creates a key from bytes.
   ///
+  /// ```swift
+  /// let key = StoreKey(bytes: SHA256.hash(data: photo))  // 32 bytes
+  /// ```
+  ///
   /// - Parameter bytes: The bytes. Of a slice, for example of `Data`, the key contains only the bytes in the slice.
   public init(bytes: some Sequence<UInt8>) {
     let key = bytes.withContiguousStorageIfAvailable { StoreKey(copying: UnsafeRawBufferPointer($0)) }
@@ -79,6 +83,10 @@ public struct StoreKey: Sendable {
   /// Creates a key of 8 bytes from an integer, so keys have the order of the integers.
   ///
   /// The bytes are big-endian, with the sign bit flipped.
+  ///
+  /// ```swift
+  /// let keys = [StoreKey(integer: Int64(-1)), StoreKey(integer: Int64(42))]  // in the order of the numbers
+  /// ```
   ///
   /// - Parameter integer: The integer.
   public init(integer: Int64) {
@@ -109,6 +117,10 @@ public struct StoreKey: Sendable {
   }
 
   /// Calls a closure with the bytes of the key, without copying a long key.
+  ///
+  /// ```swift
+  /// let firstByte = key.withBytes { $0.byteCount > 0 ? $0.unsafeLoad(as: UInt8.self) : nil }
+  /// ```
   ///
   /// - Parameter body: A closure that receives the bytes. The span is valid only during the call.
   /// - Returns: The result of `body`.
@@ -241,6 +253,10 @@ extension StoreKey: CustomStringConvertible {
 extension StoreKey {
   /// Creates a key from its bytes in hexadecimal, or returns `nil` if the text is not pairs of hexadecimal digits.
   ///
+  /// ```swift
+  /// guard let key = StoreKey(hexadecimal: "00ff17") else { throw InvalidArgument() }
+  /// ```
+  ///
   /// - Parameter hexadecimal: Two digits for each byte, in upper or lower case.
   public init?(hexadecimal: String) {
     guard let bytes = Hexadecimal.bytes(of: hexadecimal.utf8) else { return nil }
@@ -253,6 +269,11 @@ extension StoreKey {
 
 extension StoreKey {
   /// Creates a key from the 16 bytes of a UUID.
+  ///
+  /// ```swift
+  /// let id = UUID()
+  /// try await store.setValue(user, forKey: StoreKey(id))
+  /// ```
   ///
   /// - Parameter uuid: The UUID. The bytes keep their order, so UUIDs of version 7 sort by time.
   public init(_ uuid: UUID) {

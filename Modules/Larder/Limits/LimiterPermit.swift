@@ -36,7 +36,7 @@ public final class LimiterPermit: Sendable {
   /// If the release fails, the permit ends with its lease.
   ///
   /// ```swift
-  /// guard let permit = try await limiter.tryAcquire() else { return .tooManyRequests }
+  /// guard let permit = try await limiter.tryAcquire() else { throw TooManyRequests() }
   /// return try await permit.holding { try await respond() }
   /// ```
   ///

@@ -36,6 +36,11 @@ public struct ClockReading: Sendable, Hashable {
 /// - ``boot``, for stores of one machine. It never jumps, whatever happens to the wall clock.
 /// - The clock of a server, for stores that several machines share, such as that of a `PostgresDatabase`.
 /// - A clock of your own, or one that a test moves.
+///
+/// ```swift
+/// let limiter = try StoreLimiter(
+///   bytes, key: "limits/mail", configuration: LimiterConfiguration(concurrency: 5), time: database.serverClock)
+/// ```
 public struct SharedClock: Sendable {
   /// A Boolean value that indicates whether the clock is the same on all machines.
   public let spansHosts: Bool

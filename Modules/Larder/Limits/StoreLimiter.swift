@@ -110,6 +110,11 @@ public final class StoreLimiter: Sendable {
 
   /// Waits for a permit.
   ///
+  /// ```swift
+  /// let permit = try await limiter.acquire()
+  /// try await permit.holding { try await send(message) }
+  /// ```
+  ///
   /// - Parameter starts: The number of starts, from 1 to the burst of the rate limit, which are permitted together.
   ///   Defaults to 1.
   /// - Returns: The permit. It must be released after the work.
@@ -147,7 +152,7 @@ public final class StoreLimiter: Sendable {
   /// Returns a permit if there is one now, and no other caller of this object waits for one.
   ///
   /// ```swift
-  /// guard let permit = try await limiter.tryAcquire() else { return .tooManyRequests }
+  /// guard let permit = try await limiter.tryAcquire() else { throw TooManyRequests() }
   /// return try await permit.holding { try await respond() }
   /// ```
   ///
@@ -166,6 +171,11 @@ public final class StoreLimiter: Sendable {
   /// Takes starts if they are available now, without a permit and without waiting, in one commit.
   ///
   /// A refusal writes nothing, apart from the correction of a clock that has jumped.
+  ///
+  /// ```swift
+  /// let decision = try await limiter.takeStarts()
+  /// guard decision.isGranted else { throw TooManyRequests(retryAfter: decision.retryAfter) }
+  /// ```
   ///
   /// - Parameters:
   ///   - starts: The number of starts, from 1 to the burst of the rate limit. Defaults to 1.

@@ -4,14 +4,18 @@
 /// misses no signal:
 ///
 /// ```swift
-/// let number = waits.enter()
-/// if let item = try await firstItem() {
-///   waits.leave(number)
-///   // There may be more items than signals.
-///   waits.signal()
-///   return item
+/// func nextItem() async throws -> Event {
+///   while true {
+///     let number = waits.enter()
+///     if let item = try await firstItem() {
+///       waits.leave(number)
+///       // There may be more items than signals.
+///       waits.signal()
+///       return item
+///     }
+///     try await waits.wait(number, atMost: .seconds(1), clock: clock)
+///   }
 /// }
-/// try await waits.wait(number, atMost: .seconds(1), clock: clock)
 /// ```
 ///
 /// If looking throws, leave before you rethrow, so no signal is lost.

@@ -95,6 +95,11 @@ public struct DeliveryReceipt: Sendable, Hashable {
 extension DeliveryReceipt: LosslessStringConvertible {
   /// Creates a receipt from its text.
   ///
+  /// ```swift
+  /// guard let receipt = DeliveryReceipt("17-1-9a3f") else { throw InvalidArgument() }
+  /// try await queue.acknowledge(receipt)
+  /// ```
+  ///
   /// - Parameter text: A ``description``. The result is `nil` for any other text.
   public init?(_ text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)

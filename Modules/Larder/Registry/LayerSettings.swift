@@ -59,6 +59,11 @@ extension LayerSetting.Kind: CustomStringConvertible {
 }
 
 /// The settings of one layer in one stack.
+///
+/// ```swift
+/// let settings = LayerSettings(
+///   stack: "sessions", layerKey: "stores.sessions.cached", values: ["entries": .number(50_000)])
+/// ```
 public struct LayerSettings: Sendable {
   /// The value of a setting.
   public enum Value: Sendable, Hashable {

@@ -84,6 +84,11 @@ public protocol UntypedStore: Sendable {
 }
 
 /// The options for opening a store by URL.
+///
+/// ```swift
+/// let options = StoreOptions(createsIfMissing: false, access: .readOnly)
+/// let users = try await registry.open("json:users.json", codec: .json(User.self), options: options)
+/// ```
 public struct StoreOptions: Sendable, Hashable {
   /// A Boolean value that indicates whether a missing store is created.
   ///

@@ -199,9 +199,8 @@ extension KeyMappingStore: InvalidatableStore where Base: InvalidatableStore {
   /// Removes the entry of a key from the cache; see ``InvalidatableStore/invalidate(_:)``.
   ///
   /// ```swift
-  /// try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
-  /// try sessions.invalidate("7f3a")
-  /// let statistics = try await sessions.storeStatistics()
+  /// let users = cache.prefixed(by: "user/")
+  /// try users.invalidate("7")  // removes "user/7" from the cache
   /// ```
   public func invalidate(_ key: StoreKey) throws {
     let stored = try storedKey(key, for: .invalidate)
@@ -268,6 +267,11 @@ extension KeyMappingStore: MaintainableStore where Base: MaintainableStore {
 
 extension DataStore {
   /// Returns a store over the entries of this one whose keys begin with a prefix; see ``KeyMappingStore``.
+  ///
+  /// ```swift
+  /// let tenant = store.prefixed(by: "tenant7/")
+  /// let users = try await tenant.keys(in: .all, limit: 10, order: .ascending)  // without the prefix
+  /// ```
   ///
   /// - Parameter prefix: The prefix, which the keys of the store are without.
   public func prefixed(by prefix: StoreKey) -> KeyMappingStore<Self> {

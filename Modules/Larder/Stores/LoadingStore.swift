@@ -1,7 +1,7 @@
 /// A store for reading, made of a closure that loads the value of a key, such as a download.
 ///
 /// ```swift
-/// let pages = LoadingStore<Page> { key in try await server.page(id: key.string) }
+/// let pages = LoadingStore<Page> { key in try await server.page(id: "\(key)") }
 /// let cached = try pages.cached(
 ///   in: disk, codec: .cbor(), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600)))
 /// let page = try await cached.value(forKey: "index.html")
@@ -25,6 +25,12 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   private let operations = RunningOperations()
 
   /// Creates a store.
+  ///
+  /// ```swift
+  /// let users = LoadingStore<User>(name: "accounts", concurrencyLimit: 8) { key in
+  ///   try await server.user(id: "\(key)")
+  /// }.cached(CachedStoreConfiguration(entryLimit: 10_000))
+  /// ```
   ///
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. Defaults to `loading`.

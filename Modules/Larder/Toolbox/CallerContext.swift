@@ -41,6 +41,13 @@ public enum CallerContexts {
   }
 
   /// The context of the current task, or `nil` if it doesn't have one.
+  ///
+  /// ```swift
+  /// let context = CallerContexts.current
+  /// pending.append {
+  ///   try await CallerContexts.run(for: [context]) { try await commit(batch) }
+  /// }
+  /// ```
   public static var current: (any CallerContext)? {
     guard areRegistered.load(ordering: .acquiring) else { return nil }
     return sources.withLock { $0 }.lazy.compactMap { $0() }.first

@@ -4,8 +4,8 @@
 /// right is lost:
 ///
 /// ```swift
-/// let result = try await withCancellableTask(work) { cancel in
-///   lease.onLoss(cancel)
+/// try await withCancellableTask({ try await importUsers() }) { cancel in
+///   leases.onLoss(cancel)
 /// }
 /// ```
 ///

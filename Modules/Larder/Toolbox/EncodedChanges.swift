@@ -9,8 +9,8 @@ import Foundation
 /// let changes = try await coder.encoded(batch, for: information, during: .apply)
 /// for step in changes.steps {
 ///   switch step {
-///   case .items(let items): for item in items { write(item.key, item.value.map { changes.bytes[$0.part][$0.range] }) }
-///   case .removeAll(let range): removeAll(in: range)
+///   case .items(let items): for item in items { put(item.key, item.value.map { changes.bytes[$0.part][$0.range] }) }
+///   case .removeAll(let range): delete(range)
 ///   }
 /// }
 /// ```

@@ -9,10 +9,11 @@
 /// let order = OrderOfUse(interval: .seconds(600))
 ///
 /// // After a read:
-/// if order.note(key, at: now) { order.startWriting(at: now) { [self] keys in await writePlaces(of: keys) } }
+/// if order.note(key, at: now) { order.startWriting(at: now) { keys in await writePlaces(of: keys) } }
 ///
 /// // To make room:
-/// let spared = try await order.evict(in: places, page: read, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
+/// let spared = try await order.evict(
+///   in: places, page: readPage, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
 /// ```
 ///
 /// Times are in microseconds since 1970. It remembers the uses and places of the last 100,000 entries or more, and at most

@@ -9,6 +9,12 @@
 ///
 /// A change returns the values that it displaces, so a caller that holds a lock can release them outside the lock. The
 /// release of a value may run user code.
+///
+/// ```swift
+/// var places = SortedEntries<Int>()
+/// places.setValue(12, forKey: "user:1")
+/// places.forEach(in: .prefix("user:"), order: .descending) { key, place in print(key, place) }
+/// ```
 public struct SortedEntries<Value> {
   fileprivate struct Chunk {
     var keys: [StoreKey]

@@ -1,4 +1,9 @@
 /// Durations and sizes as people write them in settings and on command lines.
+///
+/// ```swift
+/// let timeout = UnitText.duration("1.5s")
+/// let limit = UnitText.byteCount("64MiB")
+/// ```
 public enum UnitText {
   /// The units of durations, in milliseconds.
   private static let durations: [(name: String, factor: Int64)] = [

@@ -32,6 +32,10 @@ public struct ValueCoder<Value: Sendable>: Sendable {
 
   /// Creates a coder.
   ///
+  /// ```swift
+  /// let coder = ValueCoder(codec: .json(User.self), store: "users", maximumSize: 1 << 20)
+  /// ```
+  ///
   /// - Parameters:
   ///   - codec: The codec of the values.
   ///   - store: The name of the store in errors.

@@ -127,6 +127,14 @@ extension StoreTransaction {
 
   /// Sets the value of a key.
   ///
+  /// ```swift
+  /// try await bytes.transaction { tx in
+  ///   try await tx.setValue(note, forKey: "7", in: archive)
+  ///   try await tx.removeValue(forKey: "7", in: inbox)
+  ///   return .commit(())
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
