@@ -51,6 +51,10 @@ struct Settings: Codable, Sendable, Equatable {
   var fontSize = 14
 }
 
+struct Report: Codable, Sendable {
+  var hour = Date()
+}
+
 /// A destination of messages, such as a mail server.
 struct Server: Sendable {
   func send(_ value: some Sendable) async throws {}
@@ -83,5 +87,9 @@ var position: Position { standIn() }
 var server: Server { standIn() }
 var smtp: Server { standIn() }
 var isFirstStart: Bool { standIn() }
+var logger: StandInLogger { standIn() }
 
 func send(_ value: some Sendable) async throws {}
+
+func migrate(_ database: some Any) async throws {}
+func show(_ value: some Any) {}

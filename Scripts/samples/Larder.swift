@@ -76,7 +76,6 @@ var sessions: ExpiringStore<AnyDataStore<Expiring<Session>>, Session> { standIn(
 var invitations: AnyDataStore<String> { standIn() }
 var queue: QueueStore<Event> { standIn() }
 var outbox: QueueStore<Event> { standIn() }
-var logger: StandInLogger { standIn() }
 var reminder: Event { standIn() }
 var deliveries: [QueueDelivery<Event>] { standIn() }
 var delivery: QueueDelivery<Event> { standIn() }
@@ -105,7 +104,6 @@ func fetch(_ key: StoreKey) async throws -> User? { standIn() }
 func commit(_ batch: ChangeBatch<User>) async throws {}
 func importUsers() async throws {}
 func respond() async throws {}
-func show(_ value: some Any) {}
 func releaseFiles() {}
 
 extension DurableQueueSamples {
@@ -143,7 +141,6 @@ extension ObservableStoreSamples {
 
 extension PausableQueueSamples {
   static var queue: StoreQueue<MemoryOfBytes, Event> { standIn() }
-  static func migrate(_ database: PostgresDatabase) async throws {}
   static func migrateDatabase() async throws {}
 }
 
@@ -348,7 +345,7 @@ enum MoveResult: Sendable {
 }
 
 extension DataStore_TransactionSamples {
-  struct Note: Codable, Sendable {
+  struct Note: Sendable {
     var folder: StoreKey
   }
   static var folder: StoreKey { standIn() }

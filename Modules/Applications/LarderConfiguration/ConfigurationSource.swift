@@ -34,6 +34,10 @@ public struct ConfigurationSource: Sendable {
 
   /// Returns the environment as a source, with names such as `STORES_SESSIONS_CACHED_ENTRIES`.
   ///
+  /// ```swift
+  /// let source = ConfigurationSource.environment(["STORES_SESSIONS_URL": "sqlite:sessions.sqlite"])
+  /// ```
+  ///
   /// - Parameter variables: The variables. Defaults to those of the process.
   public static func environment(
     _ variables: [String: String] = ProcessInfo.processInfo.environment

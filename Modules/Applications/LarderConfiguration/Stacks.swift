@@ -71,6 +71,10 @@ public struct Stacks: Sendable {
 
   /// Opens a stack that is a queue, such as one with an address `queue:jobs`, or with the layer `queue`.
   ///
+  /// ```swift
+  /// let outbox = try await stacks.openQueue("outbox", of: Event.self, codec: .json())
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the stack.
   ///   - type: The type of the items.
@@ -110,11 +114,19 @@ public struct Stacks: Sendable {
 
   /// Returns the address of the store of a stack.
   ///
+  /// ```swift
+  /// print(try stacks.url(of: "sessions"))  // sqlite:sessions.sqlite
+  /// ```
+  ///
   /// - Parameter name: The name of the stack.
   /// - Throws: `StoreError` with `invalidArgument`.
   public func url(of name: String) throws -> StoreURL { try plan(of: name).url }
 
   /// Checks the configuration of a stack without opening it.
+  ///
+  /// ```swift
+  /// print(try stacks.describe("sessions"))
+  /// ```
   ///
   /// - Parameter name: The name of the stack.
   /// - Returns: A description for people: the kind of the store, and the layers from the outside in, with their settings.

@@ -95,6 +95,10 @@ public final class HeldLock: Sendable {
   ///
   /// Closures that were passed earlier are called, too.
   ///
+  /// ```swift
+  /// lock.onLoss { download.cancel() }
+  /// ```
+  ///
   /// - Parameter action: The closure. It must return quickly, and must not call the store.
   public func onLoss(_ action: @escaping @Sendable () -> Void) {
     let isLost = state.withLock { state in
@@ -107,6 +111,11 @@ public final class HeldLock: Sendable {
   /// Runs a closure, which is cancelled if the lock is lost, and then releases the lock.
   ///
   /// If the release fails, the lock ends with its lease.
+  ///
+  /// ```swift
+  /// guard let lock = try await locks.tryAcquire("import") else { return }
+  /// try await lock.run { token in try await importRows(requiring: token) }
+  /// ```
   ///
   /// - Parameters:
   ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.

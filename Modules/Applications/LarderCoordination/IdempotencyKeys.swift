@@ -3,6 +3,11 @@ public import Larder
 
 /// The treatment of a request that was interrupted by a crash or a cancellation, so that it is unknown whether it had its
 /// effect.
+///
+/// ```swift
+/// let emails = try IdempotencyKeys(
+///   bytes, prefix: "emails/", codec: .json(Receipt.self), interruptions: .repeat)  // sending twice does no harm
+/// ```
 public enum InterruptionPolicy: Sendable, Hashable {
   /// The next request with the key runs again. The effect happens at least once.
   case runAgain
@@ -187,6 +192,11 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   ///
   /// The record of a request that was interrupted is removed by the second of two calls of the same object that are a lease
   /// apart, because it may still run.
+  ///
+  /// ```swift
+  /// let count = try await requests.purge()
+  /// print("\(count) records of old requests were removed")
+  /// ```
   ///
   /// - Returns: The number of removed records.
   /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a record cannot be read, after all others; the errors of

@@ -2,6 +2,12 @@
 public import ServiceLifecycle
 
 /// A candidate runs in a `ServiceGroup`, whose graceful shutdown ends its campaign, or cancels its work and resigns.
+///
+/// ```swift
+/// let service = LeaderElectionService(election) { token in
+///   try await schedule(requiring: token)
+/// }
+/// ```
 public struct LeaderElectionService: Service {
   /// The election.
   public let election: LeaderElection

@@ -32,6 +32,11 @@ public final class LeaderElection: Sendable {
 
   /// Waits until this process is elected.
   ///
+  /// ```swift
+  /// let term = try await election.campaign()
+  /// try await term.run { token in try await schedule(requiring: token) }
+  /// ```
+  ///
   /// - Returns: The term, which must be ended with ``LeaderTerm/resign()``.
   /// - Throws: As ``StoreLock/acquire(_:)``.
   public func campaign() async throws -> LeaderTerm {

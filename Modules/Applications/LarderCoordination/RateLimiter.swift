@@ -92,6 +92,11 @@ public final class RateLimiter: Sendable {
 
   /// Takes starts of a key if they are available now.
   ///
+  /// ```swift
+  /// let decision = try await limiter.take(forKey: StoreKey(client))
+  /// guard decision.isGranted else { throw TooManyRequests(retryAfter: decision.retryAfter) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - starts: The number of starts, from 1 to the burst of the limit. Defaults to 1.
   ///   - key: The key.
@@ -193,6 +198,10 @@ public final class RateLimiter: Sendable {
   // MARK: Cleaning
 
   /// Removes the entries of keys whose whole burst is available, which are as if they had never been used.
+  ///
+  /// ```swift
+  /// try await limiter.removeIdle()  // for example once a day
+  /// ```
   ///
   /// - Returns: The number of removed entries.
   /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a state cannot be read, after all others; the errors of

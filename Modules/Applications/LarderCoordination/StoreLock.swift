@@ -110,6 +110,11 @@ public final class StoreLock: Sendable {
 
   /// Waits for a lock.
   ///
+  /// ```swift
+  /// let lock = try await locks.acquire("import")
+  /// try await lock.run { token in try await importRows(requiring: token) }
+  /// ```
+  ///
   /// - Parameter name: The name of the lock.
   /// - Returns: The lock, which must be released after the work.
   /// - Throws: `StoreError` with `invalidKey` if the name is too long; `corrupted` or `versionMismatch` if the state cannot
@@ -123,6 +128,11 @@ public final class StoreLock: Sendable {
   /// Returns a lock if it is free or its holder is dead, or `nil` if it is held or waited for.
   ///
   /// A holder is dead if the object has seen its heartbeat unchanged for a lease, in this call and earlier ones.
+  ///
+  /// ```swift
+  /// guard let lock = try await locks.tryAcquire("import") else { throw ImportIsRunning() }
+  /// try await lock.run { token in try await importRows(requiring: token) }
+  /// ```
   ///
   /// - Parameter name: The name of the lock.
   /// - Throws: As ``acquire(_:)``, and retryable errors immediately.

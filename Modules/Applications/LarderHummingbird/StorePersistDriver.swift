@@ -138,6 +138,12 @@ public final class StorePersistDriver: PersistDriver {
 
   /// Returns the value of a key and its remaining time to live, by one read.
   ///
+  /// ```swift
+  /// if let (session, ttl) = try await persist.getWithTTL(key: "session/7", as: Session.self) {
+  ///   print(session.user, ttl ?? .zero)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - key: The key.
   ///   - type: The type of the value.

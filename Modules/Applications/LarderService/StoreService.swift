@@ -88,6 +88,10 @@ public final class StoreService<Store: DataStore>: Service {
   }
 
   /// Returns the condition of the store, without waiting for it.
+  ///
+  /// ```swift
+  /// router.get("ready") { _, _ in service.health().isReady ? HTTPResponse.Status.ok : .serviceUnavailable }
+  /// ```
   public func health() -> StoreHealth {
     let limit = checkLimit.wholeNanoseconds
     let now = elapsed.nanoseconds

@@ -26,6 +26,12 @@ public struct StoreTask<Store: DataStore>: Sendable {
 
   /// Creates a task.
   ///
+  /// ```swift
+  /// let task = StoreTask<SQLiteStore<[UInt8]>>("report size", every: .seconds(60)) { store in
+  ///   logger.info("\(try await store.storeStatistics().entryCount) entries")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name, which reports show.
   ///   - interval: The time from the opening of the store to the first run, and from the end of a run to the next one. It must

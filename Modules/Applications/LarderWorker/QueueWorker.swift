@@ -112,9 +112,18 @@ public final class QueueWorker: Sendable {
   }
 
   /// Returns the events since the worker was created.
+  ///
+  /// ```swift
+  /// print(worker.statistics())
+  /// ```
   public func statistics() -> QueueWorkerStatistics { counters.withLock { $0 } }
 
   /// Returns whether the worker can process items.
+  ///
+  /// ```swift
+  /// let health = worker.health()
+  /// print(health)
+  /// ```
   public func health() -> QueueWorkerHealth {
     QueueWorkerHealth(
       isRunning: waits.withLock { $0.isRunning }, slots: concurrency, hungSlots: slots.state.hung)
@@ -125,6 +134,12 @@ public final class QueueWorker: Sendable {
   /// After ``shutdownLimit``, the closures are cancelled, and their items are given back. A closure that does not end within
   /// ``cancellationLimit`` of its cancellation is not waited for. Calling the method again is a no-op. A worker that was
   /// shut down cannot run again.
+  ///
+  /// ```swift
+  /// let running = Task { try await worker.run() }
+  /// worker.shutDown()
+  /// try await running.value  // when the running closures have ended
+  /// ```
   public func shutDown() {
     let cancellations = waits.withLock { waits in
       waits.isShuttingDown = true

@@ -3,6 +3,11 @@ public import Larder
 /// The provider of the layer `bounded`, a ``BoundedStore`` in a configured stack.
 ///
 /// The store below has bytes, and records the codec `raw`.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [BoundedLayerProvider()])
+/// ```
 public struct BoundedLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}

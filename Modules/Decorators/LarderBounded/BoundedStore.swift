@@ -133,6 +133,11 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
 
   /// Returns the number of bytes and of entries, from the accounting.
   ///
+  /// ```swift
+  /// let usage = try await images.usage()
+  /// print("\(usage.entries) images in \(usage.bytes) bytes")
+  /// ```
+  ///
   /// - Throws: `StoreError` with `closed`; `corrupted`; `ioFailed`.
   public func usage() async throws -> BoundedUsage {
     try await running(.statistics) {
@@ -142,6 +147,10 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   }
 
   /// Returns the events since the store was opened, in this process.
+  ///
+  /// ```swift
+  /// print(images.statistics())
+  /// ```
   public func statistics() -> BoundedStatistics { counters.withLock { $0 } }
 
   // MARK: Reading

@@ -47,6 +47,12 @@ public struct BoundedStoreConfiguration: Sendable {
 }
 
 /// An entry that a ``BoundedStore`` removed or did not store because of its limit.
+///
+/// ```swift
+/// configuration.onEviction = { eviction in
+///   logger.info("\(eviction.key) left the cache: \(eviction.reason)")
+/// }
+/// ```
 public struct BoundedEviction: Sendable, Hashable {
   /// The reason for which an entry is not in the store.
   public enum Reason: Sendable, Hashable {

@@ -21,6 +21,11 @@ public struct Expiring<Value> {
 
   /// Creates a value with a deadline.
   ///
+  /// ```swift
+  /// let entry = Expiring(session, deadline: ExpiryDeadline(Date(timeIntervalSinceNow: 60)))
+  /// try await base.setValue(entry, forKey: "7")
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - deadline: The deadline. Defaults to `nil`, which means that the value does not expire.

@@ -29,6 +29,10 @@ public struct StoreIndex<Value: Sendable>: Sendable {
 
   /// Creates a definition of an index.
   ///
+  /// ```swift
+  /// let byTitle = StoreIndex<Note>("title", version: 2) { _, note in [[note.title.lowercased()]] }
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name. It appears in errors and reports, so it must not contain a secret.
   ///   - version: The version of the definition. Increment it when `keys` changes. Defaults to 1.

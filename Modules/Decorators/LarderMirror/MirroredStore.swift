@@ -316,6 +316,11 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ///
   /// Each difference is checked again while no write of its key is running, so a running write is no difference.
   ///
+  /// ```swift
+  /// var differenceCount = 0
+  /// try await mirror.forEachDifference { _ in differenceCount += 1 }
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The keys to compare. Defaults to all keys.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
@@ -344,6 +349,11 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ///
   /// The former primary follows, so you can return to it. The exchange waits for running writes, and later ones wait for
   /// it. It is not recorded anywhere: after a restart, create the mirror with the stores in their new places.
+  ///
+  /// ```swift
+  /// try await mirror.repair()
+  /// try await mirror.promoteSecondary()  // from now on, the new store is read
+  /// ```
   ///
   /// - Throws: `StoreError` with `conflict` if the stores are not known to be equal: call
   ///   ``repair(in:after:batchSize:progress:)`` first; `closed`. `CancellationError`.

@@ -34,6 +34,11 @@ public import Observation
 
   /// Follows the value of a key, which is `nil` if the key is missing.
   ///
+  /// ```swift
+  /// let profile = ObservedValue(users, forKey: "user:7")
+  /// show(profile.value?.name ?? "unknown")
+  /// ```
+  ///
   /// - Parameters:
   ///   - store: The store.
   ///   - key: The key.
@@ -119,6 +124,10 @@ public import Observation
   /// Writes a state to the store; `nil` removes the entry.
   ///
   /// ``value`` changes when the store reports the write, soon after the method has returned.
+  ///
+  /// ```swift
+  /// try await settings.set(Settings())
+  /// ```
   ///
   /// - Parameter state: The new state.
   /// - Throws: `StoreError` and `CancellationError`, as `DataStore.update(_:_:)`; `closed` if the store was released.

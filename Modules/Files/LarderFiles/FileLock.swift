@@ -79,6 +79,11 @@ public struct FileLock: Sendable {
   ///
   /// Otherwise, it is released with the last copy of this value.
   ///
+  /// ```swift
+  /// guard let lock = try FileLock.acquire(path + ".lock", .shared, in: fileSystem) else { throw InUse() }
+  /// try lock.release()
+  /// ```
+  ///
   /// - Throws: ``FileError``.
   public func release() throws(FileError) {
     try file.close()

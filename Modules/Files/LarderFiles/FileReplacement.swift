@@ -30,6 +30,12 @@ extension StoreFileSystem {
 
   /// Replaces a file through a temporary file beside it, which gets the name of the file once it is durable.
   ///
+  /// ```swift
+  /// try fileSystem.replaceFile(at: path) { writer in
+  ///   for line in lines { try writer.write(Array((line + "\n").utf8)) }
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the file, which need not exist. It must be canonical; a symbolic link would be replaced by
   ///     the file.
@@ -69,6 +75,10 @@ extension StoreFileSystem {
   }
 
   /// Creates a directory and its missing parents, durably, with permissions 0700.
+  ///
+  /// ```swift
+  /// try fileSystem.createDirectories(at: folder + "/backups/2026")
+  /// ```
   ///
   /// - Parameter path: The path of the directory. If it exists, only its entry in its parent is made durable, because a process
   ///   that died may have created it.

@@ -4,6 +4,12 @@ public import Larder
 /// returned, and no other.
 ///
 /// Only the ``FileWriter`` of the store changes it. Readers never wait for the disk.
+///
+/// ```swift
+/// let content = SharedContent<[StoreKey: User]>([:])
+/// content.change { $0["user:1"] = User(name: "Ada") }
+/// let user = content.look { $0["user:1"] }
+/// ```
 public final class SharedContent<Content: Sendable>: Sendable {
   private let content: Locked<Content>
 

@@ -8,6 +8,11 @@ public import Larder
 /// process left. On a file system without locks, a copy is written too, but what a killed process left stays.
 ///
 /// All methods block.
+///
+/// ```swift
+/// let copy = try StoreCopy(StoreFileSet(at: path), store: "users")
+/// try copy.write { path in try fileSystem.replaceFile(at: path) { try $0.write(document) } }
+/// ```
 public struct StoreCopy: Sendable {
   private static let lockName = "lock"
   private static let unlockedName = "unlocked"

@@ -3,6 +3,11 @@ public import HTTPTypes
 internal import RawStructuredFieldValues
 
 /// The way in which a cache handled a request, as `Cache-Status` of RFC 9211 says it.
+///
+/// ```swift
+/// let status = CacheStatus(forward: .staleResponse)
+/// response.headerFields[.init("Cache-Status")!] = status.fieldValue(name: "ExampleCache")
+/// ```
 public struct CacheStatus: Sendable, Hashable {
   /// The reason why a request was forwarded.
   public enum ForwardReason: String, Sendable, Hashable, CaseIterable {

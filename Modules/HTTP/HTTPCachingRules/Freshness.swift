@@ -171,6 +171,10 @@ extension HTTPCacheRules {
   /// To decide on an error response that you have received, use ``decide(response:to:requestTime:responseTime:)``. This method
   /// also decides on a request that need not be forwarded, because the origin has failed a moment ago.
   ///
+  /// ```swift
+  /// let decision = rules.decide(failureOf: exchange, by: .disconnected, now: .now)
+  /// ```
+  ///
   /// - Parameters:
   ///   - exchange: The request that was forwarded.
   ///   - failure: The way in which the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale

@@ -8,6 +8,11 @@ public import HTTPTypes
 /// two URLs are equal only if their bytes are.
 ///
 /// Forward the same URL that you use as the key. Otherwise a client can store the response to another URL under this one.
+///
+/// ```swift
+/// let url = try RequestURL("https://example.com/news")
+/// let next = url.resolving(Array("/news/2".utf8))
+/// ```
 public struct RequestURL: Sendable, Hashable {
   /// A reason why a text or a request has no URL that a cache can use.
   public enum Problem: Error, Sendable, Hashable {

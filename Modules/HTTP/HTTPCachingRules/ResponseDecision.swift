@@ -111,6 +111,11 @@ extension HTTPCacheRules {
   ///
   /// An interim response (1xx) isn't a response to the request: don't pass it to this method. If you do, it isn't stored.
   ///
+  /// ```swift
+  /// let decision = rules.decide(response: response, to: exchange, requestTime: sent, responseTime: .now)
+  /// if let storing = decision.storing { try await save(storing) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - response: The head, with the fields of the connection.
   ///   - exchange: The request that was forwarded.

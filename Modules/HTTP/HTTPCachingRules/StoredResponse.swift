@@ -101,6 +101,10 @@ public struct StoredResponse: Sendable, Equatable {
 
   /// Returns the gaps of a range of the representation, in ascending order: the bytes that aren't stored.
   ///
+  /// ```swift
+  /// for gap in response.missing(in: 0..<1_000_000) { try await fetch(gap) }
+  /// ```
+  ///
   /// - Parameter range: The range.
   /// - Returns: The gaps; none if the range is empty.
   public func missing(in range: Range<Int64>) -> [Range<Int64>] {

@@ -56,6 +56,10 @@ public struct CachedHTTPClient: Sendable {
     ///
     /// Credentials are not sent to another origin.
     ///
+    /// ```swift
+    /// let http = CachedHTTPClient(cache: cache, redirects: .follow(max: 3))
+    /// ```
+    ///
     /// - Parameters:
     ///   - max: The largest number of redirects of a request. Defaults to 5. After more, the request fails with
     ///     `redirectLimitReached`.
@@ -145,6 +149,10 @@ public struct CachedHTTPClient: Sendable {
   }
 
   /// Returns the response to a request, from the store or from the origin.
+  ///
+  /// ```swift
+  /// let response = try await http.execute(HTTPClientRequest(url: "https://example.com/news"), timeout: .seconds(10))
+  /// ```
   ///
   /// - Parameters:
   ///   - request: The request.

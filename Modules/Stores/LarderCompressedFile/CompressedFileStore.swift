@@ -51,6 +51,11 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Opens a store.
   ///
+  /// ```swift
+  /// let words = try await CompressedFileStore(
+  ///   path: "words.gz", codec: .json([String].self), access: .readOnly, cacheSize: 64 << 20)
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the file. Its folder must exist. A new file has permissions 0600, and an existing one keeps
   ///     its own.

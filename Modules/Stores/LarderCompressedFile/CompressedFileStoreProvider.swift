@@ -3,6 +3,11 @@ public import Larder
 public import LarderFiles
 
 /// A provider that opens ``CompressedFileStore``s for `StoreRegistry`, from URLs such as `compressed:users.gz`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [CompressedFileStoreProvider()])
+/// let words = try await registry.open("compressed:words.gz", codec: .json([String].self))
+/// ```
 public struct CompressedFileStoreProvider: StoreProvider {
   private let findsPossiblyOlder: Bool
 

@@ -149,6 +149,12 @@ extension GRDBStore {
 
   /// Sets the value of a key, replacing any existing value.
   ///
+  /// ```swift
+  /// try await pool.write { db in
+  ///   try users.setValue(user, forKey: "user:7", in: db)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
@@ -171,6 +177,12 @@ extension GRDBStore {
   }
 
   /// Removes all entries in a range.
+  ///
+  /// ```swift
+  /// try await pool.write { db in
+  ///   try users.removeAll(in: .prefix("guest:"), in: db)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The range of keys to remove.

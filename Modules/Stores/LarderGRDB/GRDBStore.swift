@@ -54,6 +54,11 @@ public final class GRDBStore<Value: Sendable>: DataStore {
 
   /// Opens a store, whose table is created if it is missing.
   ///
+  /// ```swift
+  /// let queue = try DatabaseQueue(path: "app.sqlite")
+  /// let users = try await GRDBStore(in: queue, name: "users", codec: .json(User.self))
+  /// ```
+  ///
   /// - Parameters:
   ///   - writer: The database, a `DatabasePool` or a `DatabaseQueue`.
   ///   - name: The name of the store. It is that of its table. Defaults to `default`.

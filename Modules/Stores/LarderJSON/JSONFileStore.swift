@@ -54,6 +54,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Opens a store.
   ///
+  /// ```swift
+  /// let notes = try await JSONFileStore(path: folder + "/notes.json", codec: .json(Note.self), durability: .buffered)
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the document, whose folder must exist. A new file has permissions 0600; an existing file
   ///     keeps its permissions.
@@ -120,6 +124,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// On Linux, this is `$XDG_DATA_HOME/PROCESS`, which defaults to `~/.local/share/PROCESS`. On Apple platforms, it is
   /// the bundle's folder in `Application Support`, or in `Caches` on tvOS. If the folder is missing, it is created with
   /// permissions 0700.
+  ///
+  /// ```swift
+  /// let settings = try await JSONFileStore<Settings>(name: "settings")
+  /// ```
   ///
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
@@ -338,6 +346,11 @@ extension JSONFileStore: MaintainableStore {
 }
 
 /// A provider that opens ``JSONFileStore``s for `StoreRegistry`, for URLs such as `json:users.json`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
+/// let users = try await registry.open("json:users.json", codec: .json(User.self))
+/// ```
 public struct JSONFileStoreProvider: StoreProvider {
   /// Creates the provider.
   public init() {}

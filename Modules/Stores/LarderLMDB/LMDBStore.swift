@@ -49,6 +49,11 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   /// Opens a store in an environment.
   ///
+  /// ```swift
+  /// let environment = try await LMDBEnvironment(path: "shop")
+  /// let orders = try await LMDBStore(in: environment, name: "orders", codec: .json(Order.self))
+  /// ```
+  ///
   /// - Parameters:
   ///   - environment: The environment that holds the store.
   ///   - name: The name of the store: 1 to 511 bytes of UTF-8 without NUL. Defaults to `default`. The name `larder` is
@@ -75,6 +80,10 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   }
 
   /// Opens a store together with its environment.
+  ///
+  /// ```swift
+  /// let photos = try await LMDBStore(path: "photos", codec: .raw, durability: .buffered)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the environment, a folder or a data file; see

@@ -3,6 +3,11 @@ public import Larder
 public import LarderFiles
 
 /// A provider that opens ``LMDBStore``s for `StoreRegistry`, for URLs such as `lmdb:users` and `lmdb:shop#orders`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [LMDBStoreProvider()])
+/// let orders = try await registry.open("lmdb:shop#orders", codec: .cbor(Order.self))
+/// ```
 public struct LMDBStoreProvider: StoreProvider {
   private let busyTimeout: Duration?
   private let examinesPages: Bool

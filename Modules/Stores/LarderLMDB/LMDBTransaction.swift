@@ -106,6 +106,12 @@ public struct LMDBTransaction: ~Copyable {
 
   /// Calls a closure with the encoded bytes of a value in the memory map, without copying them.
   ///
+  /// ```swift
+  /// let size = try environment.read { transaction in
+  ///   try transaction.withBytes(forKey: "7", in: customers) { $0?.byteCount }  // without a copy
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - key: The key.
   ///   - store: A store of this environment.
@@ -229,6 +235,12 @@ extension LMDBTransaction {
   }
 
   /// Removes all entries in a range.
+  ///
+  /// ```swift
+  /// try await environment.write { transaction in
+  ///   try transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The range of keys to remove. Defaults to all keys.

@@ -40,6 +40,11 @@ public final class PostgresDatabase: Sendable {
 
   /// Connects to a database.
   ///
+  /// ```swift
+  /// let database = try await PostgresDatabase(
+  ///   "host=db.example dbname=shop user=shop", schema: "larder", connections: 16, timeout: .seconds(10))
+  /// ```
+  ///
   /// - Parameters:
   ///   - connection: The keywords or the URI of the connection, such as `host=db.example dbname=shop` or
   ///     `postgresql://db.example/shop`. Defaults to an empty string, for the `PG…` variables and libpq's defaults.
@@ -149,6 +154,13 @@ public final class PostgresDatabase: Sendable {
   ///
   /// The transaction is `REPEATABLE READ`, or `SERIALIZABLE` with that isolation. The closure may run more than once.
   ///
+  /// ```swift
+  /// let (customer, order) = try await database.read { transaction in
+  ///   let customer = try await transaction.value(forKey: "7", in: customers)
+  ///   return (customer, try await transaction.value(forKey: "7/1", in: orders))
+  /// }
+  /// ```
+  ///
   /// - Parameter body: A closure that receives the transaction, which only reads.
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws. `StoreError`: `closed`; `conflict`; `timedOut`; `ioFailed`.
@@ -170,6 +182,13 @@ public final class PostgresDatabase: Sendable {
   /// ``PostgresTransaction/update(_:in:_:)``, which locks its keys. The transaction may be repeated because of others, so
   /// the closure may run more than once.
   ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.execute("DELETE FROM carts WHERE customer = $1", ["7"])
+  ///   try await transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
+  ///
   /// - Parameter body: A closure that receives the transaction. It should not wait for anything but the transaction,
   ///   because others may wait for its locks.
   /// - Returns: The result of `body`.
@@ -190,6 +209,12 @@ public final class PostgresDatabase: Sendable {
   // MARK: Stores
 
   /// Returns the names of the stores in the schema, in order.
+  ///
+  /// ```swift
+  /// for name in try await database.storeNames() {
+  ///   print(name, try await database.codecName(ofStore: name) ?? "no codec")
+  /// }
+  /// ```
   ///
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
   public func storeNames() async throws -> [String] {

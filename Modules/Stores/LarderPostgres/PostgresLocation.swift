@@ -4,6 +4,11 @@ public import Larder
 
 /// The place that a URL such as `postgres:users` or `postgres-queue:host=db.example#app/jobs` names: a connection, a schema,
 /// and a store or a queue, if it has a name.
+///
+/// ```swift
+/// let location = try PostgresLocation(StoreURL("postgres:host=db.example#app/users"))
+/// let database = try await location.open(access: .readOnly)
+/// ```
 public struct PostgresLocation: Sendable, Hashable {
   /// The connection, which is an empty string for that of the `PG…` variables.
   public let connection: String

@@ -89,6 +89,10 @@ extension QueueConfiguration: LeasingQueueConfiguration {
 /// ```
 public struct QueueCapacity: Sendable, Hashable {
   /// The behavior of a write for which there is no room.
+  ///
+  /// ```swift
+  /// let capacity = QueueCapacity(items: 10_000, policy: .refuse)  // enqueuing throws `full`
+  /// ```
   public enum Policy: Sendable, Hashable, CaseIterable {
     /// The write throws `full`.
     case refuse
@@ -132,6 +136,11 @@ public struct QueueCapacity: Sendable, Hashable {
 }
 
 /// The treatment of running leases when a queue is opened.
+///
+/// ```swift
+/// // No other process has the queue, so items that the last run had leased are due immediately.
+/// let queue = try await QueueStore<Event>(path: "outbox", leases: .void)
+/// ```
 public enum LeasesOnOpening: Sendable, Hashable, CaseIterable {
   /// Leases run until their deadlines, and their receipts stay valid. One process can receive an item and another
   /// acknowledge it.

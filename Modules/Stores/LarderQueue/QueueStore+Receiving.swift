@@ -20,6 +20,13 @@ extension QueueStore {
   /// no dead letters either, and wait for the delay of the retry policy, at least one second. The error is thrown if no
   /// other item is due, or if three such items come first.
   ///
+  /// ```swift
+  /// for delivery in try await queue.receive(max: 100, lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await queue.acknowledge(delivery.receipt)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.

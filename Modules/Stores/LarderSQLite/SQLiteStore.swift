@@ -70,6 +70,10 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
 
   /// Opens a store together with its database.
   ///
+  /// ```swift
+  /// let users = try await SQLiteStore(path: "users.sqlite", codec: .json(User.self))  // SQL can read the values
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the database file.
   ///   - name: The name of the store. Defaults to `default`.
@@ -267,6 +271,10 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
 }
 
 /// The kind of the table of a new ``SQLiteStore``.
+///
+/// ```swift
+/// let scores = try await SQLiteStore<Int>(path: "game.sqlite", layout: .clustered)  // small values, read in ranges
+/// ```
 public enum SQLiteTableLayout: String, Sendable, Hashable, CaseIterable {
   /// An ordinary table with an index of its keys, for values of any size.
   case ordinary

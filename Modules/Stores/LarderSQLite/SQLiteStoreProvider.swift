@@ -5,6 +5,11 @@ internal import LarderSQLiteFormat
 
 /// A provider that opens ``SQLiteStore``s for `StoreRegistry`, for URLs such as `sqlite:users.sqlite` and
 /// `sqlite:shop.sqlite#orders`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [SQLiteStoreProvider()])
+/// let users = try await registry.open("sqlite:shop.sqlite#users", codec: .json(User.self))
+/// ```
 public struct SQLiteStoreProvider: StoreProvider {
   private let layout: SQLiteTableLayout
   private let busyTimeout: Duration

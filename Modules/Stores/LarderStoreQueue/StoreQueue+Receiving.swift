@@ -19,6 +19,13 @@ extension StoreQueue {
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
   /// make no dead letters, and wait for the delay of the retry policy, at least one second.
   ///
+  /// ```swift
+  /// for delivery in try await outbox.receive(max: 100, lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await outbox.acknowledge(delivery.receipt)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
@@ -220,6 +227,12 @@ extension StoreQueue: PausableQueue {
   /// Pauses the queue; see `PausableQueue`.
   ///
   /// No call of ``receive(max:lease:)`` leases an item after this method has returned, also if it has begun before.
+  ///
+  /// ```swift
+  /// try await outbox.pause()  // for all processes
+  /// try await migrate(database)
+  /// try await outbox.resume()
+  /// ```
   public func pause() async throws {
     try information.checkWritable(for: .pause)
     try await running(.pause) {

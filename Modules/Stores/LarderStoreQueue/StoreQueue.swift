@@ -25,7 +25,7 @@ public import Larder
 /// ```swift
 /// try await environment.write { transaction in
 ///   try transaction.setValue(order, forKey: "order:17", in: orders)
-///   try transaction.apply(outbox.changes(enqueuing: OrderPlaced(17)), to: bytes)
+///   try transaction.apply(outbox.changes(enqueuing: OrderPlaced(order: 17)), to: bytes)
 /// }
 /// ```
 ///

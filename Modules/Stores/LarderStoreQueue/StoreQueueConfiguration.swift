@@ -3,6 +3,11 @@ public import Larder
 /// The rules of a ``StoreQueue``.
 ///
 /// Each object applies its own rules, so all objects that use a queue must be given the same.
+///
+/// ```swift
+/// let configuration = StoreQueueConfiguration(maximumDeliveries: 10, deadLetterRetention: .seconds(30 * 86_400))
+/// let jobs = try await bytes.queue(of: Job.self, prefix: "jobs/", codec: .json(), configuration: configuration)
+/// ```
 public struct StoreQueueConfiguration: Sendable, Hashable {
   /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
   ///

@@ -57,6 +57,11 @@ public struct PersistDriverSuite: Sendable {
 
   /// Runs the cases one after another.
   ///
+  /// ```swift
+  /// let failures = try await suite.run()
+  /// for failure in failures { print(failure) }
+  /// ```
+  ///
   /// - Returns: The failures, in the order of the cases.
   /// - Throws: `CancellationError` if the task is cancelled.
   public func run() async throws -> [PersistDriverFailure] {

@@ -64,6 +64,11 @@ public final class ManualClock: Clock {
 
   /// Waits until at least `count` tasks are sleeping, so a following ``advance(by:)`` is sure to find them.
   ///
+  /// ```swift
+  /// try await clock.waitForSleepers(1)  // the task under test sleeps
+  /// clock.advance(by: .seconds(60))
+  /// ```
+  ///
   /// - Parameter count: The minimum number of sleeping tasks.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSleepers(_ count: Int) async throws {
@@ -114,6 +119,12 @@ extension ManualClock {
 extension QueueEnvironment {
   /// Returns an environment in which all time is that of a clock that the test moves.
   ///
+  /// ```swift
+  /// let clock = ManualClock()
+  /// let queue = try await MemoryStore<[UInt8]>().queue(
+  ///   of: Int.self, prefix: "q/", codec: .json(), environment: .manual(clock))
+  /// ```
+  ///
   /// - Parameter clock: The clock, which also gives the date.
   public static func manual(_ clock: ManualClock) -> QueueEnvironment {
     QueueEnvironment(clock: clock, now: { clock.date })
@@ -122,6 +133,11 @@ extension QueueEnvironment {
 
 extension SharedClock {
   /// Returns a clock for a `StoreLimiter` whose time is that of a clock that the test moves.
+  ///
+  /// ```swift
+  /// let limiter = try StoreLimiter(
+  ///   MemoryStore(), key: "limit", configuration: LimiterConfiguration(concurrency: 1), time: .manual(clock), clock: clock)
+  /// ```
   ///
   /// - Parameter clock: The clock. It is the same on all machines.
   public static func manual(_ clock: ManualClock) -> SharedClock {

@@ -32,6 +32,10 @@ public struct CompressionDictionaries: Sendable, Hashable {
 
   /// Creates a set of dictionaries.
   ///
+  /// ```swift
+  /// let dictionaries = try CompressionDictionaries([CompressionDictionary(bytes)])
+  /// ```
+  ///
   /// - Parameter dictionaries: The dictionaries, oldest first. If one occurs twice, its last position counts.
   /// - Throws: The errors of ``add(_:)``.
   public init(_ dictionaries: some Sequence<CompressionDictionary>) throws(StoreError) {
@@ -103,6 +107,11 @@ extension CompressionDictionaries {
   }
 
   /// Reads the dictionaries from a file.
+  ///
+  /// ```swift
+  /// let file = CompressionDictionaries.path(besideStoreAt: folder + "/users")
+  /// let dictionaries = try await CompressionDictionaries.read(fromFile: file)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the file. If the file is missing, there are no dictionaries yet.

@@ -121,6 +121,10 @@ extension ZlibError: CustomStringConvertible {
 public enum ZlibCRC32 {
   /// Returns the checksum of some bytes.
   ///
+  /// ```swift
+  /// let checksum = input.withUnsafeBytes { ZlibCRC32.checksum(of: $0) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - bytes: The bytes. For example, the checksum of "123456789" is 0xCBF43926.
   ///   - checksum: The checksum of the preceding bytes. Defaults to 0, for no preceding bytes.

@@ -127,6 +127,12 @@ public final class KeyRing: Sendable {
 
   /// Adds a new key, which decrypts values but does not encrypt new ones yet.
   ///
+  /// ```swift
+  /// let id = try await ring.addKey()
+  /// // When all processes have refreshed their rings:
+  /// try await ring.promote(id)
+  /// ```
+  ///
   /// - Returns: The identifier of the new key.
   /// - Throws: ``KeyRingError``: `changed` if the source has an older copy or another ring, or other processes keep
   ///   changing the ring; `full` if the ring at rest would
@@ -232,6 +238,10 @@ public final class KeyRing: Sendable {
   /// Loads the keys from the source, to learn of the changes of other processes.
   ///
   /// The call waits for the changes of the ring that have started, and for the source, even if its task is cancelled.
+  ///
+  /// ```swift
+  /// try await ring.refresh()  // another process has rotated the ring
+  /// ```
   ///
   /// - Throws: ``KeyRingError``: `changed` if the source has an older copy or another ring; `notFound` if it has no ring
   ///   any more; `corrupted`; the errors of the source. Then the ring keeps the keys that it has.

@@ -2,6 +2,14 @@
 public import Larder
 
 /// An error of a ``KeyRing`` or its ``KeySource``.
+///
+/// ```swift
+/// do {
+///   ring = try await KeyRing.open(in: .passwordFile("recovery.jwe", password: password))
+/// } catch KeyRingError.Code.wrongPassword {
+///   askForPassword()
+/// }
+/// ```
 public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
   /// A kind of failure.
   public struct Code: RawRepresentable, Sendable, Hashable {

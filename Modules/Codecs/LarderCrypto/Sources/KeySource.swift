@@ -3,6 +3,21 @@
 ///
 /// The content is a JWK Set (RFC 7517) in UTF-8. A source keeps it as one whole, in a form of its own choice, such as an
 /// encrypted one.
+///
+/// ```swift
+/// struct VaultKeySource: KeySource {
+///   var vault: Vault
+///   var name: String { "vault" }
+///
+///   func load() async throws -> [UInt8]? { try await vault.secret(named: "keys") }
+///
+///   func save(_ content: [UInt8], replacing previous: [UInt8]?) async throws {
+///     guard try await vault.replaceSecret(named: "keys", expecting: previous, with: content) else {
+///       throw KeyRingError(.changed, message: "the secret was changed by something else; refresh the ring")
+///     }
+///   }
+/// }
+/// ```
 public protocol KeySource: Sendable {
   /// Returns the content.
   ///

@@ -2,6 +2,11 @@
 ///
 /// Every change whose error is `isRetryable` stays pending and readable, and is tried again until it is written. A full
 /// disk, a lock of another program and a lost connection are such errors. The number of retries has no limit.
+///
+/// ```swift
+/// let policy = WriteBehindRetryPolicy(maximumDelay: .seconds(10), maximumAge: .seconds(3600))
+/// let positions = base.writeBehind(retries: policy)
+/// ```
 public struct WriteBehindRetryPolicy: Sendable, Hashable {
   /// The delay before the first retry.
   ///

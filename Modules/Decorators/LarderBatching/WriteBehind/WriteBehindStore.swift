@@ -112,6 +112,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   var now: Duration { elapsed.duration }
 
   /// Returns the statistics of the pending writes.
+  ///
+  /// ```swift
+  /// print(positions.statistics())
+  /// ```
   public func statistics() -> WriteBehindStatistics {
     let now = self.now
     return queue.withLock { $0.statistics(at: now) }
@@ -132,6 +136,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///
   /// It is up to you to write them again, unless they are out of date, or to store them elsewhere. You may call this
   /// method on a closed store.
+  ///
+  /// ```swift
+  /// for failure in positions.takeFailures() { logger.error("\(failure)") }
+  /// ```
   ///
   /// - Returns: The failures since the last call, the first one first.
   public func takeFailures() -> [WriteBehindFailure<Value>] {

@@ -1,6 +1,11 @@
 public import Larder
 
 /// The provider of the layer `cached`, a ``CachedStore`` in a configured stack.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [CachedLayerProvider()])
+/// ```
 public struct CachedLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}

@@ -311,6 +311,10 @@ extension CachedStore {
 }
 
 /// The source of the values that a ``CachedStore`` reads.
+///
+/// ```swift
+/// let current = try await users.value(forKey: "user:1", policy: .reload)  // from the base, past the cache
+/// ```
 public enum LoadPolicy: Sendable, Hashable, CaseIterable {
   /// Uses the cached entry, or else loads the value from the base and caches it. This is the default.
   case cacheElseLoad

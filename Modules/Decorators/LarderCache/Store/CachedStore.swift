@@ -101,6 +101,10 @@ public final class CachedStore<Base: DataStore>: DataStore {
   }
 
   /// Returns the statistics since the store was created.
+  ///
+  /// ```swift
+  /// print(users.statistics())
+  /// ```
   public func statistics() -> CachedStoreStatistics { cache.statistics }
 
   // MARK: Values

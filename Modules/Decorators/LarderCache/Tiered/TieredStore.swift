@@ -180,6 +180,10 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   }
 
   /// Returns the statistics since the store was created.
+  ///
+  /// ```swift
+  /// print(articles.statistics())
+  /// ```
   public func statistics() -> TieredStoreStatistics { state.withLock { $0.statistics } }
 
   /// The current time, in microseconds since 1970.

@@ -2,6 +2,10 @@ import Foundation
 public import Larder
 
 /// A failed file system call: the operation, the path and the error number.
+///
+/// ```swift
+/// throw FileError(.open, path: path, errorNumber: ENOENT)
+/// ```
 public struct FileError: RedactedError, Sendable, Hashable {
   /// The operations that can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
@@ -73,6 +77,14 @@ extension FileError: CustomStringConvertible {
 
 extension StoreError {
   /// Creates a store error from a failed file system call.
+  ///
+  /// ```swift
+  /// do {
+  ///   try file.writeAll(record, at: 0)
+  /// } catch {
+  ///   throw StoreError(error, during: .apply, store: "users", message: "the record cannot be written")
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - error: The failed call, which becomes the underlying error.

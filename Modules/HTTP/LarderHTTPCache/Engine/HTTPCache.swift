@@ -68,6 +68,11 @@ public final class HTTPCache: Sendable {
   ///
   /// Opening removes what a program left behind that was killed while it stored bodies. It reads no responses.
   ///
+  /// ```swift
+  /// let store = try await SQLiteStore(path: folder + "/http.db", codec: .raw)
+  /// let cache = try await HTTPCache(store, configuration: .private)
+  /// ```
+  ///
   /// - Parameters:
   ///   - store: The store of bytes. Other entries are left alone. Several caches can use one store at the same time if the
   ///     store can be shared, also in different processes, with the same capacity and prefix.
@@ -232,6 +237,10 @@ public final class HTTPCache: Sendable {
   // MARK: Statistics
 
   /// Returns the events since the cache was opened, in this process.
+  ///
+  /// ```swift
+  /// print(cache.statistics())
+  /// ```
   public func statistics() -> HTTPCacheStatistics {
     var statistics = state.withLock { $0.statistics }
     let (counters, counts) = (storage.counters, calls.counts)

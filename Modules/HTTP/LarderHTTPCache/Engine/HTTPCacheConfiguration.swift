@@ -14,6 +14,10 @@ public import Larder
 /// ```
 public struct HTTPCacheConfiguration: Sendable {
   /// The decision of ``HTTPCacheConfiguration/willStore`` on a response.
+  ///
+  /// ```swift
+  /// configuration.willStore = { response in response.url.contains("/account/") ? .discard : .store }
+  /// ```
   public enum StoringDecision: Sendable, Hashable {
     /// The response is stored, with data for your own use.
     ///

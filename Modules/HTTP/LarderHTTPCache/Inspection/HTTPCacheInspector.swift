@@ -123,6 +123,12 @@ public struct HTTPCacheInspector: Sendable {
 
   /// Returns the stored responses for a URL in all partitions, the newest first.
   ///
+  /// ```swift
+  /// for response in try await inspector.responses(to: "https://api.example/users/7") {
+  ///   print(response.status, response.freshness)
+  /// }
+  /// ```
+  ///
   /// - Parameter url: The absolute URL. A fragment is ignored.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(to url: String) async throws -> [HTTPStoredResponse] {
@@ -140,6 +146,10 @@ public struct HTTPCacheInspector: Sendable {
   /// Returns the sizes of what the cache has in its store.
   ///
   /// It reads the totals, the order of use, the marks and the retired bodies, but no record and no body.
+  ///
+  /// ```swift
+  /// print(try await inspector.usage())
+  /// ```
   ///
   /// - Throws: `StoreError` with `versionMismatch` or `corrupted`; the errors of the store.
   public func usage() async throws -> Usage {
@@ -168,6 +178,11 @@ public struct HTTPCacheInspector: Sendable {
   }
 
   /// Reads the body of a stored response.
+  ///
+  /// ```swift
+  /// var body: [UInt8] = []
+  /// try await inspector.readBody(of: response) { body += $0 }
+  /// ```
   ///
   /// - Parameters:
   ///   - response: The response. It must be complete.

@@ -220,6 +220,12 @@ extension PostgresTransaction {
 
   /// Resets a lease so that it expires `lease` from now, with the commit of the transaction.
   ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.extend(delivery.receipt, lease: .seconds(60), in: outbox)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery, which stays valid.
   ///   - lease: The new duration of the lease from now. It must be greater than zero.

@@ -240,6 +240,15 @@ extension PostgresTransaction {
   /// At the isolation levels repeatable read and serializable, a transaction does not see that the queue was paused after
   /// the transaction began, so it may still lease items.
   ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   for delivery in try await transaction.receive(max: 10, lease: .seconds(30), from: outbox) {
+  ///     try await transaction.execute("INSERT INTO mails(text) VALUES($1)", [delivery.value.text])
+  ///     try await transaction.acknowledge(delivery.receipt, in: outbox)
+  ///   }
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero, and long enough for the transaction to

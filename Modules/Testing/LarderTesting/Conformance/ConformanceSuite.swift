@@ -130,6 +130,11 @@ public struct ConformanceSuite: Sendable {
 
   /// Runs the cases one after another.
   ///
+  /// ```swift
+  /// let report = try await suite.run()
+  /// print(report)
+  /// ```
+  ///
   /// - Returns: The passed, failed and skipped cases.
   /// - Throws: `CancellationError` if the task is cancelled.
   public func run() async throws -> ConformanceReport {

@@ -2,6 +2,12 @@
 ///
 /// You tell a ``ConformanceSuite`` which capabilities the store lacks. The suite skips the cases that need them and
 /// lists those cases in ``ConformanceSuite/skipped``. A case checks that the list of lacking capabilities is correct.
+///
+/// ```swift
+/// let suite = ConformanceSuite(named: "CacheStore", lacking: [.persistence, .readOnlyAccess]) { _ in
+///   MemoryStore<SampleValue?>()
+/// }
+/// ```
 public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   /// The capabilities as bits.
   public let rawValue: Int

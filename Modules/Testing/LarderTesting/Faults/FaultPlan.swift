@@ -35,6 +35,11 @@ public struct FaultPlan: Sendable {
 
   /// Schedules a fault for one operation.
   ///
+  /// ```swift
+  /// var plan = FaultPlan()
+  /// plan.schedule(.error(.full), on: .apply, number: 2)  // the second write fails
+  /// ```
+  ///
   /// - Parameters:
   ///   - fault: The fault.
   ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
@@ -86,6 +91,10 @@ public struct FaultPlan: Sendable {
 }
 
 /// A fault that a ``FaultyStore`` applies to an operation.
+///
+/// ```swift
+/// store.schedule(.error(.ioFailed, .after), on: .apply)  // the write takes effect, and reports an error
+/// ```
 public enum StoreFault: Sendable, Hashable {
   /// The moment of a fault during an operation.
   public enum Moment: Sendable, Hashable {

@@ -32,6 +32,10 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Creates a store that adds faults to another store.
   ///
+  /// ```swift
+  /// let store = MemoryStore<Int>().faulty(plan: plan)
+  /// ```
+  ///
   /// - Parameters:
   ///   - base: The underlying store.
   ///   - plan: The initial faults. Defaults to no faults.
@@ -82,6 +86,14 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   }
 
   /// Waits until operations are suspended.
+  ///
+  /// ```swift
+  /// store.schedule(.suspension(), on: .apply)
+  /// let writing = Task { try await store.setValue(1, forKey: "a") }
+  /// try await store.waitForSuspended(1, of: .apply)
+  /// writing.cancel()
+  /// store.resume()
+  /// ```
   ///
   /// - Parameters:
   ///   - count: The minimum number of suspended operations. Defaults to 1.

@@ -9,6 +9,11 @@ public import Larder
 /// The search uses the algorithm of Wing and Gong with the memoization of Lowe ("Testing for linearizability", 2017),
 /// and never visits the same set of completed operations with the same state twice. Linearizability is local (Herlihy
 /// and Wing, 1990), so keys that no operation combines are checked separately, which keeps the search short.
+///
+/// ```swift
+/// let history = ConcurrentHistory(start: ["a": 1], operations)
+/// #expect(history.isLinearizable)
+/// ```
 public struct ConcurrentHistory: Sendable, Equatable {
   /// The initial entries of the store.
   public let start: [StoreKey: Int]

@@ -4,6 +4,11 @@ public import Larder
 ///
 /// The last state of every observer must equal that of the store, no observer may see a state that is older than one
 /// that it has seen, and a cancelled observer must end.
+///
+/// ```swift
+/// let trial = ObservationTrial("observable", MemoryStore<SampleValue?>().observable())
+/// try await trial.run(rounds: 100, seed: SeededGenerator.seedOfProcess)
+/// ```
 public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Value == SampleValue? {
   private let name: String
   private let store: Store
