@@ -34,10 +34,6 @@ struct Position: Codable, Sendable {}
 
 struct Article: Codable, Sendable {}
 
-struct Account: Codable, Sendable {
-  var balance = 0
-}
-
 struct Customer: Codable, Sendable {}
 
 struct Job: Codable, Sendable {}

@@ -14,6 +14,10 @@ import LarderStoreQueue
 import LarderTesting
 import Synchronization
 
+struct Account: Codable, Sendable {
+  var balance = 0
+}
+
 struct LeaseLost: Error {}
 struct SignedOut: Error {}
 struct NotText: Error {}

@@ -4,4 +4,7 @@ extension Order: PersistableRecord {}
 
 var pool: DatabasePool { standIn() }
 var users: GRDBStore<User> { standIn() }
-var migrator: DatabaseMigrator { get { standIn() } set {} }
+var migrator: DatabaseMigrator {
+  get { standIn() }
+  set {}
+}

@@ -6,7 +6,7 @@ public import Larder
 ///
 /// ```swift
 /// let emails = try IdempotencyKeys(
-///   bytes, prefix: "emails/", codec: .json(Receipt.self), interruptions: .repeat)  // sending twice does no harm
+///   bytes, prefix: "emails/", codec: .json(Receipt.self), interruptions: .runAgain)  // sending twice does no harm
 /// ```
 public enum InterruptionPolicy: Sendable, Hashable {
   /// The next request with the key runs again. The effect happens at least once.

@@ -8,7 +8,7 @@ public import Larder
 ///
 /// let decision = try await limiter.take(forKey: StoreKey(client))
 /// for (name, value) in limiter.fields(of: decision) { response.headers[name] = value }
-/// guard decision.isGranted else { return .tooManyRequests }
+/// if !decision.isGranted { response.status = .tooManyRequests }
 /// ```
 ///
 /// Each key has one entry of the store, which each granted request changes in one commit. The mechanism is that of a

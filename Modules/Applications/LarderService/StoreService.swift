@@ -90,7 +90,8 @@ public final class StoreService<Store: DataStore>: Service {
   /// Returns the condition of the store, without waiting for it.
   ///
   /// ```swift
-  /// router.get("ready") { _, _ in service.health().isReady ? HTTPResponse.Status.ok : .serviceUnavailable }
+  /// let health = service.health()
+  /// if !health.isReady { logger.warning("\(health.phase): \(health.problem ?? "no problem")") }
   /// ```
   public func health() -> StoreHealth {
     let limit = checkLimit.wholeNanoseconds

@@ -114,7 +114,8 @@ public final class QueueWorker: Sendable {
   /// Returns the events since the worker was created.
   ///
   /// ```swift
-  /// print(worker.statistics())
+  /// let statistics = worker.statistics()
+  /// print(statistics.processed, "processed,", statistics.failed, "failed,", statistics.running, "running")
   /// ```
   public func statistics() -> QueueWorkerStatistics { counters.withLock { $0 } }
 
@@ -122,7 +123,7 @@ public final class QueueWorker: Sendable {
   ///
   /// ```swift
   /// let health = worker.health()
-  /// print(health)
+  /// if health.isStalled { print("all \(health.slots) closures hang") }
   /// ```
   public func health() -> QueueWorkerHealth {
     QueueWorkerHealth(
@@ -136,9 +137,9 @@ public final class QueueWorker: Sendable {
   /// shut down cannot run again.
   ///
   /// ```swift
-  /// let running = Task { try await worker.run() }
+  /// async let running: Void = worker.run()
   /// worker.shutDown()
-  /// try await running.value  // when the running closures have ended
+  /// try await running  // returns when the running closures have ended
   /// ```
   public func shutDown() {
     let cancellations = waits.withLock { waits in

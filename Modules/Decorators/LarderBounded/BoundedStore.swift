@@ -149,7 +149,8 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// Returns the events since the store was opened, in this process.
   ///
   /// ```swift
-  /// print(images.statistics())
+  /// let statistics = images.statistics()
+  /// print(statistics.evictedCount, "images were evicted, with", statistics.evictedBytes, "bytes")
   /// ```
   public func statistics() -> BoundedStatistics { counters.withLock { $0 } }
 

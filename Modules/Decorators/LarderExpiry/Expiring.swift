@@ -254,6 +254,11 @@ extension AuthenticatedCodec {
 
 extension DataStore {
   /// Names the missing step, if the values of this store have no deadlines.
+  ///
+  /// ```swift
+  /// let base = try await JSONFileStore(path: "sessions.json", codec: .json(Session.self).expiring())
+  /// let sessions = base.expiring(.sliding(.seconds(1800)))
+  /// ```
   @available(
     *, unavailable,
     message: """

@@ -246,6 +246,10 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// The first repair copies the whole store. The program can read and write in the meantime: a write waits only while the
   /// keys around its own are compared.
   ///
+  /// ```swift
+  /// try await mirror.repair { progress in print(progress.repairedCount, "entries were repaired") }
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The keys to compare. Defaults to all keys.
   ///   - cursor: The position after which to continue, from an earlier repair. Defaults to `nil`, for the beginning. Only
@@ -319,6 +323,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// ```swift
   /// var differenceCount = 0
   /// try await mirror.forEachDifference { _ in differenceCount += 1 }
+  /// guard differenceCount == 0 else { throw NotEqualYet() }
   /// ```
   ///
   /// - Parameters:

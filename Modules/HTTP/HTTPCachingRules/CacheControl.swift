@@ -8,7 +8,7 @@ public import HTTPTypes
 ///
 /// ```swift
 /// let control = CacheControl(response.headerFields)
-/// print(control)
+/// if control.noStore { print("not stored") } else { print("fresh for", control.maxAge ?? 0, "seconds") }
 /// ```
 public struct CacheControl: Sendable, Equatable {
   /// The seconds of `max-age`; 0 if the value is invalid.

@@ -7,7 +7,7 @@
 ///
 /// ```swift
 /// let scope = CacheScope(partition: Array("tenant7".utf8))
-/// let decision = rules.decide(request: request, url: url, scope: scope, stored: stored, now: .now)
+/// let decision = rules.decide(request: request, url: url, scope: scope, stored: stored[url] ?? [], now: .now)
 /// ```
 public struct CacheScope: Sendable, Equatable {
   /// The partition of the responses that are for this user alone.

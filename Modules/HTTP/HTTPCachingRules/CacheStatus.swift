@@ -5,7 +5,7 @@ internal import RawStructuredFieldValues
 /// The way in which a cache handled a request, as `Cache-Status` of RFC 9211 says it.
 ///
 /// ```swift
-/// let status = CacheStatus(forward: .staleResponse)
+/// let status = CacheStatus(forward: .stale)
 /// response.headerFields[.init("Cache-Status")!] = status.fieldValue(name: "ExampleCache")
 /// ```
 public struct CacheStatus: Sendable, Hashable {

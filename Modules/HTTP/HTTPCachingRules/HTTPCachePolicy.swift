@@ -15,7 +15,7 @@
 /// there. A response to any policy but ``cacheOnly`` is stored if it may be stored.
 ///
 /// ```swift
-/// let decision = rules.decide(request: request, url: url, policy: .onlyCache, stored: stored, now: .now)
+/// let decision = rules.decide(request: request, url: url, policy: .cacheOnly, stored: stored[url] ?? [], now: .now)
 /// ```
 public enum HTTPCachePolicy: String, Sendable, Hashable, CaseIterable {
   /// The rules of RFC 9111 alone decide.

@@ -218,7 +218,7 @@ extension HTTPCacheRules {
   /// section 4).
   ///
   /// ```swift
-  /// if let reuse = rules.share(stored[0], with: waitingRequest, url: url, now: .now) { send(reuse) }
+  /// if let reuse = rules.share(newResponse, with: waitingRequest, url: url, now: .now) { answer(waitingRequest, with: reuse) }
   /// ```
   ///
   /// - Parameters:

@@ -95,6 +95,10 @@ public final class CachedURLSession: Sendable {
 
   /// Returns the response to a request with its whole body, from the store or from the server.
   ///
+  /// ```swift
+  /// let (data, response) = try await session.data(for: request, policy: .preferCache, upTo: 1_000_000)
+  /// ```
+  ///
   /// - Parameters:
   ///   - request: The request. Its cache policy is not used.
   ///   - policy: The policy of the cache. Defaults to `standard`.

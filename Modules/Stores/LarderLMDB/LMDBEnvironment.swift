@@ -187,7 +187,7 @@ public final class LMDBEnvironment: Sendable {
   ///
   /// ```swift
   /// let statistics = try await environment.statistics()
-  /// print(statistics)
+  /// print(statistics.freePageCount * statistics.pageSize, "bytes are free for new entries")
   /// ```
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.

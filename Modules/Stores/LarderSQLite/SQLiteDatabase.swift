@@ -190,7 +190,7 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// ```swift
   /// let statistics = try await database.statistics()
-  /// print(statistics)
+  /// print(statistics.freePageCount * statistics.pageSize, "bytes can be freed by compacting")
   /// ```
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.

@@ -59,7 +59,7 @@ public struct PersistDriverSuite: Sendable {
   ///
   /// ```swift
   /// let failures = try await suite.run()
-  /// for failure in failures { print(failure) }
+  /// #expect(failures.isEmpty)
   /// ```
   ///
   /// - Returns: The failures, in the order of the cases.

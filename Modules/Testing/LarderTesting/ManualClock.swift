@@ -121,8 +121,8 @@ extension QueueEnvironment {
   ///
   /// ```swift
   /// let clock = ManualClock()
-  /// let queue = try await MemoryStore<[UInt8]>().queue(
-  ///   of: Int.self, prefix: "q/", codec: .json(), environment: .manual(clock))
+  /// let queue = try await StoreQueue<MemoryStore<[UInt8]>, Int>(
+  ///   MemoryStore(), prefix: "queue/", codec: .json(), environment: .manual(clock))
   /// ```
   ///
   /// - Parameter clock: The clock, which also gives the date.

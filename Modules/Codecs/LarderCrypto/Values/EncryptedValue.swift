@@ -80,7 +80,7 @@ extension KeyRing.KeyID {
   /// The identifier itself is not authenticated, so use it only for reports.
   ///
   /// ```swift
-  /// let id = try stored.withBytes { try KeyID(ofEncryptedValue: $0) }
+  /// let id = try stored.withBytes { try KeyRing.KeyID(ofEncryptedValue: $0) }
   /// print(ring.keys.contains { $0.id == id })
   /// ```
   ///

@@ -114,7 +114,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// Returns the statistics of the pending writes.
   ///
   /// ```swift
-  /// print(positions.statistics())
+  /// let statistics = positions.statistics()
+  /// print(statistics.pendingChanges, "changes wait, the oldest for", statistics.oldestAge ?? .zero)
   /// ```
   public func statistics() -> WriteBehindStatistics {
     let now = self.now
@@ -138,7 +139,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// method on a closed store.
   ///
   /// ```swift
-  /// for failure in positions.takeFailures() { logger.error("\(failure)") }
+  /// for failure in positions.takeFailures() {
+  ///   logger.error("\(failure.changes.count) changes were not written: \(failure.error)")
+  /// }
   /// ```
   ///
   /// - Returns: The failures since the last call, the first one first.

@@ -1,7 +1,7 @@
 /// The policy that decides which entries a full ``MemoryCache`` evicts.
 ///
 /// ```swift
-/// let cache = MemoryCache<String, Page>(entryLimit: 1000, policy: .leastRecentlyUsed)
+/// let cache = MemoryCache<String, Page>(entryLimit: 1000, policy: .lru)
 /// ```
 public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// W-TinyLFU, which keeps frequently used entries.

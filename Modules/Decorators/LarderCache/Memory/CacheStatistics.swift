@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let statistics = images.statistics()
-/// print(statistics.hitCount, statistics.missCount)
+/// print("\(statistics.hitRatio * 100) % of \(statistics.hits + statistics.misses) reads were hits")
 /// ```
 public struct CacheStatistics: Sendable, Hashable {
   /// The number of reads that found their key.

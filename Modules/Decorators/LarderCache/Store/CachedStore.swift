@@ -103,7 +103,8 @@ public final class CachedStore<Base: DataStore>: DataStore {
   /// Returns the statistics since the store was created.
   ///
   /// ```swift
-  /// print(users.statistics())
+  /// let statistics = users.statistics()
+  /// print(statistics.hitRatio, statistics.sharedLoads, statistics.loadFailures)
   /// ```
   public func statistics() -> CachedStoreStatistics { cache.statistics }
 

@@ -5,7 +5,7 @@ public import Larder
 ///
 /// ```swift
 /// let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered).bounded(bytes: 200_000_000)
-/// let articles = try server.cached(
+/// let articles = try origin.cached(
 ///   in: disk, codec: .cbor(Article.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600)))
 /// ```
 ///
@@ -182,7 +182,8 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   /// Returns the statistics since the store was created.
   ///
   /// ```swift
-  /// print(articles.statistics())
+  /// let statistics = articles.statistics()
+  /// print(statistics.hits, statistics.loads, statistics.cacheFailures)
   /// ```
   public func statistics() -> TieredStoreStatistics { state.withLock { $0.statistics } }
 

@@ -4,7 +4,7 @@
 /// from several threads.
 ///
 /// ```swift
-/// let file = try fileSystem.open(path, .readOnly)
+/// let file = try fileSystem.open(path, .read)
 /// let header = try file.readAll(from: 0, upTo: 16)
 /// try file.close()
 /// ```

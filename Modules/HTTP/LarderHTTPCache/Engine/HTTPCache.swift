@@ -239,7 +239,8 @@ public final class HTTPCache: Sendable {
   /// Returns the events since the cache was opened, in this process.
   ///
   /// ```swift
-  /// print(cache.statistics())
+  /// let statistics = cache.statistics()
+  /// print(statistics.hitCount, "of", statistics.requestCount, "requests were answered without the origin")
   /// ```
   public func statistics() -> HTTPCacheStatistics {
     var statistics = state.withLock { $0.statistics }

@@ -16,7 +16,9 @@ public struct HTTPCacheConfiguration: Sendable {
   /// The decision of ``HTTPCacheConfiguration/willStore`` on a response.
   ///
   /// ```swift
-  /// configuration.willStore = { response in response.url.contains("/account/") ? .discard : .store }
+  /// configuration.willStore = { request, _ in
+  ///   request.path?.hasPrefix("/account/") == true ? .refuse : .store()
+  /// }
   /// ```
   public enum StoringDecision: Sendable, Hashable {
     /// The response is stored, with data for your own use.

@@ -148,7 +148,8 @@ public struct HTTPCacheInspector: Sendable {
   /// It reads the totals, the order of use, the marks and the retired bodies, but no record and no body.
   ///
   /// ```swift
-  /// print(try await inspector.usage())
+  /// let usage = try await inspector.usage()
+  /// print(usage.responseCount, "responses,", usage.bytes, "bytes")
   /// ```
   ///
   /// - Throws: `StoreError` with `versionMismatch` or `corrupted`; the errors of the store.

@@ -132,7 +132,8 @@ public struct ConformanceSuite: Sendable {
   ///
   /// ```swift
   /// let report = try await suite.run()
-  /// print(report)
+  /// print(report)  // the failures, and the cases that were skipped
+  /// #expect(report.failures.isEmpty)
   /// ```
   ///
   /// - Returns: The passed, failed and skipped cases.
