@@ -1,6 +1,6 @@
 public import Larder
 
-/// A decorator that limits the size of a store of bytes, and evicts the entries that were not used for longest.
+/// A decorator that limits the size of a store of bytes, and evicts the least recently used entries.
 ///
 /// ```swift
 /// let bytes = try await LMDBStore(path: folder + "/images", codec: .raw)
@@ -14,7 +14,7 @@ public import Larder
 ///
 /// ## Evictions
 ///
-/// A write that needs room evicts entries in the same commit, those first that were not used for longest. If these are more
+/// A write that needs room evicts the least recently used entries, in the same commit. If these are more
 /// than 512, the first of them are evicted in commits of their own before it. Writing an entry uses it, and so does reading it with `value(forKey:)` or `values(forKeys:)`. Scans and updates that leave it unchanged
 /// don't.
 ///

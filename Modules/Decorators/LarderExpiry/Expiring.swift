@@ -202,7 +202,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     var window: Int64?
     var value: ArraySlice<UInt8>?
     var scanner = JSONScanner(json)
-    // Unknown members are refused rather than ignored. A misspelt `expires` in a file edited by hand would otherwise
+    // Unknown members are refused rather than ignored. A misspelled `expires` in a file edited by hand would otherwise
     // mean that the value never expires.
     try scanner.forEachMember { _, name, scanner in
       let member = String(decoding: name, as: UTF8.self)

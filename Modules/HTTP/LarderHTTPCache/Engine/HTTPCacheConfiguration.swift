@@ -43,7 +43,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to 100,000,000.
   ///
   /// A fifth of the capacity is a share for bodies that are being stored, or the length of ``largestBody`` if that is
-  /// more. Complete responses have the rest, 80 % by default, and those that were not used for longest are evicted
+  /// more. Complete responses have the rest, 80 % by default, and the least recently used ones are evicted
   /// first. A body of 1 MiB or more reserves its length in the share until it is complete. One that would exceed the
   /// share is passed on and not stored, so bodies which are never completed evict nothing.
   ///

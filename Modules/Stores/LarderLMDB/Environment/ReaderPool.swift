@@ -57,7 +57,7 @@ final class ReaderPool: Sendable {
   private let environment: LMDBEnvironmentPointer
   private let lockWaits: LockWaits?
   private let shards: [Shard]
-  /// Signalled when the gate changes, and when a read ends while a thread is waiting.
+  /// Signaled when the gate changes, and when a read ends while a thread is waiting.
   private let condition = NSCondition()
 
   /// Creates an empty pool.
