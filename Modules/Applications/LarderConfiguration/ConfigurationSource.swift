@@ -57,7 +57,7 @@ public struct ConfigurationSource: Sendable {
 
   /// Returns a JSON file as a source.
   ///
-  /// - Parameter path: The path of a JSON document, which is an object with objects in it.
+  /// - Parameter path: The path of a JSON document that is an object with objects in it.
   /// - Throws: `CocoaError` if the file cannot be read; an error of swift-configuration or of Foundation if it is no JSON
   ///   object, or if a value in it is neither a string, a number, a Boolean value nor an array of these.
   public static func json(path: String) throws -> ConfigurationSource {
@@ -81,7 +81,7 @@ public struct ConfigurationSource: Sendable {
   ///
   /// It needs the trait `ConfigurationYAML`.
   ///
-  /// - Parameter path: The path of a YAML document, which is a mapping with mappings in it.
+  /// - Parameter path: The path of a YAML document that is a mapping with mappings in it.
   /// - Throws: `CocoaError` if the file cannot be read; an error of swift-configuration or of Yams if it is no mapping, or
   ///   if a value in it is neither a scalar nor a sequence of these.
   public static func yaml(path: String) throws -> ConfigurationSource {

@@ -105,7 +105,7 @@ public struct Stacks: Sendable {
   ///   - settings: The settings, such as `concurrency`.
   ///   - name: The name in the section, such as `mail`: a lower-case letter, and then lower-case letters and digits.
   ///   - section: The first part of the keys, such as `workers`.
-  /// - Throws: `StoreError` with `invalidArgument`, which names the key.
+  /// - Throws: `StoreError` with `invalidArgument`, naming the key.
   public func settings(_ settings: [LayerSetting], of name: String, in section: String) throws -> LayerSettings {
     let reader = SettingsReader(section: section, name: name, sources: sources)
     try reader.checkNames(settings.map { [$0.name] })
@@ -130,7 +130,7 @@ public struct Stacks: Sendable {
   ///
   /// - Parameter name: The name of the stack.
   /// - Returns: A description for people: the kind of the store, and the layers from the outside in, with their settings.
-  ///   It does not have the location of the store, which can be confidential.
+  ///   It does not have the location of the store, because it can be confidential.
   /// - Throws: `StoreError` with `invalidArgument`.
   public func describe(_ name: String) throws -> String {
     let plan = try plan(of: name)

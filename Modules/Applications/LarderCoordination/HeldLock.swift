@@ -7,7 +7,7 @@ struct LockLease: Sendable, Hashable {
   /// The length, in nanoseconds.
   let length: Int64
 
-  /// The time at which a waiter may take the lock at the earliest.
+  /// The time when a waiter may take the lock at the earliest.
   private(set) var end: Int64
 
   /// The time of the next renewal.

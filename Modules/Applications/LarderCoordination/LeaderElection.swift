@@ -24,7 +24,7 @@ public final class LeaderElection: Sendable {
   ///
   /// - Parameters:
   ///   - locks: The locks of which the election uses one.
-  ///   - name: The name of the lock, which all candidates share.
+  ///   - name: The name of the lock that all candidates share.
   public init(_ locks: StoreLock, name: StoreKey) {
     self.locks = locks
     self.name = name
@@ -37,7 +37,7 @@ public final class LeaderElection: Sendable {
   /// try await term.run { token in try await schedule(requiring: token) }
   /// ```
   ///
-  /// - Returns: The term, which must be ended with ``LeaderTerm/resign()``.
+  /// - Returns: The term. End it with ``LeaderTerm/resign()``.
   /// - Throws: As ``StoreLock/acquire(_:)``.
   public func campaign() async throws -> LeaderTerm {
     LeaderTerm(held: try await locks.acquire(name))
@@ -121,7 +121,7 @@ public struct LeaderTerm: Sendable {
 public struct LeaderTerms: AsyncSequence, Sendable {
   let election: LeaderElection
 
-  /// Returns an iterator, which takes part in the election whenever its next term is awaited.
+  /// Returns an iterator that takes part in the election whenever its next term is awaited.
   public func makeAsyncIterator() -> Iterator {
     Iterator(election: election)
   }

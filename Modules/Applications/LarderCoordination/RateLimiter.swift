@@ -32,7 +32,7 @@ public final class RateLimiter: Sendable {
     var starts: Int
     /// The starts of the store that were available after the latest commit.
     var remaining: Int
-    /// The time at which the whole burst is available, in nanoseconds of the own clock.
+    /// The time when the whole burst is available, in nanoseconds of the own clock.
     var fullAt: Int64
     /// The time until which a request of some starts is refused, or `nil`.
     var refusal: (starts: Int, end: Int64)?
@@ -61,7 +61,7 @@ public final class RateLimiter: Sendable {
   /// - Parameters:
   ///   - base: The store of bytes.
   ///   - prefix: The prefix of the keys of all limits. No other entry may have a key that begins with it.
-  ///   - limit: The limit of each key, which must be the same in all programs.
+  ///   - limit: The limit of each key. It must be the same in all programs.
   ///   - share: The number of starts that an object takes in one commit, from 1 to the burst. Defaults to 1.
   ///   - time: The clock of the limits. Defaults to `SharedClock.boot`. A store that several machines share needs the clock
   ///     of its server.
@@ -178,7 +178,7 @@ public final class RateLimiter: Sendable {
   /// Returns the header fields that tell an HTTP client of a limit.
   ///
   /// They are `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` of RFC 9110 if
-  /// the request was refused. The quota is the burst, and the window is the time in which it becomes available.
+  /// the request was refused. The quota is the burst, and the window is the time when it becomes available.
   ///
   /// - Parameters:
   ///   - decision: The decision.

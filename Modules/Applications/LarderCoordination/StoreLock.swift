@@ -61,7 +61,7 @@ public final class StoreLock: Sendable {
   /// - Parameters:
   ///   - base: The store of bytes. Writes that a lock protects must be in the same one.
   ///   - prefix: The prefix of the keys of all locks. No other entry may have a key that begins with it.
-  ///   - configuration: The durations, which should be the same in all programs. Defaults to a lease of 10 seconds.
+  ///   - configuration: The durations. They should be the same in all programs. Defaults to a lease of 10 seconds.
   ///   - clock: The clock of leases and waits. It must be steady, and also run while the machine sleeps. Defaults to a
   ///     `ContinuousClock`.
   /// - Throws: `StoreError` with `invalidArgument` if the configuration is invalid; `unsupported` if the store may lose
@@ -116,7 +116,7 @@ public final class StoreLock: Sendable {
   /// ```
   ///
   /// - Parameter name: The name of the lock.
-  /// - Returns: The lock, which must be released after the work.
+  /// - Returns: The lock. It must be released after the work.
   /// - Throws: `StoreError` with `invalidKey` if the name is too long; `corrupted` or `versionMismatch` if the state cannot
   ///   be read; the errors of the store, of which retryable ones are thrown after a lease without an answer. After an error
   ///   whose outcome is unknown, the lock may be held for a lease. `CancellationError`.
@@ -376,7 +376,7 @@ public final class StoreLock: Sendable {
     }.value
   }
 
-  /// Changes the state of a lock in one update, which writes nothing if it stays the same.
+  /// Changes the state of a lock in one update, and writes nothing if it stays the same.
   private func change<Result: Sendable>(
     _ keys: LockKeys, with companion: LockCompanion?,
     _ body: @escaping @Sendable (inout LockState, inout [UInt8]?) throws -> Result

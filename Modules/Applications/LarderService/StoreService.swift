@@ -47,7 +47,7 @@ public final class StoreService<Store: DataStore>: Service {
   private let onProblem: @Sendable (String, any Error) -> Void
   private let makeStore: @Sendable () async throws -> Store
   private let state: Locked<StoreHealth>
-  /// The task that opens the store, which all callers share.
+  /// The task that opens the store that all callers share.
   private let opening = Locked<Task<Store, any Error>?>(nil)
 
   /// Creates a service, without opening the store.
@@ -99,7 +99,7 @@ public final class StoreService<Store: DataStore>: Service {
     return state.withLock { $0 }.at(now, limit: limit)
   }
 
-  /// Ends the readiness of the store, which still serves.
+  /// Ends the readiness of the store, but the store still serves.
   ///
   /// A service group ends its services in reverse order, so a store that other services use is the last to hear of a shutdown.
   /// Call this when the shutdown begins, so that a load balancer sends no further requests.
@@ -114,7 +114,7 @@ public final class StoreService<Store: DataStore>: Service {
   /// ``run()`` calls it too. Call it before to pass the store to other parts of a program. If the service does not run, close the
   /// store with ``close()``.
   ///
-  /// - Returns: The store, which is the same for all callers.
+  /// - Returns: The store. It is the same for all callers.
   /// - Throws: `StoreError` with `invalidArgument` if an interval is not greater than zero; the error of the closure that
   ///   opens the store.
   public func open() async throws -> Store {
@@ -268,10 +268,10 @@ public import Larder
 
 // This declaration stands in for the module if the trait is off, so that the compiler says what is missing.
 
-/// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+/// Requires the trait `ServiceLifecycle` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"ServiceLifecycle\"])")
 public struct StoreService<Store: DataStore> {
-  /// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+  /// Requires the trait `ServiceLifecycle` of the package Larder.
   public init(open: @escaping @Sendable () async throws -> Store) {}
 }
 #endif

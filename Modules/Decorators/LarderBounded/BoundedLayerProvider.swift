@@ -21,7 +21,7 @@ public struct BoundedLayerProvider: LayerProvider {
   /// The place of limits, next to the store.
   public var place: LayerPlace { .limit }
 
-  /// The settings `bytes`, which is required, and `entries`.
+  /// The settings `bytes` (required) and `entries`.
   public var settings: [LayerSetting] {
     [
       LayerSetting("bytes", .bytes, "the most bytes of keys and values; required"),

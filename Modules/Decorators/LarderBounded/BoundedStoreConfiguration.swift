@@ -54,7 +54,7 @@ public struct BoundedStoreConfiguration: Sendable {
 /// }
 /// ```
 public struct BoundedEviction: Sendable, Hashable {
-  /// The reason for which an entry is not in the store.
+  /// The reason why an entry is not in the store.
   public enum Reason: Sendable, Hashable {
     /// The entry was removed to make room for others.
     case limit

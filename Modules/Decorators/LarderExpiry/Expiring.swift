@@ -28,7 +28,7 @@ public struct Expiring<Value> {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - deadline: The deadline. Defaults to `nil`, which means that the value does not expire.
+  ///   - deadline: The deadline. Defaults to `nil`, meaning that the value does not expire.
   public init(_ value: Value, deadline: ExpiryDeadline? = nil) {
     self.value = value
     self.deadline = deadline

@@ -117,7 +117,7 @@ extension ExpiringStore {
 
   /// Writes the next batch after the previous one has been written.
   ///
-  /// The batch has a task of its own, which no reader waits for or cancels.
+  /// The batch has a task of its own that no reader waits for or cancels.
   ///
   /// - Returns: The task, whose value is the outcome.
   @discardableResult

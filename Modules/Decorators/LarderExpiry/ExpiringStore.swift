@@ -369,7 +369,7 @@ public struct ExpiringBatch<Value> {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
-  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, which applies the default of the store.
+  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, to apply the default of the store.
   public mutating func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive? = nil) {
     timesToLive[changes.count] = timeToLive
     changes.setValue(value, forKey: key)

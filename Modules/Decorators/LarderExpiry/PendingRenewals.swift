@@ -139,7 +139,7 @@ struct PendingRenewals: Sendable {
   ///   - batch: The batch.
   ///   - count: The number of deadlines written. The other entries had been written again or removed.
   ///   - error: The error, if the update failed. If one entry is at fault, its renewal is discarded, so it does not
-  ///     fail the others. Otherwise the batch waits behind all others, which may succeed.
+  ///     fail the others. Otherwise the batch waits behind all others, and may succeed.
   ///   - now: The current time.
   /// - Returns: A Boolean value that indicates whether the caller must ensure that the next batch is taken.
   mutating func finish(_ batch: [Renewal], writing count: Int, error: (any Error)?, at now: WallTime) -> Bool {

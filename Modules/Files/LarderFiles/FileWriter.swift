@@ -81,7 +81,9 @@ public actor FileWriter<File: Sendable> {
   /// A Boolean value that indicates whether the files are closed.
   public private(set) var isClosed = false
 
-  /// The executor, which has a thread of its own, so blocking calls do not occupy the cooperative pool.
+  /// The executor.
+  ///
+  /// It has a thread of its own, so blocking calls do not occupy the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Opens the files of a store.

@@ -21,7 +21,7 @@ public struct StoreCopy: Sendable {
   /// The files of the copy.
   public let files: StoreFileSet
 
-  /// The path at which the copy is written, inside the temporary folder.
+  /// The path where the copy is written, inside the temporary folder.
   public let temporaryPath: String
 
   private let source: StoreFileSet?

@@ -34,7 +34,7 @@ extension StoreFiles {
   ///   - operation: The operation.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
-  ///   - outcome: The outcome, which says whether the operation may have changed anything. Defaults to
+  ///   - outcome: The outcome. It says whether the operation may have changed anything. Defaults to
   ///     `nothingChanged`.
   ///   - body: The closure.
   /// - Returns: The result of `body`.

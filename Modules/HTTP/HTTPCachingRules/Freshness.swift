@@ -142,7 +142,7 @@ extension HTTPCacheRules {
   }
 }
 
-/// The ways in which an origin fails.
+/// The ways an origin fails.
 ///
 /// The rules for stale responses differ.
 public enum OriginFailure: Sendable, Hashable {
@@ -177,7 +177,7 @@ extension HTTPCacheRules {
   ///
   /// - Parameters:
   ///   - exchange: The request that was forwarded.
-  ///   - failure: The way in which the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale
+  ///   - failure: The way the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale
   ///     response answers only with `stale-if-error`, and the decision is never to refuse.
   ///   - now: The present time.
   /// - Returns: The decision.

@@ -1,7 +1,7 @@
 #if HTTPCache
 public import HTTPTypes
 
-/// The URL of a request, which is the key of its responses.
+/// The URL of a request, the key of its responses.
 ///
 /// The scheme and the host are in lower case; the scheme's default port and the fragment are gone. Nothing else is
 /// normalized, because an origin may treat two spellings of a path or a query differently. All characters are ASCII, so

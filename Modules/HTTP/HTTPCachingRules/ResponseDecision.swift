@@ -97,7 +97,7 @@ public struct ResponseDecision: Sendable {
   /// The answer to the client.
   public var delivery: Delivery
 
-  /// The way in which the request was handled, as `Cache-Status` in the head says it.
+  /// The way the request was handled, as `Cache-Status` in the head says it.
   public var status: CacheStatus
 
   /// The number of bytes that the origin's body must have, or `nil` if the head doesn't say it.

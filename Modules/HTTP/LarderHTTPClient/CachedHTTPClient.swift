@@ -280,7 +280,7 @@ public struct CachedHTTPClient: Sendable {
 }
 
 extension HTTPClientResponse {
-  /// The way in which a cache answered, read from `Cache-Status`.
+  /// The way a cache answered, read from `Cache-Status`.
   ///
   /// `nil` if the response does not have the field, or a cache of another program wrote it in another form. A
   /// ``CachedHTTPClient`` adds the field unless the cache's configuration has no name; the status is then the one of a

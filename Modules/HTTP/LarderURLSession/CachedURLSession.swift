@@ -207,7 +207,7 @@ private final class Identities: Sendable {
 }
 
 extension HTTPURLResponse {
-  /// The way in which a cache answered, read from `Cache-Status`.
+  /// The way a cache answered, read from `Cache-Status`.
   ///
   /// `nil` if the response does not have the field, or a cache of another program wrote it in another form. A
   /// ``CachedURLSession`` adds the field unless the cache's configuration has no name; the status is then the one of a cache on

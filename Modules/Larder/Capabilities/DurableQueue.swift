@@ -138,7 +138,7 @@ public protocol DurableQueue<Value>: DataStore {
   /// ```
   ///
   /// - Parameters:
-  ///   - receipts: The receipts of the deliveries, which stay valid.
+  ///   - receipts: The receipts of the deliveries. They stay valid.
   ///   - lease: The new duration of the leases from now. It must be greater than zero.
   /// - Returns: The receipts that are stale. The leases of all other receipts are extended.
   /// - Throws: ``StoreError`` with `invalidArgument`, `closed`, `full` or `ioFailed`.

@@ -90,7 +90,7 @@ public protocol ExpirableStore<Value>: DataStore {
   /// - Throws: ``StoreError``, as ``DataStore/values(forKeys:)``.
   func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration?
 
-  /// Removes expired entries, which frees their space.
+  /// Removes expired entries, and frees their space.
   ///
   /// An entry that was written again in the meantime is never removed.
   ///

@@ -174,7 +174,7 @@ public struct StoreStatistics: Sendable, Hashable {
     /// Creates a figure.
     ///
     /// - Parameters:
-    ///   - name: The name, in lower camel case, which ends with the unit, if any.
+    ///   - name: The name, in lower camel case. It ends with the unit, if any.
     ///   - value: The figure.
     public init(name: String, value: Int64) {
       self.name = name

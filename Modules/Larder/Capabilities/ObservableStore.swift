@@ -124,7 +124,7 @@ public final class StoreObservation: Sendable {
   /// its own commits, or one that looks for those of other processes on the same machine some milliseconds later. A store
   /// that reads the commits of other hosts returns the time since it last knew all of them. This time is longer than any
   /// limit until the store has looked for the first time, and grows while a server cannot be reached. The clock counts the
-  /// time in which the system sleeps, and not that in which a virtual machine is paused by its host:
+  /// time when the system sleeps, and not that in which a virtual machine is paused by its host:
   ///
   /// ```swift
   /// if observation.lag <= .seconds(1) {

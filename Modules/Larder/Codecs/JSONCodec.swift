@@ -44,7 +44,9 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
     return encoder
   }
 
-  /// The name of the format, which defaults to `json`.
+  /// The name of the format.
+  ///
+  /// Defaults to `json`.
   public let name: String
 
   /// ``CodecFormat/json``.

@@ -11,7 +11,7 @@
 /// try scanner.expectEnd()
 /// ```
 public struct JSONScanner {
-  /// The maximum depth of nested arrays and objects, which is that of Foundation's decoder.
+  /// The maximum depth of nested arrays and objects: that of Foundation's decoder.
   public static let maximumDepth = 512
 
   /// The text.
@@ -37,7 +37,9 @@ public struct JSONScanner {
     position < text.endIndex ? text[position] : nil
   }
 
-  /// Returns an error for an index of the text, which defaults to the current position.
+  /// Returns an error for an index of the text.
+  ///
+  /// Defaults to the current position.
   public func error(_ message: String, at index: Int? = nil) -> JSONSyntaxError {
     JSONSyntaxError(message, at: (index ?? position) - text.startIndex, of: text)
   }

@@ -13,7 +13,7 @@ public struct JSONText: Sendable, Hashable {
 
   /// Creates a JSON value from its text.
   ///
-  /// - Parameter text: JSON (RFC 8259) in UTF-8, which may have whitespace around it.
+  /// - Parameter text: JSON (RFC 8259) in UTF-8. It may have whitespace around it.
   /// - Throws: ``JSONSyntaxError`` if the text is not one JSON value, or nests more than 512 levels deep.
   public init(_ text: some Sequence<UInt8>) throws {
     var scanner = JSONScanner(Array(text)[...])
@@ -24,7 +24,7 @@ public struct JSONText: Sendable, Hashable {
 
   /// Creates a JSON value from its text.
   ///
-  /// - Parameter text: JSON (RFC 8259), which may have whitespace around it.
+  /// - Parameter text: JSON (RFC 8259). It may have whitespace around it.
   /// - Throws: ``JSONSyntaxError`` if the text is not one JSON value, or nests more than 512 levels deep.
   public init(_ text: String) throws {
     try self.init(text.utf8)

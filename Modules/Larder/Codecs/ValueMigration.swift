@@ -40,7 +40,7 @@ extension ValueMigration {
     self.init(readers: [reader])
   }
 
-  /// Returns this migration with another step, which also reads the values of one more version.
+  /// Returns this migration with another step that also reads the values of one more version.
   ///
   /// ```swift
   /// let migration = ValueMigration(from: 1, .json(UserV1.self)) { UserV2(name: $0.name, email: nil) }

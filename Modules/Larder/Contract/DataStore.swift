@@ -82,7 +82,7 @@ public protocol DataStore<Value>: Sendable {
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
   ///   - limit: The maximum number of entries to return: 0 for no limit, `Int.max` for all.
-  ///   - order: The direction of the scan, which decides whether the first entries have the lowest or the highest keys.
+  ///   - order: The direction of the scan. It decides whether the first entries have the lowest or the highest keys.
   /// - Returns: The entries, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `corrupted` or `undecodable`, with the
   ///   first such key, if a value cannot be decoded; `closed`; `ioFailed`.
@@ -97,7 +97,7 @@ public protocol DataStore<Value>: Sendable {
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
   ///   - limit: The maximum number of keys to return: 0 for no limit, `Int.max` for all.
-  ///   - order: The direction of the scan, which decides whether the first keys are the lowest or the highest.
+  ///   - order: The direction of the scan. It decides whether the first keys are the lowest or the highest.
   /// - Returns: The keys, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey]

@@ -91,7 +91,7 @@ public struct StoreError: Error {
   ///   - message: A text for people that says what is wrong, without any key or value.
   ///   - underlying: The error that caused this one. Defaults to `nil`.
   ///   - isRetryable: A Boolean value that indicates whether a later retry can succeed. Defaults to `false`.
-  ///   - outcome: The outcome, which says whether the operation may have changed anything. Defaults to
+  ///   - outcome: The outcome. It says whether the operation may have changed anything. Defaults to
   ///     `nothingChanged`.
   public init(
     _ code: Code,
@@ -176,7 +176,7 @@ extension StoreError {
     /// The operation exceeded its timeout.
     public static let timedOut = Code(rawValue: "timedOut")
 
-    /// Returns whether an error is a ``StoreError`` with a code, which enables `catch StoreError.Code.full`.
+    /// Returns whether an error is a ``StoreError`` with a code, for `catch StoreError.Code.full`.
     public static func ~= (code: Code, error: any Error) -> Bool {
       (error as? StoreError)?.code == code
     }
@@ -236,7 +236,7 @@ extension CancellationError: RedactedError {}
 /// }
 /// ```
 public protocol UnreadableKeysError: RedactedError {
-  /// A single key, or a range in which it is unknown which keys exist.
+  /// A single key, or a range where it is unknown which keys exist.
   ///
   /// Unless there is other damage, you can read the entries before ``KeyRange/lowerBound`` and from
   /// ``KeyRange/upperBound`` on.

@@ -52,7 +52,7 @@ public struct StoreInformation: Sendable {
 
   /// How long entries stay without a call that removes them.
   ///
-  /// Defaults to `nil`, for unknown, which counts as the worst case where a layer would lose its records.
+  /// Defaults to `nil`, for unknown. This counts as the worst case where a layer would lose its records.
   public var entryLifetime: EntryLifetime?
 
   /// The commits that the store reports to its observers, if it is an ``ObservableStore``.
@@ -69,13 +69,13 @@ public struct StoreInformation: Sendable {
   /// A Boolean value that indicates whether reads may return copies that are older than the latest commit, such as
   /// those of a cache.
   ///
-  /// Defaults to `nil`, for unknown, which counts as `true`.
+  /// Defaults to `nil`, for unknown. This counts as `true`.
   public var readsMayBeCopies: Bool?
 
   /// The form of the values in files and servers.
   ///
   /// A layer that copies encrypted values refuses a store that keeps them in plain form, unless you allow it by name. Defaults to
-  /// `nil`, for unknown, which counts as plain where copies are kept.
+  /// `nil`, for unknown. This counts as plain where copies are kept.
   public var valuesAtRest: ValuesAtRest?
 
   /// The form of the values in files and servers.

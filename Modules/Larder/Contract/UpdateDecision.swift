@@ -17,7 +17,7 @@ public enum UpdateDecision<Result> {
   /// Nothing is written, reported or kept, and the update returns the result.
   case discard(Result)
 
-  /// The result, which the update returns in both cases.
+  /// The result that the update returns in both cases.
   @inlinable public var result: Result {
     switch self {
     case .commit(let result), .discard(let result): result

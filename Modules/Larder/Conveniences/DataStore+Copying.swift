@@ -178,7 +178,7 @@ public struct CopyProgress: Sendable, Hashable {
 
 /// A key for which two stores differ; see ``DataStore/forEachDifference(from:in:batchSize:_:)``.
 public struct StoreDifference: Sendable, Hashable {
-  /// The three ways in which two stores can differ.
+  /// The three ways two stores can differ.
   public enum Kind: Sendable, Hashable {
     /// Only the first store has the key.
     case onlyInFirst
@@ -191,7 +191,7 @@ public struct StoreDifference: Sendable, Hashable {
   /// The key.
   public var key: StoreKey
 
-  /// The way in which the stores differ.
+  /// The way the stores differ.
   public var kind: Kind
 
   /// Creates a difference.

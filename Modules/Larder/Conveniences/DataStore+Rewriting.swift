@@ -8,7 +8,7 @@ extension DataStore {
   /// ```
   ///
   /// The walk reads the keys in ascending order and updates `batchSize` of them at a time. An update is one atomic step
-  /// of the store, which reads the values with their migrations and writes them back. Other readers and writers can use
+  /// of the store that reads the values with their migrations and writes them back. Other readers and writers can use
   /// the store during the walk, and every value is readable at every moment.
   ///
   /// If the program ends during the walk, call the method again. Values that already have the newest version have the
@@ -50,7 +50,7 @@ extension DataStore {
   /// }
   /// ```
   ///
-  /// The method needs a codec that encrypts. It passes the stored bytes to that codec, which encrypts a value again if the
+  /// The method needs a codec that encrypts. It passes the stored bytes to that codec that encrypts a value again if the
   /// bytes need another key than the primary one. All other values have the same bytes as before, so a store does not
   /// write them.
   ///

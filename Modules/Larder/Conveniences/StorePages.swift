@@ -26,7 +26,7 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   /// The total number of pages of the range at present, independent of a starting cursor, or 0 if the range has no
   /// entry.
   ///
-  /// The property counts the entries of the range, which in most stores costs more than reading a page.
+  /// The property counts the entries of the range. This in most stores costs more than reading a page.
   ///
   /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1; as ``DataStore/count(in:)``.
   public var pageCount: Int {
@@ -168,7 +168,7 @@ public struct PageCursor: Sendable, Hashable {
   /// Creates a cursor that continues after a key.
   ///
   /// - Parameters:
-  ///   - key: The key, which need not exist.
+  ///   - key: The key. It need not exist.
   ///   - order: The order of the pages. Defaults to ``ScanOrder/ascending``.
   ///   - index: The name of the index to which the key belongs, or `nil` if it is the key of an entry. Defaults to `nil`.
   public init(after key: StoreKey, order: ScanOrder = .ascending, index: String? = nil) {

@@ -2,7 +2,7 @@ public import Foundation
 
 /// A component of a key that consists of several, such as the account, the date and the number of a transaction.
 ///
-/// Components are written in the tuple encoding of FoundationDB, which keeps their order. Keys sort by their first
+/// Components are written in the tuple encoding of FoundationDB. This keeps their order. Keys sort by their first
 /// component, then by their second, and so on. Components of different types sort by type, in the order of the cases
 /// below. Integers sort by value across all widths.
 ///

@@ -14,7 +14,9 @@ public struct KeyPrefix: Sendable, Hashable {
   /// The first of all keys.
   private static let firstKey = StoreKey(bytes: [0])
 
-  /// The prefix, which may be empty.
+  /// The prefix.
+  ///
+  /// It may be empty.
   public let prefix: StoreKey
 
   /// Creates a translation.

@@ -9,7 +9,7 @@
 /// The direct successor of a key is the key followed by a NUL byte. Therefore every range with other bounds has a
 /// half-open equivalent, and a store needs to handle only that form.
 ///
-/// A range whose lower bound is not less than its upper bound is empty, which is not an error. A bound need not be a
+/// A range whose lower bound is not less than its upper bound is empty. This is not an error. A bound need not be a
 /// valid key. It may be empty or longer than ``StoreKey/maximumLength``.
 public struct KeyRange: Sendable, Hashable {
   /// The first key that may belong to the range, or the empty key if the range has no lower bound.
@@ -80,14 +80,14 @@ public struct KeyRange: Sendable, Hashable {
   /// let rest = KeyRange.prefix("user:").after("user:ada")  // without "user:ada" itself
   /// ```
   ///
-  /// - Parameter key: The key, which need not belong to the range.
+  /// - Parameter key: The key. It need not belong to the range.
   public func after(_ key: StoreKey) -> KeyRange {
     KeyRange(from: max(lowerBound, key.successor), upTo: upperBound)
   }
 
   /// Returns the part of the range before a key, without the key itself.
   ///
-  /// - Parameter key: The key, which need not belong to the range.
+  /// - Parameter key: The key. It need not belong to the range.
   public func before(_ key: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound.map { min($0, key) } ?? key)
   }

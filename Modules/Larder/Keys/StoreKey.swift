@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The key of an entry, which is a byte string that is ordered byte by byte.
+/// The key of an entry, a byte string that is ordered byte by byte.
 ///
 /// You can create a key from a string literal or interpolation, from a `String`, from bytes, from an integer or a
 /// `UUID` in a form that keeps their order, or from several components
@@ -244,7 +244,7 @@ extension StoreKey: ExpressibleByStringInterpolation {
 }
 
 extension StoreKey: CustomStringConvertible {
-  /// The key as text for people, which is its text in quotes, or its bytes in hexadecimal if they are not UTF-8.
+  /// The key as text for people: its text in quotes, or its bytes in hexadecimal if they are not UTF-8.
   public var description: String {
     string.map { $0.debugDescription } ?? "0x" + hexadecimal
   }

@@ -1,7 +1,7 @@
 /// A reading of a ``SharedClock``.
 ///
 /// A clock that is read on another machine is known only within the time that the reading took. The true time lies
-/// between ``earliest`` and ``latest``, which are equal for a clock of the same machine.
+/// between ``earliest`` and ``latest``. They are equal for a clock of the same machine.
 public struct ClockReading: Sendable, Hashable {
   /// The identity of the clock's zero.
   ///

@@ -11,7 +11,7 @@
 /// }
 /// ```
 ///
-/// The state is one entry of the store, which each request changes in one update. So the limits hold for all processes,
+/// The state is one entry of the store that each request changes in one update. So the limits hold for all processes,
 /// and after their restarts. <doc:Limits> is the guide, and <doc:LimiterFormat> describes the entry.
 ///
 /// ## The limits
@@ -53,7 +53,7 @@ public final class StoreLimiter: Sendable {
   /// The number of callers that wait.
   private let waiterCount = Locked(0)
 
-  /// Creates a limiter, which reads nothing until its first use.
+  /// Creates a limiter that reads nothing until its first use.
   ///
   /// - Parameters:
   ///   - base: The store that keeps the state.
@@ -97,7 +97,7 @@ public final class StoreLimiter: Sendable {
 
   // MARK: Permits
 
-  /// Runs a closure with a permit, which is renewed while the closure runs.
+  /// Runs a closure with a permit that is renewed while the closure runs.
   ///
   /// - Parameters:
   ///   - starts: The number of starts that the closure makes at the same moment. Defaults to 1.
@@ -289,7 +289,7 @@ public final class StoreLimiter: Sendable {
     }
   }
 
-  /// Changes the state in one update, which writes nothing if it stays the same.
+  /// Changes the state in one update, and writes nothing if it stays the same.
   private func update<Result: Sendable>(
     _ body: @escaping @Sendable (inout LimiterState?) -> Result
   ) async throws -> Result {

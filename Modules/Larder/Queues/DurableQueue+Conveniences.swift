@@ -119,7 +119,7 @@ extension DurableQueue {
   /// ```
   ///
   /// - Parameters:
-  ///   - receipt: The receipt of the delivery, which stays valid.
+  ///   - receipt: The receipt of the delivery. It stays valid.
   ///   - lease: The new duration of the lease from now. It must be greater than zero.
   /// - Throws: ``StoreError`` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {

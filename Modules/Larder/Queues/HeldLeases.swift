@@ -76,7 +76,7 @@ public final class HeldLeases: Sendable {
 
   /// Calls a closure when the leases are lost, or immediately if they are.
   ///
-  /// - Parameter action: The closure, which replaces an earlier one. It must return quickly, and must not call the queue.
+  /// - Parameter action: The closure. It replaces an earlier one. It must return quickly, and must not call the queue.
   public func onLoss(_ action: @escaping @Sendable () -> Void) {
     let areLost = state.withLock { state in
       guard !state.leases.areLost else { return true }

@@ -24,7 +24,7 @@ public struct QueueDelivery<Element: Sendable>: Sendable {
   /// The number of times the item has been delivered, including this delivery.
   public var attempt: Int { Int(receipt.attempt) }
 
-  /// The date on which the item was enqueued.
+  /// The date when the item was enqueued.
   public let enqueueDate: Date
 
   /// The priority of the item.
@@ -45,7 +45,7 @@ public struct QueueDelivery<Element: Sendable>: Sendable {
   ///   - key: The key of the item.
   ///   - value: The item.
   ///   - receipt: The receipt.
-  ///   - enqueueDate: The date on which the item was enqueued.
+  ///   - enqueueDate: The date when the item was enqueued.
   ///   - priority: The priority of the item. Defaults to 0.
   ///   - group: The group of the item. Defaults to `nil`.
   ///   - isSuspect: A Boolean value that indicates whether the item may crash its consumer. Defaults to `false`.

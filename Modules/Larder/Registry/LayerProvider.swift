@@ -51,7 +51,7 @@ public protocol LayerProvider: Sendable {
   /// - Parameters:
   ///   - codec: The codec of the values.
   ///   - base: What is below the layer.
-  ///   - settings: The settings, which ``check(_:)`` has accepted.
+  ///   - settings: The settings that ``check(_:)`` has accepted.
   /// - Returns: The layer over the store below.
   /// - Throws: The errors of opening `base`; those of the layer, when `base` has been closed again.
   func open<Value: Sendable>(

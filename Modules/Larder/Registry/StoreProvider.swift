@@ -1,6 +1,6 @@
 /// A type that opens stores of one kind by URL.
 ///
-/// Each module with stores has a provider, which you pass to a ``StoreRegistry``.
+/// Each module with stores has a provider that you pass to a ``StoreRegistry``.
 public protocol StoreProvider: Sendable {
   /// The type of an open store whose type of values is not chosen yet.
   associatedtype Untyped: UntypedStore

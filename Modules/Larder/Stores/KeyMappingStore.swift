@@ -16,7 +16,7 @@
 /// base.
 ///
 /// No prefix may begin with another one of the same base. For a store of bytes with values of several types, use a
-/// ``TypedView``, which has a prefix too. To do something else in a decorator that changes keys, put a ``ForwardingStore`` over
+/// ``TypedView``. It has a prefix too. To do something else in a decorator that changes keys, put a ``ForwardingStore`` over
 /// this one.
 public struct KeyMappingStore<Base: DataStore>: DataStore {
   /// The type of the values.
@@ -273,7 +273,7 @@ extension DataStore {
   /// let users = try await tenant.keys(in: .all, limit: 10, order: .ascending)  // without the prefix
   /// ```
   ///
-  /// - Parameter prefix: The prefix, which the keys of the store are without.
+  /// - Parameter prefix: The prefix that the keys of the store are without.
   public func prefixed(by prefix: StoreKey) -> KeyMappingStore<Self> {
     KeyMappingStore(self, prefix: prefix)
   }

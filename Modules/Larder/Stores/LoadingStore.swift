@@ -9,7 +9,7 @@
 ///
 /// It puts a cache in front of anything that is not a store. It keeps nothing itself, so each read calls the closure.
 ///
-/// The values are those of another place, which others can change at any time. A cache therefore uses a value for a limited
+/// The values are those of another place that others can change at any time. A cache therefore uses a value for a limited
 /// time; see `StoreInformation.sharing`. Several values that one call returns may be of different moments, as
 /// `StoreInformation.readsMayBeCopies` says.
 ///
@@ -70,7 +70,7 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   ///
   /// - Parameter keys: The keys, in any order. A key may occur more than once.
   /// - Returns: One element for each key. They may be of different moments.
-  /// - Throws: As ``value(forKey:)``, with the first error, which cancels the other calls.
+  /// - Throws: As ``value(forKey:)``, with the first error, and cancels the other calls.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
     return try await operations.run(.values, of: information) {

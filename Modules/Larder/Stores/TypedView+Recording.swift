@@ -1,6 +1,6 @@
 /// Views that record their codec.
 ///
-/// The record is the entry of the base whose key is the prefix of the view, which has no key in the view. Its value is the
+/// The record is the entry of the base whose key is the prefix of the view, and has no key in the view. Its value is the
 /// name of the codec in UTF-8.
 extension TypedView {
   /// The key of the record, or none.

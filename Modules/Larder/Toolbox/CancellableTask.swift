@@ -16,7 +16,7 @@
 ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
 ///   - onCancel: A closure that is called if the caller is cancelled, beside the cancellation of `body`. Defaults to one
 ///     that does nothing.
-///   - onStart: A closure that receives the closure that cancels `body`, which may be called any number of times.
+///   - onStart: A closure that receives the closure that cancels `body`. It may be called any number of times.
 /// - Returns: The result of `body`.
 /// - Throws: The error of `body`.
 public func withCancellableTask<Result>(

@@ -221,7 +221,7 @@ extension ValueCoder {
   ///
   /// - Parameters:
   ///   - changes: The batch.
-  ///   - information: The information of the store, which checks the keys.
+  ///   - information: The information of the store. It checks the keys.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `invalidKey`, or the errors of
   ///   ``append(_:forKey:replacing:passesKey:to:during:)``.
@@ -248,7 +248,7 @@ extension ValueCoder {
   /// - Parameters:
   ///   - changes: The batch.
   ///   - allowance: The number of bytes that may be encoded.
-  ///   - information: The information of the store, which checks the keys.
+  ///   - information: The information of the store. It checks the keys.
   ///   - operation: The operation, for errors.
   /// - Throws: As ``encoded(_:for:during:)``; the error of an exceeded allowance, which ``BulkWork/run(atMost:_:)`` catches.
   @_specialize(where Value == [UInt8])

@@ -76,7 +76,9 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
 
 /// The changes of a write transaction, for the observers of its stores.
 public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
-  /// A Boolean value that indicates whether the changes are recorded, which costs time.
+  /// A Boolean value that indicates whether the changes are recorded.
+  ///
+  /// This costs time.
   ///
   /// If not, any entry may have changed.
   public let isRecording: Bool

@@ -146,7 +146,7 @@ extension StoreTransaction {
     try await store.setValue(value, forKey: key, in: self)
   }
 
-  /// Removes a key, which may be missing.
+  /// Removes a key that may be missing.
   ///
   /// - Parameters:
   ///   - key: The key.

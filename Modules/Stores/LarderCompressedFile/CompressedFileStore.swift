@@ -2,7 +2,7 @@
 public import Larder
 public import LarderFiles
 
-/// A store in one compressed file, which `zcat` can read as lines of JSON at any time.
+/// A store in one compressed file that `zcat` can read as lines of JSON at any time.
 ///
 /// ```swift
 /// let store = try await CompressedFileStore<User>(path: "users.gz")
@@ -341,7 +341,7 @@ public struct DamagedBlockError: UnreadableKeysError, Hashable {
   /// The offset of the block in the file, in bytes.
   public let block: Int64
 
-  /// The keys that cannot be read because of the damage: one key, or a range in which it is unknown which keys exist.
+  /// The keys that cannot be read because of the damage: one key, or a range where it is unknown which keys exist.
   ///
   /// Keys and entries before `KeyRange.lowerBound` and from `KeyRange.upperBound` on are readable, unless another
   /// block is damaged.

@@ -48,7 +48,7 @@ public struct CompressedFileStoreProvider: StoreProvider {
       findsPossiblyOlder: findsPossiblyOlder)
   }
 
-  /// Returns the files of the store that a URL names, which need not exist.
+  /// Returns the files of the store that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `compressed:users.json.gz`.
   public func files(of url: StoreURL) -> StoreFileSet { CompressedFile.files(at: url.location) }

@@ -119,10 +119,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
       path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
   }
 
-  /// Opens a store in the folder in which the platform expects an application to store its data.
+  /// Opens a store in the folder where the platform expects an application to store its data.
   ///
-  /// On Linux, this is `$XDG_DATA_HOME/PROCESS`, which defaults to `~/.local/share/PROCESS`. On Apple platforms, it is
-  /// the bundle's folder in `Application Support`, or in `Caches` on tvOS. If the folder is missing, it is created with
+  /// On Linux, this is `$XDG_DATA_HOME/PROCESS`. It defaults to `~/.local/share/PROCESS`. On Apple platforms, it is the
+  /// bundle's folder in `Application Support`, or in `Caches` on tvOS. If the folder is missing, it is created with
   /// permissions 0700.
   ///
   /// ```swift
@@ -373,7 +373,7 @@ public struct JSONFileStoreProvider: StoreProvider {
     try await UntypedJSONFile(StoreFileConfiguration(url, options), newCodecName: newCodecName ?? codecName)
   }
 
-  /// Returns the files of the store that a URL names, which need not exist.
+  /// Returns the files of the store that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `json:users.json`.
   public func files(of url: StoreURL) -> StoreFileSet { JSONFile.files(at: url.location) }

@@ -130,7 +130,7 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds that of PostgreSQL.
-  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome. It says whether anything may have been changed. Defaults to `nothingChanged`.
   init(
     _ error: PostgresError, during operation: StoreOperation, store: String, message: String,
     outcome: Outcome = .nothingChanged

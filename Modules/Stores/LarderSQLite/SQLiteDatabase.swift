@@ -211,7 +211,7 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// - Parameters:
   ///   - path: The path of the copy, where nothing may exist yet.
-  ///   - compacting: A Boolean value that indicates whether to omit free pages, which takes longer. Defaults to
+  ///   - compacting: A Boolean value that indicates whether to omit free pages. This takes longer. Defaults to
   ///     `false`.
   /// - Throws: `StoreError`: `invalidArgument` if something already exists at `path`; `closed`; `full`; `ioFailed`,
   ///   with the outcome `unknown` if the copy is complete but power loss may remove it.

@@ -94,7 +94,7 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds the library's own.
-  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome. It says whether anything may have been changed. Defaults to `nothingChanged`.
   ///   - isWrite: A Boolean value that indicates whether a transaction that writes failed. Defaults to `false`.
   init(
     _ error: SQLiteError, during operation: StoreOperation, store: String, message: String,

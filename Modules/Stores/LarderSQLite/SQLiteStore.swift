@@ -25,7 +25,7 @@ import LarderSQLiteFormat
 /// Stores of different types need different names. Within a process, a store cannot be open with two types at the same
 /// time, except that `JSONText` and `[UInt8]` may be beside any other type.
 ///
-/// Several stores can share an ``SQLiteDatabase``, which offers transactions across stores.
+/// Several stores can share an ``SQLiteDatabase``. It offers transactions across stores.
 public final class SQLiteStore<Value: Sendable>: DataStore {
   /// The default name of a store.
   public static var defaultName: String { "default" }
@@ -37,7 +37,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   let coder: ValueCoder<Value>
   let table: StoreTable
 
-  /// The generation of the database in which the table and its record were found to be those of this store.
+  /// The generation of the database where the table and its record were found to be those of this store.
   private let checkedGeneration = Locked(0)
 
   /// The database, if the store opened it itself and therefore closes it.

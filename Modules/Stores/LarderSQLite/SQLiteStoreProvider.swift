@@ -64,7 +64,7 @@ public struct SQLiteStoreProvider: StoreProvider {
     try SQLiteStoreProvider.location(of: url).path
   }
 
-  /// Returns the files of the database that a URL names, which need not exist.
+  /// Returns the files of the database that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `sqlite:shop.sqlite` or `sqlite:shop.sqlite#orders`.
   /// - Throws: The errors of ``databasePath(of:)``.

@@ -117,7 +117,7 @@ extension ManualClock {
 }
 
 extension QueueEnvironment {
-  /// Returns an environment in which all time is that of a clock that the test moves.
+  /// Returns an environment where all time is that of a clock that the test moves.
   ///
   /// ```swift
   /// let clock = ManualClock()
@@ -125,7 +125,7 @@ extension QueueEnvironment {
   ///   MemoryStore(), prefix: "queue/", codec: .json(), environment: .manual(clock))
   /// ```
   ///
-  /// - Parameter clock: The clock, which also gives the date.
+  /// - Parameter clock: The clock. It also gives the date.
   public static func manual(_ clock: ManualClock) -> QueueEnvironment {
     QueueEnvironment(clock: clock, now: { clock.date })
   }

@@ -3,7 +3,7 @@ import Foundation
 /// The state shared by the encoder and the containers of one value.
 ///
 /// `Codable` uses containers in any order. Usually the innermost one is written to, and all bytes go directly into one
-/// buffer. A container that is written to after another one was opened or closed gets a buffer of its own, which is
+/// buffer. A container that is written to after another one was opened or closed gets a buffer of its own that is
 /// inserted at its position at the end.
 struct EncodingState: BitwiseCopyable {
   private static let pool = StatePool()

@@ -139,7 +139,7 @@ struct CBORPathFinder {
   }
 }
 
-/// A path component of an error, which is the name of a field or the index of an element.
+/// A path component of an error, the name of a field or the index of an element.
 struct CBORPathKey: CodingKey {
   let stringValue: String
   let intValue: Int?

@@ -4,7 +4,7 @@ internal import CZlib
 /// A compressor that produces raw deflate (RFC 1951, without a header), one piece of data after another.
 ///
 /// Its memory is allocated once. With a dictionary, each piece begins with a copy of a state that already contains the
-/// dictionary, which costs less than loading the dictionary again. Without one, each piece begins with a reset.
+/// dictionary. This costs less than loading the dictionary again. Without one, each piece begins with a reset.
 ///
 /// ```swift
 /// var deflater = try ZlibDeflater(level: 9)

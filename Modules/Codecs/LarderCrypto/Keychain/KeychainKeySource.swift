@@ -3,7 +3,7 @@ import LarderFiles
 
 /// A key source in the keychain of an Apple device.
 ///
-/// It is created with `.keychain(service:account:accessGroup:accessible:)`, which exists only where the framework Security
+/// It is created with `.keychain(service:account:accessGroup:accessible:)`. It exists only where the framework Security
 /// does:
 ///
 /// ```swift

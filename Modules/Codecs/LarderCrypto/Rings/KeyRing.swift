@@ -125,7 +125,7 @@ public final class KeyRing: Sendable {
 
   // MARK: Changes
 
-  /// Adds a new key, which decrypts values but does not encrypt new ones yet.
+  /// Adds a new key that decrypts values but does not encrypt new ones yet.
   ///
   /// ```swift
   /// let id = try await ring.addKey()
@@ -168,7 +168,7 @@ public final class KeyRing: Sendable {
     return added.withLock { $0 }
   }
 
-  /// Promotes a key of the ring to the primary key, which encrypts new values.
+  /// Promotes a key of the ring to the primary key that encrypts new values.
   ///
   /// - Parameter id: The identifier of the key. If it is the primary one already, this is a no-op.
   /// - Throws: ``KeyRingError``: `invalidArgument` if the ring at rest does not have the key; the errors of

@@ -46,7 +46,7 @@ public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
     /// Reading or writing failed.
     public static let ioFailed = Code(rawValue: "ioFailed")
 
-    /// Returns whether an error is a ``KeyRingError`` with a code, which enables `catch KeyRingError.Code.notFound`.
+    /// Returns whether an error is a ``KeyRingError`` with a code, for `catch KeyRingError.Code.notFound`.
     public static func ~= (code: Code, error: any Error) -> Bool {
       (error as? KeyRingError)?.code == code
     }

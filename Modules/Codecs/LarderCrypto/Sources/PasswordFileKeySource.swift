@@ -35,7 +35,7 @@ public struct PasswordFileKeySource: KeySource {
   /// Creates a source.
   ///
   /// - Parameters:
-  ///   - path: The path of the file, which need not exist.
+  ///   - path: The path of the file. It need not exist.
   ///   - password: The password.
   ///   - iterations: The number of iterations with which a file is written.
   ///   - fileSystem: The file system of the file.
@@ -99,7 +99,7 @@ extension KeySource where Self == PasswordFileKeySource {
   /// ```
   ///
   /// - Parameters:
-  ///   - path: The path of the file, which need not exist. Its folder must exist.
+  ///   - path: The path of the file. It need not exist. Its folder must exist.
   ///   - password: The password.
   ///   - iterations: The number of iterations of PBKDF2 with which a key is derived from the password when the file is
   ///     written. Defaults to 600,000, the minimum. The maximum is 10,000,000.

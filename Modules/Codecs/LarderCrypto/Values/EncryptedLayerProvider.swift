@@ -27,7 +27,7 @@ public struct EncryptedLayerProvider: LayerProvider {
   /// The place of encryption, next to the store.
   public var place: LayerPlace { .encryption }
 
-  /// The settings `ring`, which is required, and `purpose`.
+  /// The settings `ring` (required) and `purpose`.
   public var settings: [LayerSetting] {
     [
       LayerSetting("ring", .choice(rings.keys.sorted()), "the name of the key ring; required"),

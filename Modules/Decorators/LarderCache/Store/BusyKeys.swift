@@ -158,7 +158,7 @@ struct BusyKeys<Load> {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - own: The range writes of the same batch, which do not count as other writes. Defaults to an empty list.
+  ///   - own: The range writes of the same batch. They do not count as other writes. Defaults to an empty list.
   mutating func beginWrite(of key: StoreKey, besides own: [RangeWrite] = []) -> KeyWrite {
     let meetsRange = rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
     lastEpoch += 1

@@ -105,7 +105,7 @@ struct Refreshes: Sendable {
   /// The number of running loads.
   private(set) var count = 0
 
-  /// The time in which nothing is loaded.
+  /// The time when nothing is loaded.
   ///
   /// It has a beginning, too, because a wall clock can be set back.
   private var pause: Range<Duration>?

@@ -16,7 +16,7 @@ public struct TieredStoreConfiguration: Sendable {
 
   /// The age after which reading a copy reloads the entry in the background (stale-while-revalidate).
   ///
-  /// Defaults to `nil`, which means never.
+  /// Defaults to `nil`, meaning never.
   ///
   /// If it is less than the ``timeToLive``, readers of keys in use need not wait for the base. After a failed load, no
   /// background load begins for one second, or for this time if it is shorter. If the error concerns a single key, such as a
@@ -25,7 +25,7 @@ public struct TieredStoreConfiguration: Sendable {
 
   /// The time for which the cache remembers that the base does not have a key (negative caching).
   ///
-  /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
+  /// Defaults to `nil`, to turn negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
   /// The reads while the base has not known of all commits for longer than ``maximumLag``.

@@ -87,12 +87,12 @@ extension StoreError {
   /// ```
   ///
   /// - Parameters:
-  ///   - error: The failed call, which becomes the underlying error.
+  ///   - error: The failed call. It becomes the underlying error.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A message that describes the failure.
-  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome. It says whether anything may have been changed. Defaults to `nothingChanged`.
   public init(
     _ error: FileError, during operation: StoreOperation, store: String, key: StoreKey? = nil, message: String,
     outcome: Outcome = .nothingChanged

@@ -120,7 +120,7 @@ extension HTTPCache {
   /// Waits for the fetch of another request.
   ///
   /// - Parameters:
-  ///   - fetch: The fetch, which the caller has joined.
+  ///   - fetch: The fetch that the caller has joined.
   ///   - exchange: The request.
   ///   - entries: The stored responses to which the positions of the request refer.
   ///   - limits: The limits of waiting.

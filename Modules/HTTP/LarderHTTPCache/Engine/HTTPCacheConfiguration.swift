@@ -82,7 +82,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// It must be a token, such as `Larder` or `ExampleCache`.
   public var name: String? = "Larder"
 
-  /// The way in which the query of a URL counts in the key of its responses.
+  /// The way the query of a URL counts in the key of its responses.
   ///
   /// Defaults to the whole query. All programs that share a store must have the same value.
   public var queryKey = HTTPCacheQueryKey()
@@ -171,7 +171,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to a `ContinuousClock`.
   public var clock: any Clock<Duration> = ContinuousClock()
 
-  /// A closure that returns the current time, which decides on freshness.
+  /// A closure that returns the current time, to decide on freshness.
   ///
   /// Defaults to the system time.
   public var now: @Sendable () -> Date = { Date.now }

@@ -17,7 +17,7 @@ public struct HTTPCacheResponse: Sendable {
   /// It is empty if a response with this head and to this method has none.
   public var body: HTTPCacheBody
 
-  /// The way in which the cache answered.
+  /// The way the cache answered.
   public var cacheStatus: CacheStatus
 
   /// The data that ``HTTPCacheConfiguration/willStore`` has added to the stored response; empty if there isn't one.

@@ -139,7 +139,7 @@ final class ReaderPool: Sendable {
     return ReadTransaction(pointer: pointer)
   }
 
-  /// Aborts the idle transactions, which frees their slots.
+  /// Aborts the idle transactions, to free their slots.
   func abortIdleTransactions() {
     for shard in shards {
       shard.state.withLock { state in

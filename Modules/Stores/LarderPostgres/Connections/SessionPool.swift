@@ -116,7 +116,7 @@ final class SessionPool: Sendable {
 
   // MARK: Sessions
 
-  /// Calls a closure with a session, which the caller has for itself.
+  /// Calls a closure with a session that the caller has for itself.
   ///
   /// - Parameters:
   ///   - owner: The owner.

@@ -3,7 +3,7 @@ import Foundation
 public import Larder
 import LarderCBOR
 
-/// A durable queue in a PostgreSQL database, which many hosts share.
+/// A durable queue in a PostgreSQL database that many hosts share.
 ///
 /// ```swift
 /// let database = try await PostgresDatabase("postgresql://db.example/shop")
@@ -96,7 +96,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
       createsIfMissing: createsIfMissing, environment: environment)
   }
 
-  /// Opens a queue, which closes its database if it owns it.
+  /// Opens a queue, and closes its database if it owns it.
   init(
     in database: PostgresDatabase, isOwned: Bool, name: String, codec: some Codec<Element>,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,

@@ -35,7 +35,7 @@ extension QueueStatements {
     var delay: Int64
     /// A Boolean value that indicates whether the delivery counts.
     var counts: Bool
-    /// The reason for which the item becomes a dead letter, or `nil` if it is delivered again.
+    /// The reason why the item becomes a dead letter, or `nil` if it is delivered again.
     var deadLetterReason: DeadLetterReason?
   }
 

@@ -160,7 +160,7 @@ struct QueueLedger: Sendable {
     apply(record, from: .decision)
   }
 
-  /// Applies a record, which is or will be in ``segment``.
+  /// Applies a record that is or will be in ``segment``.
   mutating func apply(_ record: QueueRecord, from source: Source) {
     let isUndoable = source == .decision
     switch record {

@@ -218,7 +218,7 @@ struct QueuePlan: Sendable {
     return true
   }
 
-  /// Removes a dead letter, which must have been read.
+  /// Removes a dead letter that must have been read.
   ///
   /// - Returns: A Boolean value that indicates whether it can be removed, because it is not damaged.
   mutating func purge(_ sequence: UInt128) -> Bool {

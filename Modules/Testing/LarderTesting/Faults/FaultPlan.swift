@@ -42,7 +42,7 @@ public struct FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - number: The position of the operation among those of its kind, counted from now. Defaults to 1, the next one.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .countdown(number)))
@@ -52,7 +52,7 @@ public struct FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .chance(probability)))

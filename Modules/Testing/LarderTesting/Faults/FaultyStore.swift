@@ -52,7 +52,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - number: The position of the operation among those of its kind, counted from now. Defaults to 1, the next one.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     plan.withLock { $0.schedule(fault, on: operation, number: number) }
@@ -62,7 +62,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     plan.withLock { $0.schedule(fault, on: operation, probability: probability) }
@@ -80,7 +80,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Returns the number of suspended operations.
   ///
-  /// - Parameter operation: The kind of operation. Defaults to `nil`, which means any.
+  /// - Parameter operation: The kind of operation. Defaults to `nil`, meaning any.
   public func suspendedCount(of operation: StoreOperation? = nil) -> Int {
     suspended.tags.count { operation == nil || $0 == operation }
   }
@@ -97,7 +97,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - count: The minimum number of suspended operations. Defaults to 1.
-  ///   - operation: The kind of operation. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation. Defaults to `nil`, meaning any.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSuspended(_ count: Int = 1, of operation: StoreOperation? = nil) async throws {
     try await suspended.wait { $0.count { operation == nil || $0 == operation } >= count }
@@ -105,7 +105,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Resumes all operations that are suspended now.
   ///
-  /// - Parameter operation: The kind of operation. Defaults to `nil`, which means any.
+  /// - Parameter operation: The kind of operation. Defaults to `nil`, meaning any.
   public func resume(_ operation: StoreOperation? = nil) {
     suspended.resume { operation == nil || $0 == operation }
   }

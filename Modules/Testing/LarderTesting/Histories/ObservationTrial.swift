@@ -19,7 +19,7 @@ public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Val
   /// Creates a trial of an open store, whose entries are replaced.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which failures show.
+  ///   - name: The name of the store in failures.
   ///   - store: The store.
   ///   - clock: The clock of the observers. Defaults to a `ContinuousClock`.
   ///   - mayFail: A Boolean value that indicates whether operations may throw a `StoreError`, as those of a

@@ -2,7 +2,7 @@ public import Larder
 
 /// A suite of cases that check whether a queue keeps every promise of `DurableQueue`.
 ///
-/// The suite needs one closure, which opens the queue with the rules and the clock of a location:
+/// The suite needs one closure that opens the queue with the rules and the clock of a location:
 ///
 /// ```swift
 /// struct QueueStoreDeliveries {
@@ -38,12 +38,12 @@ public struct QueueConformanceSuite: Sendable {
   /// Creates the suite of a queue.
   ///
   /// - Parameters:
-  ///   - name: The name of the queue, which failures show.
+  ///   - name: The name of the queue in failures.
   ///   - lacking: The capabilities that the queue lacks. Defaults to an empty set. Those that concern no queue are ignored.
   ///   - isShared: A Boolean value that indicates whether the closure can open the queue several times at the same
   ///     location at the same time. Defaults to `false`, and the cases that need it are then skipped.
-  ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,
-  ///     or else a random seed.
+  ///   - seed: The seed of the random numbers, printed with each failure. Defaults to the environment variable
+  ///     `LARDER_SEED`, or else a random seed.
   ///   - rounds: The number of random histories. Defaults to the environment variable `LARDER_ROUNDS`, or else 20.
   ///   - timeLimit: The maximum duration of a case. Defaults to ``ConformanceSuite/timeLimitOfProcess``.
   ///   - open: A closure that opens the queue at a location. The suite calls it at least once for each case, and again

@@ -44,7 +44,7 @@ public struct Schedule: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// The way in which the runs of a ``ScheduledTrial`` choose among orders.
+/// The way the runs of a ``ScheduledTrial`` choose among orders.
 public enum ScheduleStrategy: Sendable, Hashable {
   /// Any work that is ready runs next, and other work runs in the middle of it now and then.
   case random

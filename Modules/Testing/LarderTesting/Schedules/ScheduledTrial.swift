@@ -81,7 +81,7 @@ public struct ScheduledTrial: Sendable {
   ///   - schedules: The number of runs.
   ///   - seed: The seed of the first run; each of the others has the next number. Defaults to
   ///     ``SeededGenerator/seedOfProcess``.
-  ///   - strategy: The way to choose among orders. Defaults to `nil`, which alternates between all.
+  ///   - strategy: The way to choose among orders. Defaults to `nil`, to alternate between all.
   /// - Throws: ``ScheduleFailure`` for the first schedule that fails. `StoreError` with `unsupported` if trials are not
   ///   available; see ``isAvailable``. `CancellationError`.
   public func run(
@@ -277,7 +277,7 @@ public final class ScheduledContext: @unchecked Sendable {
   /// }
   /// ```
   ///
-  /// - Parameter body: The closure, which throws an error if something is wrong. It does not run if the body ends first.
+  /// - Parameter body: The closure. It throws an error if something is wrong. It does not run if the body ends first.
   public func mayCrash(then body: @escaping @Sendable () async throws -> Void) {
     afterCrash = body
     run?.mayCrash = true
@@ -305,7 +305,7 @@ public struct ScheduleFailure: Error, CustomStringConvertible {
   /// The schedule, which ``ScheduledTrial/replay(_:)`` repeats.
   public let schedule: Schedule
 
-  /// The error that the body threw, or the reason for which it could not end.
+  /// The error that the body threw, or the reason why it could not end.
   public let underlying: any Error
 
   /// The work that ran, in order.

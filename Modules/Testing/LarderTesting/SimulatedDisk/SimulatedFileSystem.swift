@@ -70,7 +70,8 @@ public final class SimulatedFileSystem: StoreFileSystem {
 
   /// The maximum total size of all files in bytes.
   ///
-  /// Defaults to `nil`, which means no limit. A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if none do.
+  /// Defaults to `nil`, meaning no limit. A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if
+  /// none do.
   public var capacity: Int? {
     get { withDisk { $0.capacity } }
     set { withDisk { $0.capacity = newValue } }
