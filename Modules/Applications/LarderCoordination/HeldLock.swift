@@ -118,7 +118,7 @@ public final class HeldLock: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; `StoreError` with `lockLost` if the lock has ended before, in which case `body` does not
@@ -230,7 +230,7 @@ public final class HeldLock: Sendable {
 
   // MARK: Renewing
 
-  /// The time until the next renewal, or `nil` if there will be none.
+  /// The time until the next renewal, or `nil` if there is no further one.
   private var pauseBeforeRenewal: Duration? {
     let now = lock.elapsed.nanoseconds
     return state.withLock { state in

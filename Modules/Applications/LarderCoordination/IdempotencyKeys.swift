@@ -109,7 +109,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// - Parameters:
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request, such as its method, path and body.
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
   ///   - body: A closure that has the effect, and returns its outcome.
   /// - Returns: The outcome.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest` if the key belongs to a request with another
@@ -327,7 +327,7 @@ extension StoreTransaction {
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request.
   ///   - keys: The idempotency keys, in the store of the transaction.
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
   ///   - body: A closure that writes through the transaction, and returns the outcome.
   /// - Returns: The outcome, or that of an earlier request with the same key.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest`, or with `interrupted` if a request with the key runs

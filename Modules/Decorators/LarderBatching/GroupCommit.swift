@@ -93,7 +93,7 @@ extension StoreError {
 
   /// Returns the error for a caller whose write shared a commit with others.
   ///
-  /// It names none of their keys.
+  /// It does not name any of their keys.
   ///
   /// - Parameter outcome: The outcome. It says whether anything may have been changed. Defaults to that of this error.
   func shared(outcome: Outcome? = nil) -> StoreError {

@@ -234,7 +234,7 @@ extension BoundedStore: StoreDecorator {
 
 extension BoundedStore: FlushableStore where Base: FlushableStore {}
 
-/// The store reports the changes of its entries, including evictions, and none of its accounting.
+/// The store reports the changes of its entries, including evictions, but not those of its accounting.
 extension BoundedStore: ObservableStore where Base: ObservableStore {
   /// Observes a range of keys; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

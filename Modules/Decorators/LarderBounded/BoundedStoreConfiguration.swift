@@ -108,6 +108,6 @@ public struct BoundedStatistics: Sendable {
   /// The number of times that persisting uses in the background failed.
   public internal(set) var failureCount = 0
 
-  /// The last error of persisting uses in the background, or `nil` if none has failed.
+  /// The last error of persisting uses in the background, or `nil` if there was no failure.
   public internal(set) var lastError: (any Error)?
 }

@@ -67,7 +67,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// The renewals of sliding deadlines that are not yet in the base, and the statistics of the background work.
   let renewals = Locked(PendingRenewals())
 
-  /// A Boolean value that indicates whether there may be pending renewals, so reads that need none take no lock.
+  /// A Boolean value that indicates whether there may be pending renewals, so other reads take no lock.
   let hasRenewals = Atomic(false)
 
   /// The task that writes the last batch of renewals.

@@ -7,7 +7,7 @@ public import Larder
 /// let bySlug = StoreIndex<Note>("slug", isUnique: true) { _, note in [[note.slug]] }
 /// ```
 ///
-/// The closure returns the index keys of an entry: none, one, or several. Each index key is a list of components, and
+/// The closure returns any number of index keys for an entry. Each index key is a list of components, and
 /// index keys sort by their first component, then by their second, and so on. In the example, the notes with a tag are
 /// therefore adjacent and sorted by date.
 ///

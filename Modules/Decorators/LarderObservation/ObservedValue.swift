@@ -162,7 +162,7 @@ public import Observation
 /// The object follows the store from its creation until it is released or the store is closed. It does not keep the
 /// store open.
 @Observable @MainActor public final class ObservedEntries<Value: Sendable> {
-  /// The latest entries, or none if they were not read yet.
+  /// The latest entries, or an empty array if they were not read yet.
   public private(set) var entries: [StoreEntry<Value>] = []
 
   /// A Boolean value that indicates whether the entries were read, so no entries mean an empty range.

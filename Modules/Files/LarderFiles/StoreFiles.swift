@@ -80,7 +80,7 @@ extension StoreFiles {
   ///   - lockPath: The path of the lock file.
   ///   - path: The path of the guarded file or folder. It may be missing.
   ///   - access: The access of the store to its file.
-  /// - Returns: The lock, or `nil` if a reader acquires none.
+  /// - Returns: The lock, or `nil` if a reader needs no lock.
   /// - Throws: `StoreError`: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
   public func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
     switch access {

@@ -15,7 +15,7 @@ public struct StoredResponse: Sendable, Equatable {
   /// The whole URL that was forwarded, as ``RequestURL`` writes it.
   public var url: String
 
-  /// The partition of the cache that the response belongs to; empty if the cache has none.
+  /// The partition of the cache that the response belongs to; empty if the cache has no partitions.
   public var partition: [UInt8]
 
   /// The final status code.
@@ -106,7 +106,7 @@ public struct StoredResponse: Sendable, Equatable {
   /// ```
   ///
   /// - Parameter range: The range.
-  /// - Returns: The gaps; none if the range is empty.
+  /// - Returns: The gaps. There are no gaps if the range is empty.
   public func missing(in range: Range<Int64>) -> [Range<Int64>] {
     var gaps: [Range<Int64>] = []
     var next = range.lowerBound

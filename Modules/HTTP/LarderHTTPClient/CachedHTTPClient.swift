@@ -124,7 +124,7 @@ public struct CachedHTTPClient: Sendable {
 
   /// Returns the response to a request, from the store or from the origin.
   ///
-  /// The version of the response is 1.1 whatever the origin's, because a stored response has none.
+  /// The version of the response is 1.1 whatever the origin's, because a stored response has no version.
   ///
   /// ```swift
   /// let response = try await http.execute(request, deadline: .now() + .seconds(10), partition: Array(account.utf8))

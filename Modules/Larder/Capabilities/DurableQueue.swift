@@ -72,7 +72,7 @@ public protocol DurableQueue<Value>: DataStore {
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `corrupted`, `undecodable` or another code of the codec
   ///   if no item can be decoded; `full` or `ioFailed` if the leases could not be written. `CancellationError` if the
   ///   task was cancelled before the call began.

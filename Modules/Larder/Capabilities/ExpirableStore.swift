@@ -86,7 +86,7 @@ public protocol ExpirableStore<Value>: DataStore {
   /// Returns the time until the first of some entries expires, without moving a sliding deadline.
   ///
   /// - Parameter keys: The keys of the entries.
-  /// - Returns: The time, or zero if one of the keys is missing or has expired, or `nil` if none of the entries expires.
+  /// - Returns: The time, or zero if one of the keys is missing or has expired, or `nil` if the entries do not expire.
   /// - Throws: ``StoreError``, as ``DataStore/values(forKeys:)``.
   func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration?
 

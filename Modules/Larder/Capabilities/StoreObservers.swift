@@ -66,7 +66,7 @@ public final class StoreObservers: Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
-  ///   - lag: A closure that returns the ``StoreObservation/lag`` of the store. Defaults to `nil`, for none.
+  ///   - lag: A closure that returns the ``StoreObservation/lag`` of the store. Defaults to `nil`, for no lag.
   ///   - observer: A closure that receives the events.
   /// - Returns: The observation. It does not hold the list.
   public func add(

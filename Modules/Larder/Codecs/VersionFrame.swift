@@ -10,7 +10,7 @@
 ///
 /// A JSON or CBOR value of any other form has version 0.
 public struct VersionFrame: Sendable, Hashable {
-  /// The version of the value; 0 if the bytes state none.
+  /// The version of the value; 0 if the bytes do not state it.
   public let version: Int
 
   /// The part of the bytes that the base codec has written.

@@ -33,7 +33,7 @@
 ///
 /// ## Implementing a store
 ///
-/// Implement every requirement. None has a default implementation, so a decorator that forgets to forward one does not
+/// Implement every requirement. They have no default implementations, so a decorator that forgets to forward one does not
 /// compile. Check arguments with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting`
 /// against your store.
 ///
@@ -113,7 +113,7 @@ public protocol DataStore<Value>: Sendable {
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
   func count(in range: KeyRange) async throws -> Int
 
-  /// Applies several changes, all or none of them.
+  /// Applies several changes atomically.
   ///
   /// The changes take effect in sequence. A later change to a key replaces an earlier one, so the removal of a range
   /// followed by sets replaces the content of the range. No reader, crash or error ever exposes a part of the batch.

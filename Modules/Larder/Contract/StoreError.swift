@@ -165,7 +165,7 @@ extension StoreError {
     public static let ioFailed = Code(rawValue: "ioFailed")
     /// The operating system denies access, or a write was attempted on a store that was opened for reading only.
     public static let notPermitted = Code(rawValue: "notPermitted")
-    /// The store does not exist, and the caller did not ask to create it.
+    /// The store does not exist, and you did not ask to create it.
     public static let notFound = Code(rawValue: "notFound")
     /// The operation is not supported by this store, or for this file.
     public static let unsupported = Code(rawValue: "unsupported")

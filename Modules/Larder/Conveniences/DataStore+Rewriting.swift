@@ -162,7 +162,7 @@ public struct RewriteProgress: Sendable {
   /// The number of entries that were examined, including those that could not be written again.
   public internal(set) var examinedCount = 0
 
-  /// The last key that was examined, or `nil` if none was.
+  /// The last key that was examined, or `nil` if there isn't one.
   public internal(set) var lastKey: StoreKey?
 
   /// The position after ``lastKey``, at which another call can continue, or `nil` if no entry was examined.

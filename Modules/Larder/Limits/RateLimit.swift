@@ -128,7 +128,7 @@ public struct RateLimitState: Sendable, Hashable {
   ///     waits for the first one only, and the next caller for all of them.
   ///   - limit: The limit.
   ///   - reading: The time.
-  /// - Returns: How long the caller must wait.
+  /// - Returns: How long you must wait.
   public mutating func reserve(_ starts: Int = 1, by limit: RateLimit, at reading: ClockReading) -> Duration {
     let wait = wait(for: 1, by: limit, at: reading)
     note(starts, by: limit, at: reading.advanced(byAtLeast: wait, atMost: wait))

@@ -17,7 +17,7 @@ public final class DecodingRecord: Sendable {
     var deferred: Set<UInt128> = []
   }
 
-  /// The number of items that may fail before receiving stops, if none has been decoded.
+  /// The number of items that may fail before receiving stops, if no item has been decoded.
   public static var failureLimit: Int { 3 }
 
   private let state = Locked(State())
@@ -30,7 +30,7 @@ public final class DecodingRecord: Sendable {
 
   /// The sequence numbers of the items that the program lacks something to decode.
   ///
-  /// They are tried again only if no other item is due, so they block none.
+  /// They are tried again only if no other item is due, so they do not block other items.
   public var deferred: Set<UInt128> { state.withLock { $0.deferred } }
 
   /// Records that an item was decoded, or that the program lacks something to decode it.

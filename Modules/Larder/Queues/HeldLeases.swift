@@ -103,7 +103,7 @@ public final class HeldLeases: Sendable {
   /// If the caller is cancelled, the renewal ends, too, so a closure that ignores its cancellation keeps no item.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; ``StoreError`` with `staleReceipt` if `body` throws after the leases were lost, with the
@@ -190,7 +190,7 @@ public final class HeldLeases: Sendable {
     state.withLock { $0.renewal = renewal }
   }
 
-  /// The time until the next renewal, or `nil` if there will be none.
+  /// The time until the next renewal, or `nil` if there is no further one.
   private var pauseBeforeRenewal: Duration? {
     let now = time.duration
     return state.withLock { state in

@@ -161,7 +161,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: The errors of the steps; the error of the first item that cannot be decoded, if no item can be
   ///   delivered and the failure may concern the program.
   public func receiveDue(_ max: Int, _ lease: Duration) async throws -> [QueueDelivery<Element>] {

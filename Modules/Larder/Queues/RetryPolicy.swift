@@ -15,7 +15,7 @@ public struct RetryPolicy: Sendable, Hashable {
   /// The maximum delay, before jitter.
   public var ceiling: Duration
 
-  /// The fraction of the delay that is random, from 0 for none to 1 for all of it.
+  /// The fraction of the delay that is random, from 0 to 1.
   ///
   /// The random part shortens the delay.
   public var jitter: Double

@@ -87,7 +87,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     try await base.count(in: range)
   }
 
-  /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies several changes atomically; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await base.apply(changes)
   }

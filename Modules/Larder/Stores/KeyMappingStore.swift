@@ -85,7 +85,7 @@ public struct KeyMappingStore<Base: DataStore>: DataStore {
 
   // MARK: Writing
 
-  /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies several changes atomically; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let stored = ChangeBatch(

@@ -58,7 +58,7 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   /// Loads the value of a key.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` if the closure returns none.
+  /// - Returns: The value, or `nil` if the closure returns `nil`.
   /// - Throws: ``StoreError`` with `invalidKey`, `closed`, or the code of an error of the closure. `CancellationError` if the
   ///   closure throws after the task was cancelled.
   public func value(forKey key: StoreKey) async throws -> Value? {

@@ -13,7 +13,7 @@
 ///
 /// - Parameters:
 ///   - body: The closure.
-///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+///   - isolation: The actor on which the closure runs. Defaults to your actor.
 ///   - onCancel: A closure that is called if the caller is cancelled, beside the cancellation of `body`. Defaults to one
 ///     that does nothing.
 ///   - onStart: A closure that receives the closure that cancels `body`. It may be called any number of times.

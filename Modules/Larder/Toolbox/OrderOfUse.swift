@@ -42,7 +42,7 @@ public final class OrderOfUse: Sendable {
   ///   - key: The key of the entry.
   ///   - persisted: The time of the last use that was written, or `nil` if it is unknown, so the first use is due.
   ///   - now: The current time.
-  /// - Returns: A Boolean value that indicates whether the caller must call ``startWriting(at:_:)``.
+  /// - Returns: A Boolean value that indicates whether you must call ``startWriting(at:_:)``.
   public func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
     state.withLock { $0.note(key, persisted: persisted, at: now) }
   }

@@ -290,7 +290,7 @@ extension SortedEntries.Chunk: Sendable where Value: Sendable {}
 extension Array {
   /// Returns the first index whose element does not satisfy a condition.
   ///
-  /// The condition must hold for all elements before that index, and for none after it.
+  /// The condition must hold for exactly the elements before that index.
   @inlinable
   public func partitionPoint(where holds: (Element) -> Bool) -> Int {
     var low = 0

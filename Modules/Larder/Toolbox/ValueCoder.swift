@@ -53,7 +53,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
   ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
   ///   - bytes: The array to which the method appends the bytes.
@@ -82,7 +82,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``, as that method.
@@ -98,7 +98,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The bytes.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``, as that method.
   public func value(
@@ -122,7 +122,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - error: The error of the codec.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - operation: The operation.
   public func encodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
@@ -137,7 +137,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The bytes. They are only read during the call.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``; see ``decodingError(_:forKey:during:)``.
@@ -222,7 +222,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - error: The error of the codec.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - operation: The operation.
   public func decodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation

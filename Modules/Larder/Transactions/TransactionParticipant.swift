@@ -16,7 +16,7 @@ public protocol TransactionParticipant<Base>: Sendable {
   /// The type of the store.
   associatedtype Base: DataStore where Base.Value == [UInt8]
 
-  /// The plan of one attempt, or `Void` for a participant that needs none.
+  /// The plan of one attempt, or `Void` for a participant without a plan.
   associatedtype TransactionPlan: Sendable = Void
 
   /// The store. A transaction of another one refuses the participant.
@@ -55,7 +55,7 @@ public protocol TransactionParticipant<Base>: Sendable {
 }
 
 extension TransactionParticipant {
-  /// The first prefix, or none.
+  /// The first prefix, or an empty key.
   public var keyPrefix: StoreKey { prefixes.first ?? "" }
 }
 

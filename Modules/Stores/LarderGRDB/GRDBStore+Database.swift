@@ -200,7 +200,7 @@ extension GRDBStore {
     try removeAll(in: .all, in: db)
   }
 
-  /// Applies several changes, all of them or none.
+  /// Applies several changes atomically.
   ///
   /// Inside a transaction they are part of it, under a savepoint. Without one, they are a transaction of their own. If a row
   /// is refused, the transaction continues without the changes. If the disk or the memory is exhausted, or if a trigger asks

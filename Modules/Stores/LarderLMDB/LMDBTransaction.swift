@@ -18,7 +18,7 @@ public struct LMDBTransaction: ~Copyable {
 
   /// The error of a failed change.
   ///
-  /// LMDB then applies none of the changes, even if the closure caught the error.
+  /// LMDB then discards all changes, even if the closure caught the error.
   private(set) var failure: LMDBError?
 
   /// The changes so far, for observers.

@@ -57,7 +57,7 @@ public final class PostgresDatabase: Sendable {
   ///   - access: The access of the stores to their data. Defaults to `StoreAccess.readWrite`.
   ///     With any other access, nothing is created, and the server refuses every write.
   ///   - connections: The number of connections that stores and queues share, at least 1. Defaults to 8. While all are
-  ///     taken, a store or a queue that has none gets one more, so others that wait for a lock don't stop it.
+  ///     taken, a store or a queue without one gets one more, so others that wait for a lock don't stop it.
   ///   - timeout: The time limit of each call. It includes waiting for a connection and for locks, and repetitions. In a
   ///     transaction, each of its calls has this limit. A call whose values are on their way over a slow line may take
   ///     longer. Defaults to 30 seconds.

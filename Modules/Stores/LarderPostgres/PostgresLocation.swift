@@ -13,7 +13,7 @@ public struct PostgresLocation: Sendable, Hashable {
   /// The connection, which is an empty string for that of the `PG…` variables.
   public let connection: String
 
-  /// The schema, which is `public` if the URL names none.
+  /// The schema, or `public` if the URL does not name one.
   public let schema: String
 
   /// The name of the store or the queue, or `nil` if the URL names only the connection and perhaps the schema.

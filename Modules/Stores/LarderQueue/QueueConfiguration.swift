@@ -112,7 +112,7 @@ public struct QueueCapacity: Sendable, Hashable {
 
   /// The maximum size of keys and encoded values together, in bytes; `nil` for no limit.
   ///
-  /// The folder takes more: a segment of the log is removed when none of its items is left. See
+  /// The folder takes more: a segment of the log is removed when all of its items are gone. See
   /// ``QueueConfiguration/segmentSize``.
   public var bytes: Int?
 

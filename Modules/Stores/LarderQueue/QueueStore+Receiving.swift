@@ -61,7 +61,7 @@ extension QueueStore {
 
   /// Reads and decodes leased items.
   ///
-  /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
+  /// - Throws: ``StoreError`` if no item can be read, for a reason that does not concern the items. The items are released.
   @concurrent
   private func read(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     do {

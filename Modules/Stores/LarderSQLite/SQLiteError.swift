@@ -25,7 +25,7 @@ public struct SQLiteError: RedactedError, Hashable {
   /// - Parameters:
   ///   - code: The extended result code.
   ///   - message: The message.
-  ///   - errorNumber: The system's reason, a value of `errno`. Defaults to 0, for none.
+  ///   - errorNumber: The system's reason, a value of `errno`. Defaults to 0, for no reason.
   public init(code: Int32, message: String, errorNumber: Int32 = 0) {
     self.code = code
     self.message = message

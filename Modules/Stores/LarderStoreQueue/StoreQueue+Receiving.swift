@@ -29,7 +29,7 @@ extension StoreQueue {
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; the errors of the base if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
@@ -127,7 +127,7 @@ extension StoreQueue {
 
   /// Reads and decodes leased items.
   ///
-  /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
+  /// - Throws: ``StoreError`` if no item can be read, for a reason that does not concern the items. The items are released.
   private func readLeased(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     guard !leased.isEmpty else { return [] }
     let stored: [Result<[StoreKey: [UInt8]?], StoreError>]

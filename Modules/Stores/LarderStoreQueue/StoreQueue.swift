@@ -328,7 +328,7 @@ extension StoreQueue: StoreDecorator {
   }
 }
 
-/// The queue reports the changes of its items, and none of their states.
+/// The queue reports the changes of its items, but not those of their states.
 extension StoreQueue: ObservableStore where Base: ObservableStore {
   /// Observes a range of keys; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

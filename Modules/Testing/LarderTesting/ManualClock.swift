@@ -34,7 +34,7 @@ public final class ManualClock: Clock {
   /// Removes the sleeping tasks without resuming them, and returns what keeps them.
   func forgetSleepers() -> Any { sleepers.forgetAll() }
 
-  /// The earliest deadline of a sleeping task, or `nil` if none sleeps.
+  /// The earliest deadline of a sleeping task, or `nil` if no task sleeps.
   var nextDeadline: Instant? { sleepers.tags.min() }
 
   /// Advances the time and wakes the tasks whose deadlines have passed, the earliest deadline first.

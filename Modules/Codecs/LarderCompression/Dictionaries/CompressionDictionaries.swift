@@ -25,7 +25,7 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// Creates an empty set, with which values are compressed without a dictionary.
   public init() {}
 
-  /// Creates a set of one dictionary, or of none.
+  /// Creates a set of one dictionary, or an empty set.
   init(only dictionary: CompressionDictionary?) {
     all = dictionary.map { [$0] } ?? []
   }

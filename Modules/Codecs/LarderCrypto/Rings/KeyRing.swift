@@ -155,7 +155,7 @@ public final class KeyRing: Sendable {
   /// ```
   ///
   /// - Parameter other: The ring with the keys.
-  /// - Returns: The identifiers of the added keys. They may be none.
+  /// - Returns: The identifiers of the added keys, or an empty array.
   /// - Throws: The errors of ``addKey()``.
   @discardableResult
   public func addKeys(from other: KeyRing) async throws -> [KeyID] {

@@ -25,7 +25,7 @@ public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
 
     /// A key or a source cannot be had now: the ring does not have the key, or the source is locked or out of reach.
     public static let unavailable = Code(rawValue: "unavailable")
-    /// The source has no ring, and the caller did not ask to create one.
+    /// The source has no ring, and you did not ask to create one.
     public static let notFound = Code(rawValue: "notFound")
     /// The operating system denies access, or the file of a ring is open to other users.
     public static let notPermitted = Code(rawValue: "notPermitted")

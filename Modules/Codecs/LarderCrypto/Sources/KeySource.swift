@@ -21,7 +21,7 @@
 public protocol KeySource: Sendable {
   /// Returns the content.
   ///
-  /// - Returns: The content, or `nil` only if the source knows that it has none. A ring is then created if the caller
+  /// - Returns: The content, or `nil` only if the source knows that it does not have any. A ring is then created if the caller
   ///   asks for it, so a source that could not look must throw.
   /// - Throws: ``KeyRingError``, with `unavailable` if the source cannot be read now, for example because it is locked.
   func load() async throws -> [UInt8]?

@@ -12,7 +12,7 @@ extension CachedStore {
     return try await missedValue(forKey: key)
   }
 
-  /// Returns the value of a key after the first lookup returned none.
+  /// Returns the value of a key after the first lookup did not find it.
   @usableFromInline
   func missedValue(forKey key: StoreKey) async throws -> Value? {
     guard cache.hasPlainEntries, isCurrent else { return try await value(forKey: key, policy: .cacheElseLoad) }

@@ -197,7 +197,7 @@ public struct POSIXFileSystem: StoreFileSystem {
   }
 
   #if os(Linux)
-  /// Returns the mount table of the process, or `nil` if the system provides none.
+  /// Returns the mount table of the process, or `nil` if the system does not provide it.
   private func mountTable() throws(FileError) -> [UInt8]? {
     let path = "/proc/self/mountinfo"
     do throws(FileError) {

@@ -14,7 +14,7 @@ public struct HTTPCacheResponse: Sendable {
 
   /// The body.
   ///
-  /// It is empty if a response with this head and to this method has none.
+  /// It is empty if a response with this head and to this method has no body.
   public var body: HTTPCacheBody
 
   /// The way the cache answered.

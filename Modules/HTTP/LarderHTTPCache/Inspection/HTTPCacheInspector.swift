@@ -108,7 +108,7 @@ public struct HTTPCacheInspector: Sendable {
   ///     If it is not empty, it must have a scheme and an authority.
   ///   - limit: The maximum number of records that are read, at least 1. Defaults to 256.
   ///   - previous: The key after which to begin, from ``Page/next``. Defaults to `nil`, for the first page.
-  /// - Returns: The responses, perhaps none although there are further pages.
+  /// - Returns: The responses. A page can be empty although further pages follow.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(
     prefix: String = "", limit: Int = 256, after previous: StoreKey? = nil

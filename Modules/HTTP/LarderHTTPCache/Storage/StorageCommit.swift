@@ -34,7 +34,7 @@ struct StorageCommit: Sendable {
   /// The number of responses that the commit adds.
   private(set) var responseDelta = 0
 
-  /// The last place in the order of use that the commit gives, or `nil` if it gives none.
+  /// The last place in the order of use that the commit gives, or `nil` if it does not give any.
   private(set) var place: UInt64?
 
   /// The number of bytes that the totals must not exceed if the commit adds bytes.
@@ -42,7 +42,7 @@ struct StorageCommit: Sendable {
 
   /// The number of bytes that ``StorageTotals/lasting`` must not exceed if the commit adds such bytes.
   ///
-  /// `nil` means that the commit adds none, and that nothing is evicted to make room for it.
+  /// `nil` means that the commit adds nothing, and that nothing is evicted to make room for it.
   var lastingLimit: Int?
 
   /// The number of bytes by which the commit changes what the bodies that are being stored reserve.
@@ -98,7 +98,7 @@ struct StorageCommit: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key of the mark.
-  ///   - stored: The stored mark, or `nil` if there must be none.
+  ///   - stored: The stored mark, or `nil` if there must not be one.
   ///   - footprint: The number of bytes of the chunks that the stored mark counts. Defaults to `nil`, for what it says.
   ///   - mark: The new mark, or `nil` to remove it.
   mutating func setMark(

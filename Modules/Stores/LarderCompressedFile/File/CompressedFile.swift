@@ -67,7 +67,7 @@ struct CompressedFile: Sendable {
   var retryUncompactedSize: Int64 = 0
   var retryDeadSize: Int64 = 0
 
-  /// The changes since a running compaction has copied the file, or `nil` if none is running.
+  /// The changes since a running compaction has copied the file, or `nil` if there isn't one.
   var uncopied: [BatchChange<EntryLocation>]?
 
   /// The running compaction, and the thread that writes the new file.

@@ -23,7 +23,7 @@ extension PostgresQueue {
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
@@ -254,7 +254,7 @@ extension PostgresTransaction {
   ///   - lease: The duration of the leases. It must be greater than zero, and long enough for the transaction to
   ///     acknowledge or release the items.
   ///   - queue: A queue of this database.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: `StoreError`: `invalidArgument` if an argument is invalid or if the queue belongs to another database; the
   ///   errors of ``PostgresQueue/receive(max:lease:)``.
   public func receive<Element>(

@@ -54,7 +54,7 @@ struct QueueLedger: Sendable {
 
   /// The next sequence number.
   ///
-  /// None is assigned twice, even after a rollback.
+  /// A number is never assigned twice, even after a rollback.
   var nextSequence: UInt64 = 1
 
   /// The current segment, to which records are written.

@@ -176,7 +176,7 @@ struct QueuePlan: Sendable {
   ///
   /// - Parameters:
   ///   - group: The group.
-  ///   - first: The first item that stays in the group, or `nil` if none does. Its state must have been read.
+  ///   - first: The first item that stays in the group, or `nil` if there isn't one. Its state must have been read.
   mutating func finish(_ group: StoreKey, first: UInt128?) {
     let touched = touchedGroups[group] ?? TouchedGroup()
     let key = layout.groupKey(group)

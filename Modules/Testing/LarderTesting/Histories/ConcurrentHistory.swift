@@ -4,7 +4,7 @@ public import Larder
 ///
 /// A history is *linearizable* if each operation can be assigned a moment between its invocation and its response such
 /// that the operations, run one after another at these moments, return the same results. An operation with an unknown
-/// outcome can have any moment after its invocation, or none.
+/// outcome may have taken effect at any moment after its invocation, or not at all.
 ///
 /// The search uses the algorithm of Wing and Gong with the memoization of Lowe ("Testing for linearizability", 2017),
 /// and never visits the same set of completed operations with the same state twice. Linearizability is local (Herlihy

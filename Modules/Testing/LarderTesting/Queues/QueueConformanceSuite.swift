@@ -22,7 +22,7 @@ public import Larder
 /// ```
 ///
 /// A queue is a `DataStore` too, so run a ``ConformanceSuite`` as well. Cases about priorities and groups check that a
-/// queue that has none refuses them with `unsupported`. The numbers of the cases begin with 400.
+/// queue without them refuses such items with `unsupported`. The numbers of the cases begin with 400.
 public struct QueueConformanceSuite: Sendable {
   /// The name of the queue.
   public var name: String { suite.name }
