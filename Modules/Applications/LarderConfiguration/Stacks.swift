@@ -3,7 +3,7 @@ public import Larder
 
 /// The stores of a program by name, each with the layers that a configuration says.
 ///
-/// The program says what is possible and which types the values have. The configuration says which store it is, and which
+/// Your program lists what is possible, and the types of the values. The configuration says which store it is, and which
 /// layers are around it:
 ///
 /// ```json

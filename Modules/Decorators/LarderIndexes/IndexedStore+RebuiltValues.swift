@@ -72,7 +72,7 @@ extension IndexedStore {
     }
   }
 
-  /// Throws the error of the first value if no value of the store can be decoded, which is a mistake in the program.
+  /// Throws the error of the first value if no value of the store can be decoded, which is a mistake in your program.
   ///
   /// - Parameters:
   ///   - first: The first values of the store.

@@ -37,7 +37,7 @@ struct OperationNames: Sendable {
   enum Kind: Sendable {
     /// An operation of a store or a queue.
     case operation
-    /// A block of the program.
+    /// A block of your program.
     case block
   }
 

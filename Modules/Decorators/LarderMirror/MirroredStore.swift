@@ -243,7 +243,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
 
   /// Copies to the secondary what it lacks, and removes from it what the primary does not have.
   ///
-  /// The first repair copies the whole store. The program can read and write in the meantime: a write waits only while the
+  /// The first repair copies the whole store. Your program can read and write in the meantime: a write waits only while the
   /// keys around its own are compared.
   ///
   /// ```swift

@@ -59,7 +59,7 @@ public protocol DurableQueue<Value>: DataStore {
   /// Leases and returns the first items that are due, without waiting for any.
   ///
   /// The lease is written before an item is decoded, so an item that crashes the process counts as delivered. An item
-  /// that cannot be decoded is released, and becomes a dead letter after its last delivery. If the program lacks
+  /// that cannot be decoded is released, and becomes a dead letter after its last delivery. If your program lacks
   /// something to decode an item, such as a key, the method throws, and no delivery counts.
   ///
   /// ```swift
@@ -90,7 +90,7 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or the error of an item that cannot be read or decoded. Such an item is not leased any more.
-  /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if the program cannot decode items. `CancellationError`
+  /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if your program cannot decode items. `CancellationError`
   ///   if the task is cancelled while it waits.
   func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError>
 

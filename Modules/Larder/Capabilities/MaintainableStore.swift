@@ -269,7 +269,9 @@ public struct VerificationReport: Sendable, Hashable {
   /// The number of entries that were read and checked, including damaged ones.
   public var entryCount: Int
 
-  /// The damaged parts, in key order if their keys are known. It is empty if the store is intact.
+  /// The damaged parts, in key order if their keys are known.
+  ///
+  /// It is empty if the store is intact.
   public var findings: [Finding]
 
   /// Creates a report.

@@ -81,7 +81,7 @@ public struct ValueContext: Sendable {
   /// The key of the entry, or `nil` for a value without a key.
   ///
   /// A value is decoded with the key with which it was encoded. The key is that of the store that holds the bytes: a
-  /// ``TypedView`` passes the key including its prefix. An item of a queue has a key only if the program gave it one,
+  /// ``TypedView`` passes the key including its prefix. An item of a queue has a key only if you gave it one,
   /// because a generated key is not known yet when the item is encoded.
   public var key: StoreKey?
 

@@ -154,9 +154,9 @@ extension VersionFrame {
   }
 }
 
-/// An error that is thrown if the version of a stored value is damaged, newer than the program, or has no migration.
+/// An error that is thrown if the version of a stored value is damaged, newer than your program, or has no migration.
 public struct ValueVersionError: StoreErrorConvertible, RedactedError, Hashable {
-  /// The code with which a store reports the error: `versionMismatch` if the version is newer than the program,
+  /// The code with which a store reports the error: `versionMismatch` if the version is newer than your program,
   /// `undecodable` if an older one has no migration, and `corrupted` if it is damaged.
   public let storeErrorCode: StoreError.Code
 

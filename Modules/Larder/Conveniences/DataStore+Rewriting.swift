@@ -11,7 +11,7 @@ extension DataStore {
   /// of the store that reads the values with their migrations and writes them back. Other readers and writers can use
   /// the store during the walk, and every value is readable at every moment.
   ///
-  /// If the program ends during the walk, call the method again. Values that already have the newest version have the
+  /// If your program ends during the walk, call the method again. Values that already have the newest version have the
   /// same bytes as before, so a store does not write them. To skip the entries that were already examined, continue
   /// behind ``RewriteProgress/lastKey``:
   ///
@@ -55,7 +55,7 @@ extension DataStore {
   /// write them.
   ///
   /// The walk is that of ``migrateAll(in:batchSize:progress:)``: in ascending order, in small atomic steps, beside other
-  /// readers and writers. If the program ends during the walk, call the method again, from the beginning or after the last
+  /// readers and writers. If your program ends during the walk, call the method again, from the beginning or after the last
   /// ``RewriteProgress/cursor``.
   ///
   /// An entry that cannot be read stays as it is, for example because its key is missing or its bytes are damaged. It is

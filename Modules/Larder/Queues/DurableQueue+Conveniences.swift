@@ -260,7 +260,7 @@ extension DurableQueue {
   /// ```
   ///
   /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of the
-  /// queue's retry policy, up to its last delivery. If the program lacks something to decode an item, the iterator
+  /// queue's retry policy, up to its last delivery. If your program lacks something to decode an item, the iterator
   /// throws; see ``receive(max:lease:)``. Several consumers share the items. The sequence ends when the queue is closed.
   ///
   /// If waiting fails with an error that a retry can mend, such as that of a server that restarts, the iterator waits and

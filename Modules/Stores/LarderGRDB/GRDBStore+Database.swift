@@ -3,7 +3,7 @@ public import GRDB
 public import Larder
 import LarderSQLiteFormat
 
-/// Methods for the program's own transactions and observations.
+/// Methods for your program's own transactions and observations.
 ///
 /// They take the `Database` of a closure such as `pool.write { db in … }`, and neither begin nor commit a transaction
 /// that is already open. They throw what the methods of `DataStore` throw.

@@ -43,7 +43,7 @@ public final class LMDBEnvironment: Sendable {
 
   /// The version of the LMDB library that this process has loaded, such as "0.9.24".
   ///
-  /// It need not be the one that the program was built with. LMDB 0.9 and LMDB 1.0 cannot read each other's files; see
+  /// It need not be the one that your program was built with. LMDB 0.9 and LMDB 1.0 cannot read each other's files; see
   /// <doc:UsingLMDBStore#Versions-of-LMDB>.
   public static var libraryVersion: String {
     var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)

@@ -33,7 +33,7 @@ extension QueueStore {
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
   /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;
-  ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
+  ///   `keyUnavailable`, or another code of the codec, if your program lacks something to decode an item; `full` or
   ///   `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the task was
   ///   cancelled before the call began.
   public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {

@@ -14,7 +14,7 @@ extension StoreQueue {
   /// item. It passes over those of items that wait for an earlier one of their group. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
   /// items of the delays and leases that ended before its own, and of those that calls have settled since.
   ///
-  /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
+  /// If your program lacks something to decode an item, the method releases all items of the call as if they had not been
   /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
   /// make no dead letters, and wait for the delay of the retry policy, at least one second.

@@ -3,7 +3,7 @@ public import Larder
 
 /// The provider of the layer `encrypted`, an ``EncryptedCodec`` in a configured stack.
 ///
-/// A configuration has no keys. It has the name of one of the rings that the program has opened:
+/// A configuration has no keys. It has the name of one of the rings that your program has opened:
 ///
 /// ```swift
 /// let layers: [any LayerProvider] = [EncryptedLayerProvider(rings: ["main": ring])]

@@ -188,7 +188,7 @@ struct CompressedFile: Sendable {
     }
   }
 
-  /// Returns the log, which it creates if there isn't one, on a new file if the old one must not be written to.
+  /// Returns the log, which it creates if there isn't one, on a new file if the old you must not be written to.
   mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
     try checkFiles(during: operation)
     return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {

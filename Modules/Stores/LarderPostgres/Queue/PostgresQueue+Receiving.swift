@@ -15,7 +15,7 @@ extension PostgresQueue {
   /// An item that may have crashed its consumer before is returned alone, even if other items wait. Items that another
   /// consumer is just taking or changing are passed over. The call takes one round trip for each thousand items.
   ///
-  /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
+  /// If your program lacks something to decode an item, the method releases all items of the call as if they had not been
   /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
   /// make no dead letters, and wait for the delay of the retry policy, at least one second.

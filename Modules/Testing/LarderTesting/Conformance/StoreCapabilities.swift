@@ -63,7 +63,7 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
 
   /// The store opens its files itself, and notices files that are damaged, moved or replaced.
   ///
-  /// A store in a database that the program opens, or that a server has, lacks this capability.
+  /// A store in a database that your program opens, or that a server has, lacks this capability.
   public static let ownFiles = StoreCapabilities(rawValue: 1 << 8)
 
   /// The suite can open the store with codecs of its own.
