@@ -153,10 +153,12 @@ extension StoreObserversSamples {
 }
 
 extension JSONTextSamples {
+  static var document: JSONText { standIn() }
   static var documents: AnyDataStore<JSONText> { standIn() }
 }
 
 extension ChangeBatchSamples {
+  static var change: BatchChange<User> { standIn() }
   static var payer: Account { standIn() }
   static var payee: Account { standIn() }
 }
@@ -191,6 +193,8 @@ extension DataStore_ConditionalSamples {
 }
 
 extension DataStore_CopyingSamples {
+  static var savedCursor: PageCursor? { standIn() }
+  static func save(_ cursor: PageCursor?) {}
   static var old: AnyDataStore<User> { standIn() }
   static var new: AnyDataStore<User> { standIn() }
 }
@@ -391,4 +395,45 @@ struct EventLog<Base: DataStore>: TransactionParticipant where Base.Value == [UI
     _ plan: TransactionPlan, in transaction: StoreTransaction<Base>
   ) async throws -> ConditionalCommit<any Error> { standIn() }
   func transactionDidCommit(_ plan: TransactionPlan) {}
+}
+
+extension CodecSamples {
+  static var base: JSONCodec<User> { standIn() }
+}
+
+extension StoreInformationSamples {
+  static var operations: RunningOperations { standIn() }
+}
+
+extension StoreKeySamples {
+  static var userID: UUID { standIn() }
+}
+
+extension RateLimitSamples {
+  static var reading: ClockReading { standIn() }
+}
+
+extension DurableQueue_ConveniencesSamples {
+  static var appointment: Date { standIn() }
+}
+
+extension LostKeysSamples {
+  static var remaining: KeyRange {
+    get { standIn() }
+    set {}
+  }
+  static var lost: KeyRange { standIn() }
+}
+
+extension WallClockSamples {
+  struct Record {
+    var beginning: Int64 = 0
+    var duration: Int64 = 0
+    var end: Int64 = 0
+  }
+  static var record: Record {
+    get { standIn() }
+    set {}
+  }
+  static var now: Int64 { standIn() }
 }

@@ -202,6 +202,11 @@ public protocol DurableQueue<Value>: DataStore {
   /// A dead letter stays if an item in the queue has its key. If the call fails, some dead letters may already have been
   /// moved.
   ///
+  /// ```swift
+  /// let count = try await queue.requeueDeadLetters()  // after the cause was removed
+  /// print("\(count) items will be delivered again")
+  /// ```
+  ///
   /// - Returns: The number of dead letters moved.
   /// - Throws: ``StoreError`` with `full`; `closed`; `ioFailed`. `CancellationError`.
   @discardableResult

@@ -65,6 +65,11 @@ public protocol MaintainableStore<Value>: DataStore {
 extension DataStore {
   /// Reads every value of the store, one at a time, and reports the values that are damaged or cannot be decoded.
   ///
+  /// ```swift
+  /// let report = try await store.verifyEachEntry()  // for a store without a structure of its own
+  /// print(report.entryCount, report.findings.count)
+  /// ```
+  ///
   /// - Throws: ``StoreError`` as the reads do, except for damage.
   public func verifyEachEntry() async throws -> VerificationReport {
     var report = VerificationReport(entryCount: 0)

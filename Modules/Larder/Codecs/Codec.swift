@@ -165,6 +165,10 @@ public protocol StoreErrorConvertible: Error {
 }
 
 /// The kind of the bytes that a codec writes, for stores and codecs that put something around them.
+///
+/// ```swift
+/// var format: CodecFormat { base.format == .json ? .json : .binary }
+/// ```
 public enum CodecFormat: Sendable, Hashable {
   /// One JSON value as text in UTF-8 (RFC 8259).
   case json

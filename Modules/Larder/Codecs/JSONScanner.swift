@@ -294,6 +294,11 @@ public struct JSONScanner {
 
   /// Skips whitespace and an array, and calls a closure before each element.
   ///
+  /// ```swift
+  /// var scanner = JSONScanner(Array("[1, 2, 3]".utf8)[...])
+  /// try scanner.forEachElement { scanner in print(try scanner.value().count) }
+  /// ```
+  ///
   /// - Parameter body: A closure that must skip the element.
   /// - Throws: The error that `body` throws; ``JSONSyntaxError`` if no well-formed array follows.
   public mutating func forEachElement(_ body: (inout JSONScanner) throws -> Void) throws {

@@ -32,6 +32,10 @@ public struct JSONText: Sendable, Hashable {
 
   /// Creates a JSON string.
   ///
+  /// ```swift
+  /// let name = JSONText(string: "Ada")  // with quotes and escapes
+  /// ```
+  ///
   /// - Parameter text: The content of the string, without quotes and escapes.
   public init(string text: String) {
     var bytes: [UInt8] = []
@@ -74,6 +78,10 @@ public struct JSONText: Sendable, Hashable {
   }
 
   /// Returns the members of a JSON object, in the order of the text.
+  ///
+  /// ```swift
+  /// for member in try document.members() ?? [] { print(member.name, member.value) }
+  /// ```
   ///
   /// - Returns: The members, or `nil` if the value is not an object.
   /// - Throws: ``JSONSyntaxError``, but never in practice, because every text of this type is validated.

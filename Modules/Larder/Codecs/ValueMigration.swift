@@ -25,6 +25,11 @@ public struct ValueMigration<Value: Sendable>: Sendable {
 extension ValueMigration {
   /// Creates a migration of the values of one version.
   ///
+  /// ```swift
+  /// let migration = ValueMigration(from: 1, .json(UserV1.self)) { User(name: $0.name, email: nil) }
+  /// let codec = try JSONCodec<User>().versioned(2, migration)
+  /// ```
+  ///
   /// - Parameters:
   ///   - version: The version of the values; 0 for values that were written without a version.
   ///   - codec: The codec with which they were written. It must have the name of the codec that ``VersionedCodec`` wraps.

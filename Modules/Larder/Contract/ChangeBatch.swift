@@ -115,6 +115,10 @@ public enum BatchChange<Value> {
 
   /// Returns the same change with a transformed value.
   ///
+  /// ```swift
+  /// let encoded = try change.mapValue { key, user in try JSONEncoder().encode(user) }
+  /// ```
+  ///
   /// - Parameter transform: A closure that returns the new value for a key and its value.
   /// - Throws: The error that `transform` throws.
   public func mapValue<NewValue, Failure: Error>(

@@ -182,6 +182,12 @@ public protocol DataStore<Value>: Sendable {
 }
 
 /// A key and its value.
+///
+/// ```swift
+/// for entry in try await store.entries(in: .prefix("user:"), limit: 20, order: .ascending) {
+///   print(entry.key, entry.value.name)
+/// }
+/// ```
 public struct StoreEntry<Value> {
   /// The key.
   public let key: StoreKey
@@ -206,6 +212,10 @@ extension StoreEntry: Equatable where Value: Equatable {}
 extension StoreEntry: Hashable where Value: Hashable {}
 
 /// The direction of a scan.
+///
+/// ```swift
+/// let latest = try await orders.entries(in: .all, limit: 1, order: .descending).first
+/// ```
 public enum ScanOrder: Sendable, Hashable, CaseIterable {
   /// From the lowest key to the highest.
   case ascending

@@ -311,6 +311,10 @@ extension StoreInformation {
 
   /// Checks that a layer can keep records in the store, or a copy of it, that must not lose entries.
   ///
+  /// ```swift
+  /// try base.information.checkKeepsEntries(for: "audit")  // refuses a base whose entries expire or are evicted
+  /// ```
+  ///
   /// - Parameters:
   ///   - layer: The layer, as the subject of a sentence, such as "an index".
   ///   - operation: The operation, for errors. Defaults to opening.
@@ -336,6 +340,10 @@ extension StoreInformation {
 
   /// Checks that the store is no queue.
   ///
+  /// ```swift
+  /// try base.information.checkIsNoQueue(for: "audit", during: .open)
+  /// ```
+  ///
   /// - Parameters:
   ///   - layer: The user of the store, as the subject of a sentence, such as "a copy".
   ///   - operation: The operation, for errors.
@@ -350,6 +358,14 @@ extension StoreInformation {
   }
 
   /// Returns the error of an operation on a closed store.
+  ///
+  /// ```swift
+  /// func value(forKey key: StoreKey) async throws -> User? {
+  ///   guard operations.begin() else { throw information.closedError(for: .value) }
+  ///   defer { operations.end() }
+  ///   return try await fetch(key)
+  /// }
+  /// ```
   ///
   /// - Parameter operation: The operation.
   public func closedError(for operation: StoreOperation) -> StoreError {

@@ -158,6 +158,12 @@ extension DataStore {
 }
 
 /// The progress of ``DataStore/copy(to:in:after:batchSize:allowsPlainCopies:progress:)``.
+///
+/// ```swift
+/// try await old.copy(to: new, after: savedCursor) { progress in
+///   save(progress.cursor)  // an interrupted copy continues here
+/// }
+/// ```
 public struct CopyProgress: Sendable, Hashable {
   /// The number of entries that were written to the destination.
   public var copiedCount = 0

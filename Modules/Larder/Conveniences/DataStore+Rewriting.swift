@@ -155,6 +155,11 @@ extension DataStore {
 
 /// The progress of ``DataStore/migrateAll(in:batchSize:progress:)`` or
 /// ``DataStore/reencrypt(in:after:batchSize:progress:)``.
+///
+/// ```swift
+/// let outcome = try await users.migrateAll()
+/// for failure in outcome.failures { print(failure) }
+/// ```
 public struct RewriteProgress: Sendable {
   /// The maximum number of ``failures``.
   public static let failureLimit = 100

@@ -53,6 +53,10 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns the range of a single key.
   ///
+  /// ```swift
+  /// let isStored = try await store.count(in: .only("user:1")) == 1
+  /// ```
+  ///
   /// - Parameter key: The key.
   public static func only(_ key: StoreKey) -> KeyRange {
     KeyRange(from: key, upTo: key.successor)
@@ -87,6 +91,10 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns the part of the range before a key, without the key itself.
   ///
+  /// ```swift
+  /// let older = KeyRange.prefix("2026-").before("2026-03-01")
+  /// ```
+  ///
   /// - Parameter key: The key. It need not belong to the range.
   public func before(_ key: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound.map { min($0, key) } ?? key)
@@ -100,6 +108,10 @@ public struct KeyRange: Sendable, Hashable {
   }
 
   /// Returns the range of the keys that belong to both this range and another one.
+  ///
+  /// ```swift
+  /// let visible = KeyRange.prefix("user:").intersection("user:a"..<"user:n")
+  /// ```
   ///
   /// - Parameter other: The other range.
   public func intersection(_ other: KeyRange) -> KeyRange {
@@ -121,6 +133,10 @@ extension StoreKey {
   /// Returns the range from a key up to, but not including, another key.
   ///
   /// If the bounds are in the wrong order, the range is empty. Swift's own ranges would stop the program instead.
+  ///
+  /// ```swift
+  /// let january: KeyRange = "2026-01-01"..<"2026-02-01"
+  /// ```
   public static func ..< (lowerBound: StoreKey, upperBound: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound)
   }

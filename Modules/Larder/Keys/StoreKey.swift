@@ -171,12 +171,20 @@ public struct StoreKey: Sendable {
 
   /// Returns whether the key begins with the bytes of another key.
   ///
+  /// ```swift
+  /// let isUser = key.hasPrefix("user:")
+  /// ```
+  ///
   /// - Parameter prefix: The prefix. An empty key is a prefix of every key.
   public func hasPrefix(_ prefix: StoreKey) -> Bool {
     withUnsafeBytes { bytes in prefix.withUnsafeBytes { bytes.starts(with: $0) } }
   }
 
   /// Returns the key that has the bytes of this key, followed by those of another one.
+  ///
+  /// ```swift
+  /// let key = StoreKey("user:").appending(StoreKey(userID))  // 16 bytes of a UUID after the text
+  /// ```
   ///
   /// - Parameter other: The key whose bytes follow.
   public func appending(_ other: StoreKey) -> StoreKey {

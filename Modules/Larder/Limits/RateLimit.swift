@@ -68,6 +68,12 @@ public struct RateLimit: Sendable, Hashable {
 /// form as a virtual scheduling algorithm: the only state is the theoretical arrival time, here ``fullAt``. A start
 /// moves it by the time between two evenly spaced starts, and is permitted if the time is then at most a whole burst
 /// ahead of the clock.
+///
+/// ```swift
+/// var state = RateLimitState()
+/// let wait = state.take(by: RateLimit(10, per: .seconds(1)), at: reading)
+/// if wait > .zero { throw TooManyRequests(retryAfter: wait) }
+/// ```
 public struct RateLimitState: Sendable, Hashable {
   /// The time when the whole burst is available if nothing starts until then, in nanoseconds since the origin of the
   /// clock.

@@ -1,6 +1,15 @@
 public import Foundation
 
 /// An item that is no longer delivered.
+///
+/// ```swift
+/// for letter in try await queue.deadLetters(limit: 20, after: 0) {
+///   switch letter.value {
+///   case .success(let event): print(letter.key, event.name)
+///   case .failure(let error): print(letter.key, error)
+///   }
+/// }
+/// ```
 public struct DeadLetter<Element: Sendable>: Sendable {
   /// The key of the item.
   ///

@@ -7,6 +7,10 @@ extension DurableQueue {
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for some time
   /// after that item was acknowledged or became a dead letter.
   ///
+  /// ```swift
+  /// try await queue.enqueue(event, id: "order:17", after: .seconds(60))
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The item.
   ///   - id: The key of the item. Defaults to `nil`, for a generated key.
@@ -23,6 +27,10 @@ extension DurableQueue {
   }
 
   /// Appends an item to the queue that can be received from a date on.
+  ///
+  /// ```swift
+  /// try await queue.enqueue(reminder, at: appointment.addingTimeInterval(-86_400), id: "reminder:17")
+  /// ```
   ///
   /// - Parameters:
   ///   - value: The item.

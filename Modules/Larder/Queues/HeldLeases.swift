@@ -125,6 +125,11 @@ public final class HeldLeases: Sendable {
   ///
   /// Acknowledging ignores cancellation, and is repeated as described for the class.
   ///
+  /// ```swift
+  /// let stale = try await leases.acknowledge()
+  /// if !stale.isEmpty { logger.warning("\(stale.count) items will be delivered again") }
+  /// ```
+  ///
   /// - Parameter receipts: The receipts. Defaults to `nil`, for all of them.
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
   /// - Throws: ``StoreError`` of the last attempt.

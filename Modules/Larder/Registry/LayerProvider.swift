@@ -82,6 +82,10 @@ public protocol OpenableStore: Sendable {
 ///
 /// A stack has at most one layer at each place. The order of the named places is the recommended order of decorators and
 /// codecs; see <doc:Composing>.
+///
+/// ```swift
+/// var place: LayerPlace { LayerPlace(distance: 45) }  // between batching and the cache
+/// ```
 public struct LayerPlace: Sendable, Hashable, Comparable {
   /// A limit of the space of a store of bytes.
   public static let limit = LayerPlace(distance: 10)

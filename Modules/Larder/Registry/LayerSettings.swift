@@ -1,4 +1,8 @@
 /// A setting that a layer has.
+///
+/// ```swift
+/// let setting = LayerSetting("entries", .count(1...1_000_000), "the largest number of entries")
+/// ```
 public struct LayerSetting: Sendable, Hashable {
   /// The kind of value of a setting.
   public enum Kind: Sendable, Hashable {

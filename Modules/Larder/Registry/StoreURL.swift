@@ -18,6 +18,10 @@ public struct StoreURL: Sendable, Hashable {
 
   /// Creates a URL from its parts.
   ///
+  /// ```swift
+  /// let url = StoreURL(scheme: "json", location: folder + "/users.json")
+  /// ```
+  ///
   /// - Parameters:
   ///   - scheme: The scheme.
   ///   - location: The location.
