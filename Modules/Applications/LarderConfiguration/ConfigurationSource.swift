@@ -6,7 +6,7 @@ public import Foundation
 import Yams
 #endif
 
-/// A place from which stacks are read, such as the environment, with the names of all that is set there.
+/// A place that stacks are read from, such as the environment, with the names of all that is set there.
 ///
 /// A provider of swift-configuration answers for a key, and does not say which keys it has. With the names, a misspelled key
 /// is an error instead of a setting that has no effect.

@@ -118,7 +118,7 @@ public final class HeldLock: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; `StoreError` with `lockLost` if the lock has ended before, in which case `body` does not

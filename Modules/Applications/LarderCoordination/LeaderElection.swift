@@ -61,7 +61,7 @@ public final class LeaderElection: Sendable {
   /// If a term is lost, its closure is cancelled, and the process campaigns again, whether the closure returns or throws.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure. It receives the token that its writes require.
   /// - Throws: The error of `body`, after a resignation, unless its term is lost; as ``campaign()``. `CancellationError` if
   ///   the task is cancelled.

@@ -97,7 +97,7 @@ public final class StoreLock: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the lock.
-  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure. It receives the token that its writes require.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``acquire(_:)``; the error of `body`; `StoreError` with `lockLost` if `body` throws after the

@@ -53,7 +53,7 @@ public final class StoreService<Store: DataStore>: Service {
   /// Creates a service, without opening the store.
   ///
   /// - Parameters:
-  ///   - openingLimit: The time for which opening is repeated after retryable errors, such as those of a server that has not
+  ///   - openingLimit: The time that opening is repeated after retryable errors, such as those of a server that has not
   ///     started yet. Defaults to 30 seconds.
   ///   - checkInterval: The time from the end of a check to the next one. Defaults to 10 seconds.
   ///   - checkLimit: The time within which the store must answer. Defaults to 5 seconds. The store is not ready while a check

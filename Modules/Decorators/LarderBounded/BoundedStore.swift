@@ -52,7 +52,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// The maximum number of bytes of one entry.
   let shareLimit: Int
 
-  /// The running operations, for which closing waits.
+  /// The running operations that closing waits for.
   let operations = RunningOperations()
 
   /// The lock of the writers of this object, all of which change the totals.

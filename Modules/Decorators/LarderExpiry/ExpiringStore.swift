@@ -351,7 +351,7 @@ extension ExpiringStore: MaintainableStore where Base: MaintainableStore {
 /// try await store.apply(batch)
 /// ```
 public struct ExpiringBatch<Value> {
-  /// The changes, in the order in which they take effect.
+  /// The changes, in the order they take effect.
   public private(set) var changes: ChangeBatch<Value>
 
   /// The specified times to live, by the index of the change.

@@ -54,7 +54,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
 
   let layout: IndexLayout
 
-  /// The running operations, for which closing waits.
+  /// The running operations that closing waits for.
   let operations = RunningOperations()
 
   /// The lock of the writers of this object.

@@ -228,7 +228,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     if let failure { throw failure }
   }
 
-  /// Runs an operation for which closing waits.
+  /// Runs an operation that closing waits for.
   private func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     try await operations.run(operation, of: information, body)
   }
@@ -252,8 +252,8 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ///
   /// - Parameters:
   ///   - range: The keys to compare. Defaults to all keys.
-  ///   - cursor: The position after which to continue, from an earlier repair. Defaults to `nil`, for the beginning. Only
-  ///     a repair of all keys from the beginning makes ``isSynchronized`` true.
+  ///   - cursor: The position to continue after, from an earlier repair. Defaults to `nil`, for the beginning. Only a
+  ///     repair of all keys from the beginning makes ``isSynchronized`` true.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
   ///   - progress: A closure that receives the progress after each batch. An error that it throws ends the repair.
   ///     Defaults to a closure that does nothing.
@@ -316,7 +316,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     return count
   }
 
-  /// Calls a closure with each key for which the two stores differ.
+  /// Calls a closure with each key whose values differ in the two stores.
   ///
   /// Each difference is checked again while no write of its key is running, so a running write is no difference.
   ///
@@ -401,6 +401,6 @@ public struct RepairProgress: Sendable, Hashable {
   /// The number of keys that differed, and were copied to the secondary or removed from it.
   public var repairedCount = 0
 
-  /// The position up to which the stores were compared, or `nil` before the first batch.
+  /// The position up that the stores were compared to, or `nil` before the first batch.
   public var cursor: PageCursor?
 }

@@ -1,4 +1,4 @@
-/// The writable end of a file to which records are appended.
+/// The writable end of a file that records are appended to.
 ///
 /// The log tracks which records are written, which are durable, and whether it can still be used. The caller defines
 /// the format of a record, and therefore where the valid records end. The log promises that a failed append leaves

@@ -23,7 +23,7 @@ public struct StoredResponse: Sendable, Equatable {
   /// A stored part of a representation has 200.
   public var status: Int
 
-  /// The fields of the head that may be stored, in the order in which they came.
+  /// The fields of the head that may be stored, in the order they came.
   public var fields: HTTPFields {
     didSet { facts = ResponseFacts(fields, received: responseTime.timeIntervalSince1970) }
   }

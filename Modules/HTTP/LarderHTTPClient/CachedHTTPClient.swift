@@ -176,7 +176,7 @@ public struct CachedHTTPClient: Sendable {
     let policy: HTTPCachePolicy
     let partition: [UInt8]?
 
-    /// The time for which the request may wait for that of another caller.
+    /// The time that the request may wait for that of another caller.
     ///
     /// After it, its own request exceeds the deadline.
     var remaining: Duration? {

@@ -176,8 +176,8 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters, at least 0.
-  ///   - sequence: The sequence number after which to start. Only dead letters with a greater ``DeadLetter/sequence``
-  ///     are returned.
+  ///   - sequence: The sequence number to start after. Only dead letters with a greater ``DeadLetter/sequence`` are
+  ///     returned.
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `ioFailed`.
   func deadLetters(limit: Int, after sequence: UInt128) async throws -> [DeadLetter<Value>]
 

@@ -163,7 +163,7 @@ public struct StoreStatistics: Sendable, Hashable {
   /// The space that the store takes on disk, in bytes, or `nil` if the store has no files.
   public var bytesOnDisk: Int64?
 
-  /// Further figures that depend on the kind of store, in the order in which they are shown.
+  /// Further figures that depend on the kind of store, in the order they are shown.
   ///
   /// Their names are in lower camel case and end with the unit, if any, such as `journalBytes`.
   public var details: [Detail]

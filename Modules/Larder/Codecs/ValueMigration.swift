@@ -32,7 +32,7 @@ extension ValueMigration {
   ///
   /// - Parameters:
   ///   - version: The version of the values; 0 for values that were written without a version.
-  ///   - codec: The codec with which they were written. It must have the name of the codec that ``VersionedCodec`` wraps.
+  ///   - codec: The codec that they were written with. It must have the name of the codec that ``VersionedCodec`` wraps.
   ///   - migrate: A closure that converts a value. It must return the same value each time, because a value is
   ///     converted at each reading until it is written again.
   public init<Old: Sendable>(
@@ -104,7 +104,7 @@ public struct OlderVersion<Value: Sendable>: Sendable {
 ///
 /// A store reports it as ``StoreError/Code/undecodable``, because the stored bytes are sound.
 public struct MigrationError: StoreErrorConvertible {
-  /// The version from which the value could not be converted.
+  /// The version that the value could not be converted from.
   public let version: Int
 
   /// The error that the closure threw.

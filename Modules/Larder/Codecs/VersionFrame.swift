@@ -48,7 +48,7 @@ extension VersionFrame {
   /// - Parameters:
   ///   - version: The version, at least 1.
   ///   - format: The format of the base.
-  ///   - bytes: The array to which the method appends.
+  ///   - bytes: The array that the method appends to.
   ///   - encode: A closure that appends the bytes of the value.
   /// - Throws: The error that `encode` throws.
   public static func append(

@@ -11,7 +11,7 @@
 /// A later change to a key replaces an earlier one. If you remove a range and then set its keys, the batch therefore
 /// replaces everything in the range in one step.
 public struct ChangeBatch<Value> {
-  /// The changes, in the order in which they take effect.
+  /// The changes, in the order they take effect.
   public private(set) var changes: [BatchChange<Value>]
 
   /// Creates a batch.
@@ -21,7 +21,7 @@ public struct ChangeBatch<Value> {
   /// try await store.apply(batch)
   /// ```
   ///
-  /// - Parameter changes: The changes, in the order in which they take effect. Defaults to an empty list.
+  /// - Parameter changes: The changes, in the order they take effect. Defaults to an empty list.
   public init(_ changes: [BatchChange<Value>] = []) {
     self.changes = changes
   }
@@ -89,7 +89,7 @@ extension ChangeBatch: ExpressibleByArrayLiteral {
   /// try await store.apply([.set("user:1", ada), .remove("user:2"), .removeAll(.prefix("guest:"))])
   /// ```
   ///
-  /// - Parameter elements: The changes, in the order in which they take effect.
+  /// - Parameter elements: The changes, in the order they take effect.
   public init(arrayLiteral elements: BatchChange<Value>...) {
     self.init(elements)
   }

@@ -64,7 +64,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - range: The keys to examine. Defaults to all keys.
-  ///   - cursor: The position after which to continue, from an earlier call. Defaults to `nil`, for the beginning of the
+  ///   - cursor: The position to continue after, from an earlier call. Defaults to `nil`, for the beginning of the
   ///     range.
   ///   - batchSize: The maximum number of entries of an update, from 1. Other writers wait for that long. Defaults to
   ///     256.

@@ -288,7 +288,7 @@ extension StoreKey {
     self = Swift.withUnsafeBytes(of: uuid.uuid) { StoreKey(copying: $0) }
   }
 
-  /// The UUID from which the key was created, or `nil` if the key does not have 16 bytes.
+  /// The UUID that the key was created from, or `nil` if the key does not have 16 bytes.
   public var uuid: UUID? {
     guard count == 16 else { return nil }
     return withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }

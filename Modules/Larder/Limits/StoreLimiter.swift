@@ -24,8 +24,8 @@
 ///
 /// ## Waiting
 ///
-/// The callers of one object get their permits in the order in which they asked. An object that waits for the permit of
-/// another one looks again after ``LimiterConfiguration/pollInterval``. Objects that wait get their turns; see
+/// The callers of one object get their permits in the order they asked. An object that waits for the permit of another
+/// one looks again after ``LimiterConfiguration/pollInterval``. Objects that wait get their turns; see
 /// ``LimiterState``.
 public final class StoreLimiter: Sendable {
   /// The store that keeps the state.

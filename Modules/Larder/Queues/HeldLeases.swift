@@ -103,7 +103,7 @@ public final class HeldLeases: Sendable {
   /// If the caller is cancelled, the renewal ends, too, so a closure that ignores its cancellation keeps no item.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to your actor.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; ``StoreError`` with `staleReceipt` if `body` throws after the leases were lost, with the
@@ -237,7 +237,7 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
-  ///   - lease: The duration with which they were received, and of each renewal.
+  ///   - lease: The duration that they were received with, and of each renewal.
   ///   - age: The time since the deliveries were received, or since that call began. Defaults to zero.
   ///   - renews: A Boolean value that indicates whether the leases are renewed. Defaults to `true`.
   public func hold(

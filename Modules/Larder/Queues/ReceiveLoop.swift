@@ -266,7 +266,7 @@ public protocol LeasingQueueConfiguration {
   /// The delays of released items.
   var retryPolicy: RetryPolicy { get }
 
-  /// The time for which the key of an item that has left the queue is remembered.
+  /// The time that the key of an item that has left the queue is remembered.
   var duplicateWindow: Duration { get }
 
   /// The time after which dead letters are removed, or `nil` to keep them.

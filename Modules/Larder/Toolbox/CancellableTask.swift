@@ -13,7 +13,7 @@
 ///
 /// - Parameters:
 ///   - body: The closure.
-///   - isolation: The actor on which the closure runs. Defaults to your actor.
+///   - isolation: The actor that the closure runs on. Defaults to your actor.
 ///   - onCancel: A closure that is called if the caller is cancelled, beside the cancellation of `body`. Defaults to one
 ///     that does nothing.
 ///   - onStart: A closure that receives the closure that cancels `body`. It may be called any number of times.
@@ -41,8 +41,8 @@ public func withCancellableTask<Result>(
 
 /// A value that one task hands over to another one and does not use before that one has ended.
 ///
-/// Proof for @unchecked: ``withCancellableTask(_:isolation:onCancel:onStart:)`` waits for the task, on the actor of which
-/// the closure runs.
+/// Proof for @unchecked: ``withCancellableTask(_:isolation:onCancel:onStart:)`` waits for the task, on the actor that the
+/// closure runs on.
 private struct Handover<Value>: @unchecked Sendable {
   let value: Value
 

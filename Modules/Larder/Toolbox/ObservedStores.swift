@@ -24,7 +24,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - handle: The handle of the store.
-  ///   - root: The handle on which it depends.
+  ///   - root: The handle that it depends on.
   ///   - identifier: The identifier of the store in the file.
   ///   - observers: The observers of the store.
   public mutating func add(

@@ -31,7 +31,7 @@ public final class OrderOfUse: Sendable {
   ///
   /// - Parameters:
   ///   - interval: The time after which a further use of an entry is due to be written.
-  ///   - delay: The longest time for which a batch that is not full waits for further uses. Defaults to `interval`.
+  ///   - delay: The longest time that a batch that is not full waits for further uses. Defaults to `interval`.
   public init(interval: Duration, collectingFor delay: Duration? = nil) {
     state = Locked(PendingUses(interval: interval, delay: delay ?? interval))
   }
@@ -175,7 +175,7 @@ struct PendingUses: Sendable {
   ///
   /// - Parameters:
   ///   - interval: The time after which a further use of an entry is due to be written.
-  ///   - delay: The longest time for which a batch that is not full waits.
+  ///   - delay: The longest time that a batch that is not full waits.
   init(interval: Duration, delay: Duration) {
     recent = RecentUses(interval: interval)
     self.delay = delay.wholeMicroseconds

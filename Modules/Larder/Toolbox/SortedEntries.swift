@@ -270,7 +270,7 @@ extension SortedEntries {
   ///
   /// - Parameters:
   ///   - change: The change.
-  ///   - displaced: The array to which the displaced values are appended, so the caller can release them outside a
+  ///   - displaced: The array that the displaced values are appended to, so the caller can release them outside a
   ///     lock.
   public mutating func apply(_ change: BatchChange<Value>, displacing displaced: inout [Value]) {
     switch change {

@@ -56,7 +56,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
   ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
-  ///   - bytes: The array to which the method appends the bytes.
+  ///   - bytes: The array that receives the bytes.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `encodingFailed`, or the code of a ``StoreErrorConvertible``; `valueTooLarge`.
   @inlinable @inline(__always)

@@ -138,7 +138,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
     }
   }
 
-  /// The participant to which a plan belongs: an object, or all values of a type with the same prefixes.
+  /// The participant that a plan belongs to: an object, or all values of a type with the same prefixes.
   private enum ParticipantIdentity: Hashable {
     case object(ObjectIdentifier)
     case value(ObjectIdentifier, [StoreKey])
@@ -237,7 +237,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
 
   // MARK: Ending
 
-  /// Asks the participants to finish their plans, in the order in which they took part, before the commit.
+  /// Asks the participants to finish their plans, in the order they took part, before the commit.
   func finish() async throws {
     var number = 0
     // A participant can make another one take part.

@@ -158,7 +158,7 @@ extension GRDBStore {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func setValue(_ value: Value, forKey key: StoreKey, in db: Database) throws {
     try apply([.set(key, value)], in: db)
@@ -170,7 +170,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func removeValue(forKey key: StoreKey, in db: Database) throws {
     try apply([.remove(key)], in: db)
@@ -186,7 +186,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - range: The range of keys to remove.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func removeAll(in range: KeyRange, in db: Database) throws {
     try apply([.removeAll(range)], in: db)
@@ -194,7 +194,7 @@ extension GRDBStore {
 
   /// Removes all entries.
   ///
-  /// - Parameter db: The connection with which the database of the store writes.
+  /// - Parameter db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func removeAll(in db: Database) throws {
     try removeAll(in: .all, in: db)
@@ -208,7 +208,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - changes: The changes.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the connection is another one; `encodingFailed`;
   ///   `valueTooLarge`; `notPermitted` if a trigger, an index or a constraint refuses a change, if a trigger ignores it, or
   ///   if the store only reads; `conflict` if the table was removed or changed, or the file moved or replaced;
@@ -228,7 +228,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - keys: The keys, each once.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure that receives a slot for each key, in the order of the keys, with `nil` for a missing key. It
   ///     assigns the slots to change, with `nil` to remove a key.
   /// - Returns: The result of `body`.
@@ -246,7 +246,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - keys: The keys, each once.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure as that of ``update(_:in:_:)-([StoreKey],_,_)``, which returns whether the slots that it assigned
   ///     are written.
   /// - Returns: The result of the decision.
@@ -265,7 +265,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure that receives the value, or `nil` if the key is missing, and changes it.
   /// - Returns: The result of `body`.
   /// - Throws: As for several keys.

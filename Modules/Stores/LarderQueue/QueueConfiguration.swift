@@ -17,13 +17,13 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which a key is remembered after its item was acknowledged or became a dead letter, so it is not
+  /// The time that a key is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Each remembered key takes some memory. Generated keys are not remembered.
   public var duplicateWindow: Duration
 
-  /// The time for which dead letters are kept; `nil` for no limit.
+  /// The time that dead letters are kept; `nil` for no limit.
   public var deadLetterRetention: Duration?
 
   /// The capacity of the queue, and the policy for writes that exceed it.
@@ -42,9 +42,9 @@ public struct QueueConfiguration: Sendable, Hashable {
   ///     Defaults to 5.
   ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
   ///     to 5 minutes.
-  ///   - duplicateWindow: The time for which a key is remembered after its item was acknowledged or became a dead
+  ///   - duplicateWindow: The time that a key is remembered after its item was acknowledged or became a dead
   ///     letter. Defaults to 5 minutes.
-  ///   - deadLetterRetention: The time for which dead letters are kept. Defaults to `nil`, for no limit.
+  ///   - deadLetterRetention: The time that dead letters are kept. Defaults to `nil`, for no limit.
   ///   - capacity: The capacity of the queue. Defaults to ``QueueCapacity/unlimited``.
   ///   - segmentSize: The size, in bytes, at which the log rolls over to a new segment. Defaults to 32 MiB.
   public init(

@@ -12,8 +12,8 @@ extension QueueStore {
   ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters.
-  ///   - sequence: The sequence number after which to start; only dead letters with a greater `DeadLetter.sequence`
-  ///     are returned.
+  ///   - sequence: The sequence number to start after; only dead letters with a greater `DeadLetter.sequence` are
+  ///     returned.
   /// - Returns: The dead letters in order of arrival.
   /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   @concurrent

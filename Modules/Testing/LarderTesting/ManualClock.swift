@@ -48,7 +48,7 @@ public final class ManualClock: Clock {
       now = now.advanced(by: duration)
       return now
     }
-    // Tasks with equal deadlines wake in the order in which they began to sleep.
+    // Tasks with equal deadlines wake in the order they began to sleep.
     for deadline in Set(sleepers.tags.filter { $0 <= now }).sorted() { sleepers.resume { $0 == deadline } }
   }
 

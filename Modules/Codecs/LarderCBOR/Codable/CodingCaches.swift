@@ -147,7 +147,7 @@ final class ContainerCopier<Container> {
   }
 }
 
-/// The levels of a value, in the order in which they were opened.
+/// The levels of a value, in the order they were opened.
 struct LevelStack<Level>: ~Copyable {
   /// The maximum number of levels whose memory is kept after a value is finished.
   private static var keptCapacity: Int { 1024 }

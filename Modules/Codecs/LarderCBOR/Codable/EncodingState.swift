@@ -29,7 +29,7 @@ struct EncodingState: BitwiseCopyable {
     /// They are thrown by the first write to the container, or at the end of the value.
     var refusals: [(id: Int, error: any Error)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
-    /// The level to which this state's fragment belongs.
+    /// The level that this state's fragment belongs to.
     var owner: EncodingHandle?
   }
 

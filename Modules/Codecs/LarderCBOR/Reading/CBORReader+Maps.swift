@@ -129,8 +129,8 @@ extension CBORReader {
 
 /// The progress of reading a map.
 ///
-/// Fields are first looked up at the cursor, because types usually read fields in the order in which they were written.
-/// The keys are listed only if another field is at the cursor.
+/// Fields are first looked up at the cursor, because types usually read fields in the order they were written. The keys
+/// are listed only if another field is at the cursor.
 struct MapCursor {
   /// The first key.
   let start: UnsafeRawPointer

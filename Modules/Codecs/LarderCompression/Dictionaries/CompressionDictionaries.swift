@@ -19,7 +19,7 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// The dictionaries, oldest first.
   public private(set) var all: [CompressionDictionary] = []
 
-  /// The path of the file from which the dictionaries were read, for errors, or `nil`.
+  /// The path of the file that the dictionaries were read from, for errors, or `nil`.
   public private(set) var path: String?
 
   /// Creates an empty set, with which values are compressed without a dictionary.
@@ -214,7 +214,7 @@ public struct MissingDictionaryError: RedactedError, Hashable {
   /// The identifiers of the dictionaries that the codec has, oldest first.
   public let availableIDs: [CompressionDictionary.ID]
 
-  /// The path of the file from which the dictionaries of the codec were read, or `nil` if they were not read from a
+  /// The path of the file that the dictionaries of the codec were read from, or `nil` if they were not read from a
   /// file.
   public var path: String?
 }

@@ -29,11 +29,11 @@ public struct KeychainKeySource: KeySource {
   public enum Accessibility: Sendable, Hashable, CaseIterable {
     /// From the first unlock after a restart, on this device only.
     case afterFirstUnlockThisDeviceOnly
-    /// From the first unlock after a restart, also on a device to which an encrypted backup is restored.
+    /// From the first unlock after a restart, also on a device that an encrypted backup is restored to.
     case afterFirstUnlock
     /// While the device is unlocked, on this device only.
     case whenUnlockedThisDeviceOnly
-    /// While the device is unlocked, also on a device to which an encrypted backup is restored.
+    /// While the device is unlocked, also on a device that an encrypted backup is restored to.
     case whenUnlocked
   }
 

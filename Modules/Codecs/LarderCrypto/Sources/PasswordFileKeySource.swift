@@ -24,7 +24,7 @@ import LarderFiles
 /// Each reading derives a key from the password, which takes about half a second of one core, and each replacement
 /// derives two. This work never occupies a thread of the cooperative pool.
 public struct PasswordFileKeySource: KeySource {
-  /// The numbers of iterations with which a file can be written.
+  /// The numbers of iterations that a file can be written with.
   public static let allowedIterations = 600_000...10_000_000
 
   private let file: KeyFile
@@ -37,9 +37,9 @@ public struct PasswordFileKeySource: KeySource {
   /// - Parameters:
   ///   - path: The path of the file. It need not exist.
   ///   - password: The password.
-  ///   - iterations: The number of iterations with which a file is written.
+  ///   - iterations: The number of iterations that a file is written with.
   ///   - fileSystem: The file system of the file.
-  ///   - allowedIterations: The numbers of iterations with which a file can be written. Tests need not wait for many.
+  ///   - allowedIterations: The numbers of iterations that a file can be written with. Tests need not wait for many.
   init(
     path: String, password: KeyFilePassword, iterations: Int, in fileSystem: some StoreFileSystem,
     allowing allowedIterations: ClosedRange<Int> = PasswordFileKeySource.allowedIterations

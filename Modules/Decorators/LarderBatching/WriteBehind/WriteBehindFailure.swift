@@ -8,7 +8,7 @@ public import Larder
 /// }
 /// ```
 public struct WriteBehindFailure<Value: Sendable>: Sendable {
-  /// The changes in the order in which they were accepted, including those that a later change of the failure replaces.
+  /// The changes in the order they were accepted, including those that a later change of the failure replaces.
   ///
   /// All of them failed together.
   public let changes: ChangeBatch<Value>

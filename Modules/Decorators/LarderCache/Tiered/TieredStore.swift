@@ -68,7 +68,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   let baseDoubt = Doubt()
   let cacheDoubt = Doubt()
 
-  /// The running operations, for which closing waits.
+  /// The running operations that closing waits for.
   let operations = RunningOperations()
 
   private let date: @Sendable () -> Date

@@ -66,7 +66,7 @@ struct BodyWindow: Sendable {
     let end: Int64?
     /// A Boolean value that indicates whether the reader has found no bytes at its position, and waits for them.
     var isWaiting = false
-    /// The time for which others have waited for this reader.
+    /// The time that others have waited for this reader.
     var delay: Duration = .zero
     var isCutOff = false
 

@@ -208,7 +208,7 @@ extension HTTPCache {
 
   /// Invalidates the responses for a URL because of a request.
   ///
-  /// - Returns: The state with which the response to the request can be stored; `nil` if it cannot.
+  /// - Returns: The state that the response to the request can be stored with; `nil` if it cannot.
   func invalidateQuietly(_ url: String, after token: FetchToken?) async -> FetchToken? {
     do {
       return try await invalidate(.url(url), after: token)

@@ -121,7 +121,7 @@ public final class HTTPCache: Sendable {
   ///     ``HTTPCacheConfiguration/partition``.
   ///   - identity: The identity of the user of the request. Defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/identity``.
-  ///   - waitLimit: The time for which the request waits for the responses to others before it is forwarded by itself.
+  ///   - waitLimit: The time that the request waits for the responses to others before it is forwarded by itself.
   ///     Defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``. If it is less than
   ///     one second, an error that `forward` throws after this time does not count as a failure of the origin.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of

@@ -112,7 +112,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// what must not be stored.
   public var willStore: (@Sendable (_ request: HTTPRequest, _ response: HTTPResponse) -> StoringDecision)?
 
-  /// The time for which a request waits for the response to another one.
+  /// The time that a request waits for the response to another one.
   ///
   /// Defaults to 10 seconds.
   ///
@@ -127,7 +127,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// continues, to find out if it works, unless another one does. Other requests wait for as long as your client does.
   public var originTimeLimit: Duration = .seconds(10)
 
-  /// The time for which no request waits for a URL whose response could not be shared, or was too large to be stored.
+  /// The time that no request waits for a URL whose response could not be shared, or was too large to be stored.
   ///
   /// Defaults to 10 seconds.
   public var coolDown: Duration = .seconds(10)
@@ -140,7 +140,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// returned or the time has passed again.
   public var storeTimeLimit: Duration = .seconds(5)
 
-  /// The time for which the store, or a slow reader, may make the readers of a body wait.
+  /// The time that the store, or a slow reader, may make the readers of a body wait.
   ///
   /// Defaults to 1 second.
   ///
@@ -150,7 +150,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// time.
   public var stallLimit: Duration = .seconds(1)
 
-  /// The time for which the store keeps a body after it was replaced or evicted, for its readers in other processes.
+  /// The time that the store keeps a body after it was replaced or evicted, for its readers in other processes.
   ///
   /// Defaults to one minute. Readers in this process always finish.
   public var retention: Duration = .seconds(60)

@@ -107,7 +107,7 @@ public struct HTTPCacheInspector: Sendable {
   ///   - prefix: The beginning of the URLs, such as `https://api.example/users/`. Defaults to the empty text, for all.
   ///     If it is not empty, it must have a scheme and an authority.
   ///   - limit: The maximum number of records that are read, at least 1. Defaults to 256.
-  ///   - previous: The key after which to begin, from ``Page/next``. Defaults to `nil`, for the first page.
+  ///   - previous: The key to begin after, from ``Page/next``. Defaults to `nil`, for the first page.
   /// - Returns: The responses. A page can be empty although further pages follow.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(

@@ -30,7 +30,7 @@ final class EnvironmentObservers: Sendable {
   ///
   /// - Parameters:
   ///   - handle: The handle of the store.
-  ///   - root: The handle on which it depends.
+  ///   - root: The handle that it depends on.
   ///   - identifier: The database of the store.
   ///   - observers: The observers of the store.
   ///   - transaction: A transaction that was the latest one not before the observation began.

@@ -281,7 +281,7 @@ struct ActiveRead: Sendable, Hashable {
   let root: ObjectIdentifier
   /// A Boolean value that indicates whether the read is a backup, which may take long and uses no named database.
   var isBackup = false
-  /// The thread on which the value was created.
+  /// The thread that the value was created on.
   let thread = ThreadIdentity.current
 
   /// A Boolean value that indicates whether the read may use any store of the environment.

@@ -159,8 +159,8 @@ extension QueueStatements {
 
   /// Removes items.
   ///
-  /// An id that was remembered before stays so, for the time for which ids are remembered at most, because the clock may have
-  /// been ahead.
+  /// An id that was remembered before stays so, for the time that ids are remembered at most, because the clock may have been
+  /// ahead.
   private func remove(_ condition: String, _ parameters: [Parameter], _ window: Int64) -> Statement {
     Statement(
       """
@@ -297,7 +297,7 @@ extension QueueStatements {
 
   /// Removes the items of receipts that are not stale, and returns these receipts.
   ///
-  /// - Parameter window: The time for which ids are remembered, in microseconds.
+  /// - Parameter window: The time that ids are remembered, in microseconds.
   func acknowledge(_ receipts: [DeliveryReceipt], window: Int64) -> Statement {
     Statement(
       """

@@ -303,8 +303,8 @@ struct QueuePlan: Sendable {
 
   /// Returns the sequence number of an item that has an id or had it recently.
   ///
-  /// The item and the record of the id must have been read. If the clock was ahead when the id was remembered, the time for
-  /// which it is remembered begins now.
+  /// The item and the record of the id must have been read. If the clock was ahead when the id was remembered, the time
+  /// that it is remembered begins now.
   mutating func original(of id: StoreKey) -> UInt128? {
     if let stored = value(forKey: layout.itemKey(id)) { return StoredItem(stored)?.sequence ?? 0 }
     guard let record = value(forKey: layout.rememberedKey(id)).flatMap({ RememberedID($0) }), record.expiry > now else {

@@ -63,7 +63,7 @@ public struct FaultPlan: Sendable {
     entries = []
   }
 
-  /// Counts an operation and returns its faults, in the order in which they were scheduled.
+  /// Counts an operation and returns its faults, in the order they were scheduled.
   ///
   /// - Parameter operation: The kind of operation.
   mutating func faults(of operation: StoreOperation) -> [StoreFault] {

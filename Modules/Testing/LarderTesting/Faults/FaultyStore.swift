@@ -16,8 +16,8 @@ public import Larder
 /// store.resume()
 /// ```
 ///
-/// Several faults of one operation take effect in the order in which they were scheduled. The store keeps the promises
-/// of `DataStore` while no error is scheduled.
+/// Several faults of one operation take effect in the order they were scheduled. The store keeps the promises of
+/// `DataStore` while no error is scheduled.
 public final class FaultyStore<Base: DataStore>: DataStore {
   /// The value type of the base.
   public typealias Value = Base.Value

@@ -97,6 +97,6 @@ public struct QueueLocation: Sendable {
   /// The delay of released items: 10 seconds, and 20 seconds from the second delivery on.
   public var retryPolicy: RetryPolicy { RetryPolicy(base: .seconds(10), ceiling: .seconds(20), jitter: 0) }
 
-  /// The time for which an id is remembered: 60 seconds.
+  /// The time that an id is remembered: 60 seconds.
   public var duplicateWindow: Duration { .seconds(60) }
 }

@@ -114,7 +114,7 @@ struct ScheduleDecisions {
 
   /// Chooses the work that runs next.
   ///
-  /// - Parameter tasks: The numbers of the tasks that are ready, at least one, in the order in which they became ready.
+  /// - Parameter tasks: The numbers of the tasks that are ready, at least one, in the order they became ready.
   /// - Returns: The index of the one that runs.
   mutating func choose(among tasks: [Int]) -> Int {
     decide { decisions in
