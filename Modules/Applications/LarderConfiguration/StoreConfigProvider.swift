@@ -171,7 +171,9 @@ private struct SettingsSnapshot: ConfigSnapshot {
   let prefix: StoreKey
   var settings: [StoreKey: Setting] = [:]
 
-  /// The number of the snapshot, which increases.
+  /// The number of the snapshot.
+  ///
+  /// It increases.
   var number: UInt64 = 1
 
   func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {

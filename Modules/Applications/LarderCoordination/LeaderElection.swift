@@ -137,7 +137,7 @@ public struct LeaderTerms: AsyncSequence, Sendable {
 
     /// Resigns, campaigns, and returns the next term.
     ///
-    /// - Parameter actor: The actor of the caller, which a `for try await` loop passes automatically.
+    /// - Parameter actor: The actor of the caller. A `for try await` loop passes it automatically.
     /// - Returns: The term, or `nil` if the task is cancelled.
     /// - Throws: As ``LeaderElection/campaign()``.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> LeaderTerm? {

@@ -181,7 +181,9 @@ public struct QueueHandler: Sendable {
     hasItems = { try await !queue.peek(max: 1).isEmpty }
   }
 
-  /// Returns the leases of a job, which are renewed from now on.
+  /// Returns the leases of a job.
+  ///
+  /// They are renewed from now on.
   func hold(_ job: QueueJob) -> HeldLeases {
     queue.hold(job.receipts, lease: lease, age: time.duration - job.start)
   }

@@ -46,7 +46,7 @@ public import Larder
 /// both cases, nothing is lost. With the trait `ServiceLifecycle`, a worker is a `Service`, which a `ServiceGroup` shuts
 /// down.
 public final class QueueWorker: Sendable {
-  /// The time within which a closure must end after its cancellation, which is five seconds.
+  /// The time within which a closure must end after its cancellation: five seconds.
   public static let cancellationLimit: Duration = .seconds(5)
 
   /// The number of items that are processed at the same time.
@@ -77,7 +77,9 @@ public final class QueueWorker: Sendable {
     var hasStalled = false
   }
 
-  /// Creates a worker, which does nothing until it runs.
+  /// Creates a worker.
+  ///
+  /// It does nothing until it runs.
   ///
   /// - Parameters:
   ///   - handlers: The queues with the closures that process their items.

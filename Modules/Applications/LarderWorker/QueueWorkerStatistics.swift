@@ -32,7 +32,7 @@ public struct QueueWorkerHealth: Sendable, Hashable {
   /// A Boolean value that indicates whether ``QueueWorker/run()`` is running.
   public internal(set) var isRunning: Bool
 
-  /// The number of slots, which is ``QueueWorker/concurrency``.
+  /// The number of slots: ``QueueWorker/concurrency``.
   public internal(set) var slots: Int
 
   /// The number of slots whose closures have ignored their cancellation for ``QueueWorker/cancellationLimit``.

@@ -15,7 +15,9 @@ public import Larder
 /// ``IndexedStore/rebuildIndexes(fromScratch:)`` replaces the old index entries. Otherwise, they remain, and
 /// ``IndexedStore/verifyIndexes()`` reports them.
 public struct StoreIndex<Value: Sendable>: Sendable {
-  /// The name of the index, which distinguishes it from the other indexes of a store.
+  /// The name of the index.
+  ///
+  /// No other index of the store may have it.
   public let name: String
 
   /// The version of the definition.

@@ -98,7 +98,9 @@ public struct OperationReport: Sendable, Hashable {
   /// The number of operations that have begun and not ended.
   public let inFlight: Int
 
-  /// The sum of the times, which never decreases.
+  /// The sum of the times.
+  ///
+  /// It never decreases.
   public let total: Duration
 
   /// The mean time.

@@ -32,7 +32,7 @@ public import Observation
   @ObservationIgnored private let following = Following()
   @ObservationIgnored private let write: @Sendable (@escaping @Sendable (inout State) -> Void) async throws -> Void
 
-  /// Follows the value of a key, which is `nil` if the key is missing.
+  /// Follows the value of a key; it is `nil` if the key is missing.
   ///
   /// ```swift
   /// let profile = ObservedValue(users, forKey: "user:7")

@@ -2,7 +2,9 @@ public import Larder
 
 /// A file that one object of the process has open, for all of its users.
 public protocol SharedFile: AnyObject, Sendable {
-  /// The identity of the file, which stays the same if the file is renamed.
+  /// The identity of the file.
+  ///
+  /// It stays the same if the file is renamed.
   var identity: FileAttributes.Identity { get }
 
   /// The access to the file.

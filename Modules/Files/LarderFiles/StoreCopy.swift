@@ -39,7 +39,7 @@ public struct StoreCopy: Sendable {
   /// Checks that the copy can be written, removes the temporary folders of killed processes, and creates a new one.
   ///
   /// - Parameters:
-  ///   - files: The files of the copy, which must not exist.
+  ///   - files: The files of the copy. They must not exist.
   ///   - source: The files of the store that is copied, whose compression dictionaries the copy gets. Defaults to `nil`,
   ///     for a new store, or one that is only in memory.
   ///   - operation: The operation, for errors. Defaults to a backup.

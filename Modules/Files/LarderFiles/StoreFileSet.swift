@@ -80,7 +80,9 @@ public struct StoreFileSet: Sendable, Hashable {
     self.contents = contents
   }
 
-  /// The path of the file with the data, which is in the folder of the store if the store is one with fixed names.
+  /// The path of the file with the data.
+  ///
+  /// It is in the folder of the store if the store is one with fixed names.
   public var dataPath: String { contents.first.map { FilePaths.join(path, $0) } ?? path }
 
   /// The paths of all files, without the dictionaries, in an order in which they can be removed.

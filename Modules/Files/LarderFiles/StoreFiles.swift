@@ -56,7 +56,7 @@ extension StoreFiles {
   /// - Parameters:
   ///   - attributes: The attributes of the file.
   ///   - path: The path of the file.
-  ///   - isWritten: A Boolean value that indicates whether the file is going to be written, which requires it to have a
+  ///   - isWritten: A Boolean value that indicates whether the file is going to be written. If so, the file must have a
   ///     single hard link. Defaults to `true`.
   /// - Throws: `StoreError`: `unrecognizedFormat`; `unsupported` if the file has several hard links.
   public func checkKind(_ attributes: FileAttributes, of path: String, isWritten: Bool = true) throws {

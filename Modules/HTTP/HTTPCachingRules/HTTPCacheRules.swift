@@ -19,7 +19,7 @@ public enum HTTPCacheMode: String, Sendable, Hashable, CaseIterable {
 /// The responses with `Set-Cookie` that a cache stores.
 ///
 /// RFC 9111 lets a cache store `Set-Cookie` like any other field. In a shared cache, each client then receives the cookie
-/// of the one that was answered first, which can be a session of another person. Proxies such as nginx and Varnish don't
+/// of the one that was answered first. It can be a session of another person. Proxies such as nginx and Varnish don't
 /// store such responses by default.
 public enum SetCookieStoring: String, Sendable, Hashable, CaseIterable {
   /// No response with `Set-Cookie` is stored.

@@ -42,8 +42,8 @@ struct RequestDefaults: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - isRedirected: A Boolean value that indicates whether it is one to another origin than the caller's, which gets
-  ///     no credentials.
+  ///   - isRedirected: A Boolean value that indicates whether it is one to another origin than the caller's. It gets no
+  ///     credentials.
   func added(to request: URLRequest, isRedirected: Bool) -> URLRequest {
     var request = request
     for (name, value) in fields where request.value(forHTTPHeaderField: name) == nil {

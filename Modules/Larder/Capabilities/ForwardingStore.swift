@@ -1,8 +1,8 @@
 /// A decorator that forwards every operation to its base, except for those that it implements itself.
 ///
 /// Use it for a decorator that does something before or after operations and leaves keys and values as they are. All
-/// asynchronous operations, also those of capabilities, pass through ``StoreDecorator/forward(_:of:_:)``, which is the only
-/// method that it must have:
+/// asynchronous operations, also those of capabilities, pass through ``StoreDecorator/forward(_:of:_:)``, the only method
+/// that it must have:
 ///
 /// ```swift
 /// struct LoggedStore<Base: DataStore>: ForwardingStore {

@@ -101,7 +101,9 @@ public enum StoreEvent: Sendable, Hashable {
   case closed
 }
 
-/// An observation of a store, which ends when it is cancelled or released; see ``ObservableStore/observe(_:_:)``.
+/// An observation of a store.
+///
+/// It ends when it is cancelled or released; see ``ObservableStore/observe(_:_:)``.
 public final class StoreObservation: Sendable {
   private let end: @Sendable () -> Void
   private let currentLag: (@Sendable () -> Duration)?

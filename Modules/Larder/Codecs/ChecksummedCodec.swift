@@ -21,7 +21,7 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
   /// The codec that encodes the values.
   public let base: Base
 
-  /// The name of the format, which is the name of the base followed by `+crc32c`.
+  /// The name of the format: the name of the base followed by `+crc32c`.
   public let name: String
 
   /// Creates a codec with checksums.

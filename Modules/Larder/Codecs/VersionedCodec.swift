@@ -32,8 +32,8 @@
 /// ## Stores without versions
 ///
 /// If the base writes JSON or CBOR, a value without a version is of version 0. With a migration from version 0, the
-/// codec can open a store of the base codec, as ``adoptedNames`` says. The store is unchanged until the first write,
-/// which records the name of this codec. From then on, the store refuses programs with the base codec.
+/// codec can open a store of the base codec, as ``adoptedNames`` says. The store is unchanged until the first write.
+/// That write records the name of this codec. From then on, the store refuses programs with the base codec.
 ///
 /// Before you adopt a JSON store, make sure that no value in it is an object of exactly the members `$version` and
 /// `$value`, because it has the form of a value with a version. ``JSONCodec`` writes such members in the other order by

@@ -64,7 +64,9 @@ public struct StoreError: Error {
   /// A Boolean value that indicates whether a later retry can succeed.
   public var isRetryable: Bool
 
-  /// The outcome, which says whether the operation may have changed anything.
+  /// The outcome.
+  ///
+  /// It says whether the operation may have changed anything.
   public var outcome: Outcome
 
   /// A Boolean value that indicates whether a stored value cannot be read although the store itself works, so other

@@ -29,7 +29,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - keys: The keys to read and write. They must be distinct.
-  ///   - body: A closure as that of ``update(_:_:)-([StoreKey],_)``, which returns whether the slots that it assigned are
+  ///   - body: A closure as that of ``update(_:_:)-([StoreKey],_)`` that returns whether the slots that it assigned are
   ///     written.
   /// - Returns: The result of the decision.
   /// - Throws: As ``update(_:_:)-([StoreKey],_)``.

@@ -47,7 +47,7 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
 
     /// Returns the next entry or key, or `nil` at the end and after an error.
     ///
-    /// - Parameter actor: The actor of the caller, which a `for try await` loop passes automatically.
+    /// - Parameter actor: The actor of the caller. A `for try await` loop passes it automatically.
     /// - Throws: As ``DataStore/entries(in:limit:order:)`` or ``DataStore/keys(in:limit:order:)``; `CancellationError` if
     ///   the task was cancelled and the iterator needs to read from the store.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {

@@ -104,7 +104,7 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
 
     /// Returns the next page, or `nil` at the end and after an error.
     ///
-    /// - Parameter actor: The actor of the caller, which a `for try await` loop passes automatically.
+    /// - Parameter actor: The actor of the caller. A `for try await` loop passes it automatically.
     /// - Throws: As ``StorePages/page(after:)``; `CancellationError` if the task was cancelled.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation

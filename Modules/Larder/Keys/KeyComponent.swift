@@ -15,7 +15,9 @@ public import Foundation
 /// let key = StoreKey(components: [.string("order"), .integer(17)])
 /// ```
 public enum KeyComponent: Sendable, Hashable {
-  /// A null value, which sorts before all other components. Type code 0x00.
+  /// A null value.
+  ///
+  /// It sorts before all other components. Type code 0x00.
   case null
   /// Bytes. Type code 0x01.
   case bytes([UInt8])

@@ -1,7 +1,9 @@
 import Foundation
 
 extension SharedClock {
-  /// The steady clock of this machine since it was started, which also runs while it sleeps.
+  /// The steady clock of this machine since it was started.
+  ///
+  /// It also runs while it sleeps.
   ///
   /// All processes of the machine read the same time, also those in containers. Its origin is the boot, so a time that
   /// was stored before a restart of the machine is recognized as one. It is `CLOCK_BOOTTIME` with the kernel's

@@ -3,7 +3,9 @@
 /// If the number of permits is limited, a permit has a lease that is renewed in each third of its duration until the permit
 /// is released. If the object is discarded without that, or its process crashes, the permit ends with its lease.
 public final class LimiterPermit: Sendable {
-  /// The time of the decision to grant the permit, which counts as the time of its starts.
+  /// The time of the decision to grant the permit.
+  ///
+  /// It counts as the time of its starts.
   public let time: ClockReading
 
   /// The number of starts that were permitted.

@@ -127,7 +127,7 @@ public struct RateLimitState: Sendable, Hashable {
   /// Takes starts, whether or not they are available yet.
   ///
   /// Use it if the starts of one process are limited, where each caller makes the start that it has reserved. The state
-  /// can then be any time ahead of the clock, which must not be set back.
+  /// can then be any time ahead of the clock. The clock must not be set back.
   ///
   /// - Parameters:
   ///   - starts: The number of starts that happen at the same moment. Defaults to 1. If there are several, the caller

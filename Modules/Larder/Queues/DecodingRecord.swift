@@ -6,7 +6,9 @@ extension StoreError {
   public var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
 }
 
-/// A record of whether items can be decoded, which distinguishes a bad item from a program that cannot decode any.
+/// A record of whether items can be decoded.
+///
+/// It distinguishes a bad item from a program that cannot decode any.
 ///
 /// An open queue has one, for its ``ReceiveLoop``. A program with the wrong type must not turn items into dead letters that another program can read. Items are
 /// identified by their sequence numbers.

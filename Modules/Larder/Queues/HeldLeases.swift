@@ -233,7 +233,9 @@ public final class HeldLeases: Sendable {
 }
 
 extension DurableQueue {
-  /// Returns the leases of received deliveries, which are renewed from now on.
+  /// Returns the leases of received deliveries.
+  ///
+  /// They are renewed from now on.
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.

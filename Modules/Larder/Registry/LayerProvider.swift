@@ -102,7 +102,9 @@ public struct LayerPlace: Sendable, Hashable, Comparable {
   /// Copies of values in memory.
   public static let cache = LayerPlace(distance: 50)
 
-  /// Deadlines of entries, which must be outside of caches.
+  /// Deadlines of entries.
+  ///
+  /// They must be outside of caches.
   public static let expiry = LayerPlace(distance: 60)
 
   /// Measurements of calls as callers see them.

@@ -1,4 +1,6 @@
-/// The address of a store, which consists of a scheme and a location, such as `json:users.json`.
+/// The address of a store.
+///
+/// It consists of a scheme and a location, such as `json:users.json`.
 ///
 /// The location is the text after the first colon, used literally. No character in it is special or has to be escaped.
 /// Two URLs are equal only if they have the same bytes, because a composed and a decomposed "é" may name two files.
@@ -8,7 +10,9 @@
 /// print(url.scheme, url.location)
 /// ```
 public struct StoreURL: Sendable, Hashable {
-  /// The scheme, which names the kind of store, such as `json`.
+  /// The scheme.
+  ///
+  /// It names the kind of store, such as `json`.
   public let scheme: String
 
   /// The location, whose meaning depends on the kind of store.

@@ -16,7 +16,9 @@ import Synchronization
 ///
 /// So an older program never writes over values of a newer one, which it does not understand.
 public final class CodecRecord: Sendable {
-  /// The format in which values are encoded, which changes with the record if the codec has a ``newestName``.
+  /// The format in which values are encoded.
+  ///
+  /// It changes with the record if the codec has a ``newestName``.
   public struct Format: Sendable, Hashable {
     /// The number of changes between the own format, at 0, and the newest one.
     fileprivate let number: Int

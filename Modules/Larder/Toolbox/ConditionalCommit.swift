@@ -153,7 +153,9 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
     for key in others where entries[key] == nil { entries[key] = PlannedEntry() }
   }
 
-  /// Adds the conditions, changes and computations of another commit, which count as later ones.
+  /// Adds the conditions, changes and computations of another commit.
+  ///
+  /// They count as later ones.
   ///
   /// - Parameter other: The commit.
   public mutating func add(_ other: ConditionalCommit) {

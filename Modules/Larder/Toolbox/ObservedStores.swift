@@ -37,7 +37,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
   /// Removes the store of a handle that is released, and those that depend on the handle.
   ///
   /// - Parameter handle: The handle.
-  /// - Returns: Their observers, which you must close.
+  /// - Returns: Their observers. You must close them.
   public mutating func remove(_ handle: ObjectIdentifier) -> [StoreObservers] {
     let removed = stores.filter { $0.handle == handle || $0.root == handle }
     stores.removeAll { $0.handle == handle || $0.root == handle }
@@ -46,7 +46,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
 
   /// Removes all stores.
   ///
-  /// - Returns: Their observers, which you must close.
+  /// - Returns: Their observers. You must close them.
   public mutating func removeAll() -> [StoreObservers] {
     defer { stores = [] }
     return stores.map(\.observers)

@@ -1,4 +1,6 @@
-/// The rule for times that a store records by the wall clock, which can be wrong.
+/// The rule for times that a store records by the wall clock.
+///
+/// The clock can be wrong.
 ///
 /// A stored deadline must not last longer because the clock was ahead when it was set. So a time that is recorded as the
 /// beginning of a deadline, and lies more than a minute later than now, is that of a wrong clock. The deadline is then

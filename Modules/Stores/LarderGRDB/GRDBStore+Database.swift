@@ -247,7 +247,7 @@ extension GRDBStore {
   /// - Parameters:
   ///   - keys: The keys, each once.
   ///   - db: The connection that the database of the store writes with.
-  ///   - body: A closure as that of ``update(_:in:_:)-([StoreKey],_,_)``, which returns whether the slots that it assigned
+  ///   - body: A closure as that of ``update(_:in:_:)-([StoreKey],_,_)`` that returns whether the slots that it assigned
   ///     are written.
   /// - Returns: The result of the decision.
   /// - Throws: As ``update(_:in:_:)-([StoreKey],_,_)``.

@@ -25,7 +25,7 @@ public import LarderFiles
 /// opening and closing the store once folds it. If the document was edited while there was a journal, the journal wins
 /// for the keys that it names, because its changes were acknowledged. A document that is not JSON or has a duplicate
 /// key is refused, with line and column, and left unchanged. So is a document whose bytes changed without an edit:
-/// Larder stores checksums in the member `written`, which you may leave unchanged or delete.
+/// Larder stores checksums in the member `written`. You may leave it unchanged or delete it.
 ///
 /// ## Reading only
 ///

@@ -253,13 +253,15 @@ public struct LMDBStatistics: Sendable, Hashable {
   public let mapSize: Int
   /// The number of pages of the data file in use so far, including free pages.
   public let pageCount: Int
-  /// The number of free pages, which LMDB reuses.
+  /// The number of free pages.
+  ///
+  /// LMDB reuses them.
   public let freePageCount: Int
   /// The number of the latest transaction that changed something.
   public let lastTransaction: Int
   /// The highest number of reader slots in use at the same time, including those of pooled read transactions.
   public let readerCount: Int
-  /// The number of slots in the reader table, which all processes share.
+  /// The number of slots in the reader table that all processes share.
   public let maximumReaderCount: Int
 }
 

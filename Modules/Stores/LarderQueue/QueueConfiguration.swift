@@ -1,6 +1,8 @@
 public import Larder
 
-/// The rules of a queue, which may differ each time that the queue is opened.
+/// The rules of a queue.
+///
+/// They may differ each time that the queue is opened.
 ///
 /// ```swift
 /// let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)

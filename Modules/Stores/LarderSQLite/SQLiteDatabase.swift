@@ -295,7 +295,9 @@ public struct SQLiteStatistics: Sendable, Hashable {
   public let pageSize: Int
   /// The number of pages of the database, including free pages.
   public let pageCount: Int
-  /// The number of free pages, which SQLite reuses.
+  /// The number of free pages.
+  ///
+  /// SQLite reuses them.
   public let freePageCount: Int
   /// The size of the log in bytes.
   public let logSize: Int

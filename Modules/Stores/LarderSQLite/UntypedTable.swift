@@ -86,7 +86,9 @@ struct UntypedTable: UntypedStore {
     throw StoreError.unrecordedCodec(of: "table", store: store)
   }
 
-  /// Returns the table, which is created if it is missing.
+  /// Returns the table.
+  ///
+  /// It is created if it is missing.
   ///
   /// The table of another program gets a record, except in a database that cannot be written.
   ///

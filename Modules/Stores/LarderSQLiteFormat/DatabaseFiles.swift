@@ -4,7 +4,9 @@ public import LarderFiles
 ///
 /// Source: section 2 of ["Temporary Files Used By SQLite"](https://sqlite.org/tempfiles.html).
 public enum DatabaseFiles {
-  /// The write-ahead log, which has the latest commits.
+  /// The write-ahead log.
+  ///
+  /// It has the latest commits.
   public static let log = StoreFileSet.Companion(
     suffix: "-wal", role: .content, summary: "the write-ahead log of a database")
 

@@ -69,7 +69,9 @@ public final class StoreTable: Sendable {
     self.init(name: name, valueType: codec.format == .json ? .text : .blob, isClustered: isClustered)
   }
 
-  /// The bytes of the name as SQLite compares them, which tell the stores of a file apart.
+  /// The bytes of the name as SQLite compares them.
+  ///
+  /// They tell the stores of a file apart.
   ///
   /// They are no `String`, because two strings of different bytes can be equal (canonical equivalence).
   public let identifier: [UInt8]

@@ -93,7 +93,9 @@ public struct PersistDriverLocation: Sendable {
 
 /// A check of one promise of a persist driver, created by a ``PersistDriverSuite``.
 public struct PersistDriverCase: Sendable, Identifiable {
-  /// The number of the case, which never changes meaning.
+  /// The number of the case.
+  ///
+  /// It never changes meaning.
   public let id: Int
 
   /// The rule that must hold, in a few words.
@@ -114,7 +116,9 @@ extension PersistDriverCase: CustomStringConvertible {
   public var description: String { "\(id): \(name)" }
 }
 
-/// The error of a case, which says which rule a driver broke, and how.
+/// The error of a case.
+///
+/// It says which rule a driver broke, and how.
 public struct PersistDriverFailure: Error {
   /// The name of the driver.
   public let driver: String

@@ -194,7 +194,9 @@ extension EncodingState {
     level.pointee.kind = kind
   }
 
-  /// Returns the container for the fields of a level's map, which must be open.
+  /// Returns the container for the fields of a level's map.
+  ///
+  /// It must be open.
   func keyedContainer<Key: CodingKey>(_ handle: EncodingHandle, keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
     guard isLevel(handle) else { return refusedKeyedContainer(handle, keyedBy: type) }
     let level = levels + handle.index

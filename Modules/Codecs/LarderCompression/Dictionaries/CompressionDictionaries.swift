@@ -57,7 +57,7 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// If it is already present, it becomes the current one.
   ///
   /// - Parameter dictionary: The dictionary to add.
-  /// - Throws: `StoreError` with `conflict` if another dictionary has the same identifier, which happens to one in
+  /// - Throws: `StoreError` with `conflict` if another dictionary has the same identifier. This happens to one in
   ///   65,536. In this case, train it again to another size or on other samples.
   public mutating func add(_ dictionary: CompressionDictionary) throws(StoreError) {
     if let other = self[dictionary.id] {

@@ -23,7 +23,9 @@ struct RingDocument: Sendable {
   /// The key that encrypts new values.
   var primary: KeyRing.KeyID
 
-  /// The number of times that the ring was saved, which distinguishes an older copy from one with fewer keys.
+  /// The number of times that the ring was saved.
+  ///
+  /// It distinguishes an older copy from one with fewer keys.
   ///
   /// It is 0 in a ring of another program.
   var generation: UInt64

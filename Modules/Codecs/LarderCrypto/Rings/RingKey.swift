@@ -141,7 +141,7 @@ extension KeyRing.KeyID: LosslessStringConvertible {
     guard self.description == description else { return nil }
   }
 
-  /// The identifier as 16 hexadecimal digits in lower case, which is the `kid` of the key in a ring at rest.
+  /// The identifier as 16 hexadecimal digits in lower case, the `kid` of the key in a ring at rest.
   public var description: String {
     let digits = String(rawValue, radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits

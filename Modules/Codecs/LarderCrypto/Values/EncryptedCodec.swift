@@ -32,7 +32,9 @@ public struct EncryptedCodec<Base: Codec>: AuthenticatedCodec {
   /// The keys.
   public let keyRing: KeyRing
 
-  /// A name for the kind of values, which is authenticated with each value.
+  /// A name for the kind of values.
+  ///
+  /// It is authenticated with each value.
   public let purpose: String
 
   /// The algorithm that encrypts new values.
@@ -136,8 +138,9 @@ extension Codec {
 public enum EncryptionAlgorithm: Sendable, Hashable, CaseIterable {
   /// AES-256 in Galois/Counter Mode (NIST SP 800-38D), COSE algorithm 3, which most processors accelerate.
   case aesGCM
-  /// ChaCha20 and Poly1305 (RFC 8439), COSE algorithm 24, which is faster on processors without instructions for AES.
-  /// A value takes one byte more.
+  /// ChaCha20 and Poly1305 (RFC 8439), COSE algorithm 24.
+  ///
+  /// It is faster on processors without instructions for AES. A value takes one byte more.
   case chaChaPoly
 }
 

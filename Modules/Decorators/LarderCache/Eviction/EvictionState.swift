@@ -4,7 +4,9 @@
 /// let cache = MemoryCache<String, Page>(entryLimit: 1000, policy: .lru)
 /// ```
 public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
-  /// W-TinyLFU, which keeps frequently used entries.
+  /// W-TinyLFU.
+  ///
+  /// It keeps frequently used entries.
   ///
   /// It estimates how often each key was used recently. New entries enter a window, whose size adapts to the workload.
   /// Unlike ``lru``, it withstands scans and loops. Unlike a pure count of uses, it adapts to workloads that favor

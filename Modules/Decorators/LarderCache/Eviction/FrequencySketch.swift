@@ -71,7 +71,9 @@ struct FrequencySketch: ~Copyable {
     sampleSize = FrequencySketch.sampleSize(for: capacity)
   }
 
-  /// Returns an estimate of how often a key was used, which is seldom too low except for uses of long ago.
+  /// Returns an estimate of how often a key was used.
+  ///
+  /// It is seldom too low except for uses of long ago.
   ///
   /// - Parameter hash: A part of the hash of the key.
   /// - Returns: The estimate, from 0 to 15.

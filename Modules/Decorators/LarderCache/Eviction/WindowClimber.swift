@@ -17,7 +17,9 @@ struct WindowClimber: ~Copyable {
   /// The last one is almost LRU.
   static let shares = [0.01, 0.2, 0.5, 0.99]
 
-  /// The index of the initial size, which suffers least from loops and scans.
+  /// The index of the initial size.
+  ///
+  /// It suffers least from loops and scans.
   static var initialBest: Int { 0 }
 
   /// The maximum number of entries of a small cache.

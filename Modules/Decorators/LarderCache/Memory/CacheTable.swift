@@ -98,7 +98,9 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     return .none
   }
 
-  /// Returns the slot of a key, which stays the same while the lock for writing is held.
+  /// Returns the slot of a key.
+  ///
+  /// It stays the same while the lock for writing is held.
   @inlinable
   func find(_ key: Key, hash: UInt32) -> Slot {
     stripe(of: hash).pointee.state.withLock { find(key, hash: hash, in: $0) }

@@ -88,7 +88,9 @@ func systemMemoryPressure(handler: @escaping MemoryPressureMonitor.Handler) -> (
 
 #else
 
-/// Reports the memory pressure of Linux, which has to be polled.
+/// Reports the memory pressure of Linux.
+///
+/// It has to be polled.
 ///
 /// - Parameters:
 ///   - file: The file that reports pressure. Defaults to that of this process.

@@ -46,7 +46,9 @@ public protocol OpenStoreFile: AnyObject, Sendable {
   /// Changes the permission bits of the file.
   func setPermissions(_ permissions: UInt32) throws(FileError)
 
-  /// Changes the user and the group that own the file, which may clear permission bits above 0o777.
+  /// Changes the user and the group that own the file.
+  ///
+  /// This may clear permission bits above 0o777.
   ///
   /// It fails with EPERM if the process is not allowed to do this. On most systems, only root may change the user.
   func setOwner(_ owner: FileAttributes.Owner) throws(FileError)
@@ -168,7 +170,9 @@ extension OpenStoreFile {
     return (bytes, false)
   }
 
-  /// Flushes the content and the size of the file to disk with ``synchronize()``, which is retried only after EINTR.
+  /// Flushes the content and the size of the file to disk with ``synchronize()``.
+  ///
+  /// It is retried only after EINTR.
   ///
   /// EINTR means that nothing was attempted. Any other error leaves the file in an unknown state.
   ///

@@ -177,7 +177,9 @@ public struct HTTPCacheConfiguration: Sendable {
   public var now: @Sendable () -> Date = { Date.now }
 
   #if Metrics
-  /// The report to swift-metrics and to tracing, which needs the trait `Metrics`.
+  /// The report to swift-metrics and to tracing.
+  ///
+  /// It needs the trait `Metrics`.
   ///
   /// Defaults to `nil`.
   public var metering: HTTPCacheMetering?

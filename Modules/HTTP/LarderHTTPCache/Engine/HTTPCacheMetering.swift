@@ -2,7 +2,9 @@
 public import CoreMetrics
 public import Tracing
 
-/// The report of an ``HTTPCache`` to swift-metrics and to tracing, which needs the trait `Metrics`.
+/// The report of an ``HTTPCache`` to swift-metrics and to tracing.
+///
+/// It needs the trait `Metrics`.
 ///
 /// ```swift
 /// configuration.metering = HTTPCacheMetering(name: "api")

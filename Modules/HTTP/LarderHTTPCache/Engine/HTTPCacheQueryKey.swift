@@ -43,7 +43,7 @@ public struct HTTPCacheQueryKey: Sendable, Hashable {
     return nil
   }
 
-  /// Returns the key of an absolute URL, which is in the form of `RequestURL`.
+  /// Returns the key of an absolute URL, in the form of `RequestURL`.
   ///
   /// The key of a key is the same one.
   func key(of url: String) -> String {

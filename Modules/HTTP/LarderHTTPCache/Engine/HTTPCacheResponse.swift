@@ -34,7 +34,9 @@ public struct HTTPCacheResponse: Sendable {
 /// ends before the whole body was read. When you discard the body before its end, the cache stops reading it, and cancels
 /// the request to the origin if it has no other reader.
 public struct HTTPCacheBody: AsyncSequence, Sendable {
-  /// A chunk of bytes, which is never empty.
+  /// A chunk of bytes.
+  ///
+  /// It is never empty.
   public typealias Element = [UInt8]
 
   /// The error of the origin, or an ``HTTPCacheError``.

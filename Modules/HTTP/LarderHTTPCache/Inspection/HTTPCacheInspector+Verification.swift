@@ -76,7 +76,9 @@ private struct VerificationWalk {
     enum Size {
       /// The length of the body in bytes.
       case length(Int64)
-      /// The length of a body that is being stored, which may have grown since.
+      /// The length of a body that is being stored.
+      ///
+      /// It may have grown since.
       case lengthSoFar(Int64)
       /// The number of bytes of the keys and values of its remaining chunks.
       case footprint(Int)
@@ -90,7 +92,9 @@ private struct VerificationWalk {
   private struct Chunks {
     let body: BodyIdentifier
     let firstKey: StoreKey
-    /// The place of the first byte after the chunks, which must be the place of the next one.
+    /// The place of the first byte after the chunks.
+    ///
+    /// It must be the place of the next one.
     var end: Int64
     var footprint = 0
     /// A Boolean value that indicates whether the chunks begin at the beginning of the body.

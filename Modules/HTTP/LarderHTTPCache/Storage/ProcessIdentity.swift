@@ -26,7 +26,7 @@ struct ProcessIdentity: Sendable, Hashable {
     (self.place, self.number, self.start) = (place, number, start)
   }
 
-  /// Returns the bytes of an identity, which are zeros if it is unknown.
+  /// Returns the bytes of an identity, or zeros if it is unknown.
   static func bytes(of identity: ProcessIdentity?) -> [UInt8] {
     guard let identity else { return [UInt8](repeating: 0, count: length) }
     var bytes = identity.place

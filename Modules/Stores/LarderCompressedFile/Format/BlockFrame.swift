@@ -38,7 +38,9 @@ enum BlockFrame {
 
   private static let extraField: [UInt8] = [0xFF, 6, 0, UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
 
-  /// The block that marks the end of a file in BGZF, which is the same in every file and has no seal.
+  /// The block that marks the end of a file in BGZF.
+  ///
+  /// It is the same in every file and has no seal.
   static let endOfFileMarker: [UInt8] = [
     0x1F, 0x8B, 0x08, 0x04, 0, 0, 0, 0, 0, 0xFF, 0x06, 0, 0x42, 0x43, 0x02, 0, 0x1B, 0, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   ]

@@ -44,7 +44,9 @@ struct FileHead: Equatable, Sendable {
   /// The line, including its newline.
   var line: [UInt8] { [UInt8(ascii: "{")] + members + Array("}\n".utf8) }
 
-  /// Returns the line of the end mark, which repeats the members of the header, including its newline.
+  /// Returns the line of the end mark.
+  ///
+  /// It repeats the members of the header, including its newline.
   func line(of mark: EndMark) -> [UInt8] {
     let text = mark.beginning
     let spaces = [UInt8](repeating: UInt8(ascii: " "), count: max(0, EndMark.maximumSize - text.count))

@@ -39,7 +39,9 @@ struct JSONFile: Sendable {
   /// The maximum size in bytes of the document and of the journal, for reading and for writing.
   let sizeLimit: Int64
 
-  /// The default of ``sizeLimit``, which prevents a file that is not a store from filling the memory.
+  /// The default of ``sizeLimit``.
+  ///
+  /// It prevents a file that is not a store from filling the memory.
   static let maximumSize: Int64 = 1 << 32
 
   /// The document, once it has been read or written.

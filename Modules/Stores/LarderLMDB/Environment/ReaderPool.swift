@@ -279,7 +279,9 @@ struct ActiveRead: Sendable, Hashable {
   let handle: ObjectIdentifier
   /// The root handle, which is the handle itself or the one that it depends on.
   let root: ObjectIdentifier
-  /// A Boolean value that indicates whether the read is a backup, which may take long and uses no named database.
+  /// A Boolean value that indicates whether the read is a backup.
+  ///
+  /// A backup may take long and uses no named database.
   var isBackup = false
   /// The thread that the value was created on.
   let thread = ThreadIdentity.current

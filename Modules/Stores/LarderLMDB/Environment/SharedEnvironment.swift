@@ -89,7 +89,9 @@ final class SharedEnvironment: Sendable {
   /// LMDB's pointer to the environment.
   var pointer: OpaquePointer { opened.pointer.pointer }
 
-  /// Closes the environment, which must not be used any more.
+  /// Closes the environment.
+  ///
+  /// It must not be used any more.
   func close() {
     // Under the lock, because a read that has not begun yet may be about to replace the memory map.
     withWriteLock {

@@ -102,7 +102,7 @@ struct StoreCatalog {
     try records(in: transaction)?.value(forKey: name)
   }
 
-  /// Changes the name of the codec in the record of a store, which keeps its other fields.
+  /// Changes the name of the codec in the record of a store, and keeps its other fields.
   ///
   /// - Parameters:
   ///   - codecName: The new name.

@@ -43,7 +43,7 @@ final class Session: Sendable {
   private let onLoss: @Sendable (Session, PostgresError) -> Void
   private let state: Locked<SessionState>
 
-  /// Creates a session, which must be set up.
+  /// Creates a session that must be set up.
   ///
   /// - Parameters:
   ///   - connection: The connection.

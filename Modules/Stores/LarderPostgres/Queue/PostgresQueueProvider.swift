@@ -58,7 +58,9 @@ public struct UntypedPostgresQueue: UntypedStore {
   /// The name of the codec that the queue was written with, or of the one that a new queue records.
   public let codecName: String
 
-  /// Returns the queue as a queue of items of one type, which closes its connections when it is closed.
+  /// Returns the queue as a queue of items of one type.
+  ///
+  /// It closes its connections when it is closed.
   ///
   /// - Parameter codec: The codec that encodes and decodes items.
   /// - Throws: `StoreError`: `versionMismatch` if the codec has a different name than the queue's codec; the errors of

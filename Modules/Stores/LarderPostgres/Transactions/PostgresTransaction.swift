@@ -183,7 +183,9 @@ public final class PostgresTransaction: Sendable {
     note(store.committed { changes })
   }
 
-  /// Reads, changes and writes back the values of several keys, which are locked until the end of the transaction.
+  /// Reads, changes and writes back the values of several keys.
+  ///
+  /// They are locked until the end of the transaction.
   ///
   /// - Parameters:
   ///   - keys: The keys. They must be distinct. Missing ones are locked too.

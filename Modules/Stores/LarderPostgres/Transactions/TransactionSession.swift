@@ -19,7 +19,9 @@ final class TransactionSession: Sendable {
     var planning: [String]?
     var commitActions: [@Sendable () -> Void] = []
     var changes: [CommittedChanges] = []
-    /// The number of the commit, which delays the reports of the feed until it ends.
+    /// The number of the commit.
+    ///
+    /// It delays the reports of the feed until it ends.
     var commit: UInt64?
   }
 

@@ -120,7 +120,9 @@ struct SegmentHeader: Sendable, Hashable {
   /// Offsets in a segment are stored in four bytes.
   static let longestSegment: Int64 = 1 << 32
 
-  /// The number of the segment, which is also in its name.
+  /// The number of the segment.
+  ///
+  /// It is also in its name.
   var number: UInt32
   /// A random number drawn once for each queue.
   var identity: UInt64

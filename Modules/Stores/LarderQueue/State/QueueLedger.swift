@@ -77,7 +77,9 @@ struct QueueLedger: Sendable {
 
   private var undo: [Undo] = []
 
-  /// Creates an empty ledger, which accepts replayed records until ``begin(at:)`` is called.
+  /// Creates an empty ledger.
+  ///
+  /// It accepts replayed records until ``begin(at:)`` is called.
   init(rules: QueueRules) {
     self.rules = rules
   }

@@ -47,7 +47,9 @@ struct DatabaseFile: Sendable {
   /// All files of the database.
   var files: StoreFileSet { DatabaseFiles.all(at: path) }
 
-  /// The path of the log, which has the latest commits.
+  /// The path of the log.
+  ///
+  /// It has the latest commits.
   var logPath: String { path + DatabaseFiles.log.suffix }
 
   /// The path of the index of the log, on which SQLite keeps its locks.

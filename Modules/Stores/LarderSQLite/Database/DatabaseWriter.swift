@@ -229,7 +229,9 @@ actor DatabaseWriter {
 
   // MARK: The connection
 
-  /// Returns the connection, which is opened at the first use.
+  /// Returns the connection.
+  ///
+  /// It is opened at the first use.
   ///
   /// - Throws: ``StoreError``; `LockIsTaken`.
   func connection(for handle: DatabaseHandle, _ operation: StoreOperation) throws -> SQLiteConnection {

@@ -280,7 +280,9 @@ final class SQLiteStatement {
   /// The number of columns of a row.
   var columnCount: Int32 { sqlite3_column_count(pointer) }
 
-  /// Returns the bytes of a column of the row, a blob or text, which are valid until the next step.
+  /// Returns the bytes of a column of the row, a blob or text.
+  ///
+  /// They are valid until the next step.
   ///
   /// - Parameter column: The number of the column, from 0.
   /// - Returns: The bytes; text is in UTF-8, whatever the encoding of the file. They are empty for NULL.

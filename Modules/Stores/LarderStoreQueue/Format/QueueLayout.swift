@@ -230,7 +230,9 @@ extension StoreKey {
 }
 
 extension Int64 {
-  /// The bytes of the number, which have its order.
+  /// The bytes of the number.
+  ///
+  /// They have its order.
   var orderedBytes: [UInt8] { (UInt64(bitPattern: self) ^ 1 << 63).bigEndianBytes }
 
   init(orderedBytes bytes: some Sequence<UInt8>) {

@@ -1,6 +1,8 @@
-/// The error of a conformance case, which says which promise a store broke, and how.
+/// The error of a conformance case.
+///
+/// It says which promise a store broke, and how.
 public struct ConformanceFailure: Error {
-  /// The name of the suite, which is the name of the store.
+  /// The name of the suite: the name of the store.
   public let suite: String
 
   /// The case that failed.

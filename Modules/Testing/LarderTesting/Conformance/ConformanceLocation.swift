@@ -7,10 +7,12 @@ import LarderFiles
 /// A store that is reopened at the same location must find the data of the first one. The folder is removed when the
 /// case ends.
 public final class ConformanceLocation: Sendable {
-  /// The path of the folder, which exists and is initially empty.
+  /// The path of the folder.
+  ///
+  /// It exists and is initially empty.
   public let folder: String
 
-  /// The access to open the store with, which is `StoreAccess.readWrite` except in the cases about read-only access.
+  /// The access to open the store with: `StoreAccess.readWrite` except in the cases about read-only access.
   public var access: StoreAccess { openedAccess.withLock { $0 } }
 
   /// The codec of the case, or `nil` for the usual one of the suite.

@@ -119,7 +119,9 @@ public struct ConformanceSuite: Sendable {
     self.init(CaseList(settings), missing: missing)
   }
 
-  /// Creates a suite from a list of cases, which skips those that need a missing capability.
+  /// Creates a suite from a list of cases.
+  ///
+  /// It skips those that need a missing capability.
   init<Store: DataStore>(_ list: CaseList<Store>, missing: StoreCapabilities) {
     let all = list.cases.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
     name = list.settings.name

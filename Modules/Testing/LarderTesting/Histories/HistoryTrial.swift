@@ -195,7 +195,9 @@ public struct TrialFailure: Error {
 }
 
 extension TrialFailure: CustomStringConvertible {
-  /// A readable description of the failure, which contains the history as Swift source code.
+  /// A readable description of the failure.
+  ///
+  /// It contains the history as Swift source code.
   public var description: String {
     var details: [String] = []
     if let seed { details.append("seed \(seed)") }

@@ -14,7 +14,9 @@ enum RuntimeHooks {
   private typealias Original = @convention(thin) (UnownedJob) -> Void
   private typealias Enqueue = @convention(thin) (UnownedJob, Original) -> Void
 
-  /// A Boolean value that indicates whether the runtime has the hook, which is set on the first use.
+  /// A Boolean value that indicates whether the runtime has the hook.
+  ///
+  /// The value is set on the first use.
   static let areSet: Bool = {
     guard let variable = dlsym(nil, "swift_task_enqueueGlobal_hook") else { return false }
     variable.assumingMemoryBound(to: Enqueue?.self).pointee = { job, original in

@@ -60,7 +60,9 @@ public enum ScheduleStrategy: Sendable, Hashable {
   /// The work that is ready first runs, except at a few random moments.
   case preemptions(Int)
 
-  /// The strategy of a run that no strategy was chosen for, which alternates between those above.
+  /// The strategy of a run that no strategy was chosen for.
+  ///
+  /// It alternates between those above.
   static func alternating(_ number: UInt64) -> ScheduleStrategy {
     switch number % 4 {
     case 0: .preemptions(1 + Int(number / 4 % 3))

@@ -226,7 +226,9 @@ public final class ScheduledContext: @unchecked Sendable {
     self.seed = seed
   }
 
-  /// Returns a generator of random numbers, which are the same each time that the schedule is repeated.
+  /// Returns a generator of random numbers.
+  ///
+  /// They are the same each time that the schedule is repeated.
   ///
   /// ```swift
   /// var generator = context.generator()

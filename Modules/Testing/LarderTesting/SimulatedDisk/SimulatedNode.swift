@@ -26,7 +26,9 @@ struct SimulatedNode {
   var names: [String: Int] = [:]
   var durableNames: [String: Int] = [:]
 
-  /// The number of names that programs see, which is zero after the node was removed or replaced.
+  /// The number of names that programs see.
+  ///
+  /// It is zero after the node was removed or replaced.
   var linkCount = 0
 
   /// The open files that hold a lock.
