@@ -22,7 +22,7 @@ extension ExpiringStore {
   /// Reads and writes several values as one atomic step, with a time to live.
   ///
   /// - Parameters:
-  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - keys: The keys to read and write. They must be distinct.
   ///   - timeToLive: The time to live of every value that `body` assigns.
   ///   - body: A closure as that of `update` of a `DataStore`.
   /// - Returns: The result of `body`.
@@ -38,7 +38,7 @@ extension ExpiringStore {
   /// Reads and writes several values as one atomic step, with a time to live, if the body decides so.
   ///
   /// - Parameters:
-  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - keys: The keys to read and write. They must be distinct.
   ///   - timeToLive: The time to live of every value that `body` assigns.
   ///   - body: A closure as that of `update` of a `DataStore`.
   /// - Returns: The result of the decision.
@@ -67,7 +67,7 @@ extension ExpiringStore {
   /// ```
   ///
   /// - Parameters:
-  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - keys: The keys to read and write. They must be distinct.
   ///   - body: A closure as that of `update` of a `DataStore`.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of `update` of a `DataStore`.
@@ -90,7 +90,7 @@ extension ExpiringStore {
   /// ```
   ///
   /// - Parameters:
-  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - keys: The keys to read and write. They must be distinct.
   ///   - body: A closure as that of `update` of a `DataStore`.
   /// - Returns: The result of the decision.
   /// - Throws: The errors of `update` of a `DataStore`.

@@ -384,7 +384,7 @@ public struct ExpiringBatch<Value> {
 
   /// Adds a change that removes all keys of a range.
   ///
-  /// - Parameter range: The keys to remove. Defaults to all keys.
+  /// - Parameter range: The range of keys to remove. Defaults to all keys.
   public mutating func removeAll(in range: KeyRange = .all) {
     changes.removeAll(in: range)
   }

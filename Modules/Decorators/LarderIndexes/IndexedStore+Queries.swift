@@ -21,7 +21,7 @@ extension IndexedStore {
   ///     `KeyRange.prefix(components: "swift")`. An upper bound excludes all entries that begin with its components, also in
   ///     a range that was created with `...`. Defaults to all index keys.
   ///   - limit: The maximum number of entries to return.
-  ///   - order: The direction of the scan. Defaults to ascending.
+  ///   - order: The order of the scan. Defaults to ascending keys.
   /// - Returns: The entries, in the given order.
   /// - Throws: `StoreError` with `indexIncomplete`; `invalidArgument` if the limit is negative, the store has no such
   ///   index, or a bound of the range cannot have been created from components; `corrupted` or `undecodable`, with the
@@ -53,7 +53,7 @@ extension IndexedStore {
   ///   - index: One of the store's indexes.
   ///   - range: A range of index keys. Defaults to all index keys.
   ///   - size: The maximum number of entries on the page, at least 1. Defaults to 20.
-  ///   - order: The direction of the pages. Defaults to ascending.
+  ///   - order: The order of the pages. Defaults to ascending keys.
   ///   - cursor: The `next` cursor of the preceding page, or `nil` for the first page. Defaults to `nil`.
   /// - Returns: The page. The key of its `next` cursor is an index key.
   /// - Throws: `StoreError` with `invalidArgument` if the size is less than 1, or if the cursor is from another index or

@@ -251,7 +251,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// ```
   ///
   /// - Parameters:
-  ///   - range: The keys to compare. Defaults to all keys.
+  ///   - range: The range of keys to compare. Defaults to all keys.
   ///   - cursor: The position to continue after, from an earlier repair. Defaults to `nil`, for the beginning. Only a
   ///     repair of all keys from the beginning makes ``isSynchronized`` true.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
@@ -327,7 +327,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// ```
   ///
   /// - Parameters:
-  ///   - range: The keys to compare. Defaults to all keys.
+  ///   - range: The range of keys to compare. Defaults to all keys.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
   ///   - body: A closure that receives each difference, with the primary as the first store. An error that it throws ends
   ///     the comparison.

@@ -180,7 +180,7 @@ public import Observation
   /// - Parameters:
   ///   - store: The store.
   ///   - range: The range of keys. Defaults to all keys.
-  ///   - limit: The maximum number of entries. Defaults to all.
+  ///   - limit: The maximum number of entries. Defaults to no limit.
   ///   - order: The order of the entries. Defaults to ascending keys.
   public convenience init(
     _ store: some ObservableStore<Value>, in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending
@@ -193,7 +193,7 @@ public import Observation
   /// - Parameters:
   ///   - store: The store.
   ///   - range: The range of keys. Defaults to all keys.
-  ///   - limit: The maximum number of entries. Defaults to all.
+  ///   - limit: The maximum number of entries. Defaults to no limit.
   ///   - order: The order of the entries. Defaults to ascending keys.
   public convenience init(
     _ store: some ObservableStore<Value>, in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending

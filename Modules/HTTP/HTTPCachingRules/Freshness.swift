@@ -48,7 +48,7 @@ extension StoredResponse {
   /// The clock was wrong then, either when the response was received or now, so the age of the response isn't known. The
   /// minute allows for the clocks of the hosts that share a store.
   ///
-  /// - Parameter now: The present time.
+  /// - Parameter now: The current time.
   /// - Returns: A Boolean value that indicates whether the response is from the future.
   public func isFromFuture(at now: Date) -> Bool {
     responseTime.timeIntervalSince(now) > 60
@@ -65,7 +65,7 @@ extension HTTPCacheRules {
   ///
   /// - Parameters:
   ///   - response: The stored response.
-  ///   - now: The present time.
+  ///   - now: The current time.
   /// - Returns: The age and the freshness at this time.
   public func freshness(of response: StoredResponse, at now: Date) -> Freshness {
     Freshness(response, at: now, self)
@@ -179,7 +179,7 @@ extension HTTPCacheRules {
   ///   - exchange: The request that was forwarded.
   ///   - failure: The way the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale
   ///     response answers only with `stale-if-error`, and the decision is never to refuse.
-  ///   - now: The present time.
+  ///   - now: The current time.
   /// - Returns: The decision.
   public func decide(
     failureOf exchange: Exchange, by failure: OriginFailure = .disconnected, now: Date

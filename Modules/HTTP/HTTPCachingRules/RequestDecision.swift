@@ -30,7 +30,7 @@ extension HTTPCacheRules {
   ///   - scope: The scope of the request. Defaults to that of all requests.
   ///   - policy: The policy of the request. Defaults to `standard`.
   ///   - stored: The stored responses for this URL in this scope, in any order. Positions in decisions refer to this list.
-  ///   - now: The present time.
+  ///   - now: The current time.
   /// - Returns: The decision.
   public func decide(
     request: HTTPRequest, url: String, scope: CacheScope = CacheScope(), policy: HTTPCachePolicy = .standard,
@@ -225,7 +225,7 @@ extension HTTPCacheRules {
   ///   - response: The response, as ``ResponseDecision/Storing`` or ``Reuse`` has it. Its body may still be incoming.
   ///   - request: The request that waited.
   ///   - url: The URL of both requests.
-  ///   - now: The present time.
+  ///   - now: The current time.
   /// - Returns: The answer, or `nil` if the request must be forwarded.
   public func share(_ response: StoredResponse, with request: HTTPRequest, url: String, now: Date) -> Reuse? {
     let decision = decide(request: request, url: url, policy: .standard, stored: [response], now: now)

@@ -60,7 +60,7 @@ struct RequestFacts: Sendable {
   ///
   /// - Parameters:
   ///   - fields: The fields.
-  ///   - now: The present time in seconds since 1970.
+  ///   - now: The current time in seconds since 1970.
   init(_ fields: HTTPFields, now: Double) {
     for field in fields {
       let name = field.name.canonicalName

@@ -66,7 +66,7 @@ public struct ChangeBatch<Value> {
   /// try await store.apply(batch)
   /// ```
   ///
-  /// - Parameter range: The keys to remove. Defaults to all keys.
+  /// - Parameter range: The range of keys to remove. Defaults to all keys.
   public mutating func removeAll(in range: KeyRange = .all) {
     changes.append(.removeAll(range))
   }

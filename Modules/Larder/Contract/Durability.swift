@@ -15,7 +15,7 @@ public enum Durability: Sendable, Hashable, CaseIterable {
 
   /// Creates the durability of a store that owns a file.
   ///
-  /// - Parameter durability: What the store does before a write returns.
+  /// - Parameter durability: The durability of a write when it returns.
   public init(_ durability: Durability.File) {
     switch durability {
     case .synced: self = .synced

@@ -128,7 +128,7 @@ public struct StoreInformation: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. It must not contain a secret.
-  ///   - durability: The durability of a write that has returned.
+  ///   - durability: The durability of a write when it returns.
   ///   - sharing: The number of objects and processes that can have the data of the store open at the same time.
   ///   - access: The access of the store to its files. Defaults to ``StoreAccess/readWrite``.
   ///   - maximumKeyLength: The maximum length of a key, in bytes. Defaults to ``StoreKey/maximumLength``, and is never

@@ -118,7 +118,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. Defaults to all keys.
-  ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
+  ///   - order: The order of the scan. Defaults to ascending keys.
   public func entries(in range: KeyRange = .all, order: ScanOrder = .ascending) -> ScanSequence<StoreEntry<Value>> {
     ScanSequence(in: range, order: order, key: { $0.key }) { try await entries(in: $0, limit: $1, order: order) }
   }
@@ -129,7 +129,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. Defaults to all keys.
-  ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
+  ///   - order: The order of the scan. Defaults to ascending keys.
   public func keys(in range: KeyRange = .all, order: ScanOrder = .ascending) -> ScanSequence<StoreKey> {
     ScanSequence(in: range, order: order, key: { $0 }) { try await keys(in: $0, limit: $1, order: order) }
   }
@@ -145,7 +145,7 @@ extension DataStore {
   /// - Parameters:
   ///   - range: The range of keys to read. Defaults to all keys.
   ///   - size: The maximum number of entries on a page, at least 1. Defaults to 20.
-  ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
+  ///   - order: The order of the scan. Defaults to ascending keys.
   public func pages(
     of range: KeyRange = .all, size: Int = 20, order: ScanOrder = .ascending
   ) -> StorePages<Value> {

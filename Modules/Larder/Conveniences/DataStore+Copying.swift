@@ -18,7 +18,7 @@ extension DataStore where Value: Equatable {
   ///
   /// - Parameters:
   ///   - destination: The store to copy to.
-  ///   - range: The keys to copy. Defaults to all keys.
+  ///   - range: The range of keys to copy. Defaults to all keys.
   ///   - cursor: The position to continue after, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
   ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does
@@ -52,7 +52,7 @@ extension DataStore where Value: Equatable {
   ///
   /// - Parameters:
   ///   - other: The store to compare with.
-  ///   - range: The keys to compare. Defaults to all keys.
+  ///   - range: The range of keys to compare. Defaults to all keys.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
   ///   - body: A closure that receives each difference. An error that it throws ends the comparison.
   /// - Throws: ``StoreError`` with `invalidArgument` if `batchSize` is less than 1; the errors of the stores.
@@ -87,7 +87,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - destination: The store to copy to.
-  ///   - range: The keys to copy. Defaults to all keys.
+  ///   - range: The range of keys to copy. Defaults to all keys.
   ///   - cursor: The position to continue after, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
   ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does

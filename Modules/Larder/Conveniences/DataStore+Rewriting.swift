@@ -23,7 +23,7 @@ extension DataStore {
   /// case if the value cannot be read, has a newer version, or is too large in the new form.
   ///
   /// - Parameters:
-  ///   - range: The keys to examine. Defaults to all keys.
+  ///   - range: The range of keys to examine. Defaults to all keys.
   ///   - batchSize: The maximum number of entries of an update, from 1. Other writers wait for that long. Defaults to
   ///     256.
   ///   - progress: A closure that receives the progress after each update. An error that it throws ends the walk.
@@ -63,7 +63,7 @@ extension DataStore {
   /// only if no other store needs it.
   ///
   /// - Parameters:
-  ///   - range: The keys to examine. Defaults to all keys.
+  ///   - range: The range of keys to examine. Defaults to all keys.
   ///   - cursor: The position to continue after, from an earlier call. Defaults to `nil`, for the beginning of the
   ///     range.
   ///   - batchSize: The maximum number of entries of an update, from 1. Other writers wait for that long. Defaults to
@@ -91,7 +91,7 @@ extension DataStore {
   /// Reads all values of a range and writes them back, without those that cannot be read or encoded.
   ///
   /// - Parameters:
-  ///   - range: The keys to examine.
+  ///   - range: The range of keys to examine.
   ///   - batchSize: The maximum number of entries of an update.
   ///   - method: The name of the public method, for errors.
   ///   - progress: A closure that receives the progress after each update.

@@ -12,7 +12,7 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys. Defaults to all keys.
-  ///   - order: The direction. Defaults to ascending.
+  ///   - order: The order. Defaults to ascending.
   ///   - key: A closure that returns the key of an element.
   ///   - read: A closure that returns the first elements of a range, in the direction and up to a limit.
   public init(

@@ -169,7 +169,7 @@ public struct PageCursor: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - key: The key. It need not exist.
-  ///   - order: The order of the pages. Defaults to ``ScanOrder/ascending``.
+  ///   - order: The order of the pages. Defaults to ascending keys.
   ///   - index: The name of the index that the key belongs to, or `nil` if it is the key of an entry. Defaults to `nil`.
   public init(after key: StoreKey, order: ScanOrder = .ascending, index: String? = nil) {
     self.key = key

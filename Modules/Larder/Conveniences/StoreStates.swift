@@ -38,7 +38,7 @@ extension ObservableStore {
   ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
-  ///   - limit: The maximum number of entries in a state. Defaults to all.
+  ///   - limit: The maximum number of entries in a state. Defaults to no limit.
   ///   - order: The order of the entries. Defaults to ascending keys.
   ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
   ///     `ContinuousClock`.
@@ -102,7 +102,7 @@ extension ObservableStore where Value: Equatable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
-  ///   - limit: The maximum number of entries in a state. Defaults to all.
+  ///   - limit: The maximum number of entries in a state. Defaults to no limit.
   ///   - order: The order of the entries. Defaults to ascending keys.
   ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
   ///     `ContinuousClock`.

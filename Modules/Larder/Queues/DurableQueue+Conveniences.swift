@@ -38,7 +38,7 @@ extension DurableQueue {
   ///   - id: The key of the item. Defaults to `nil`, for a generated key.
   ///   - priority: The priority of the item, in ``QueueInput/priorities``. Defaults to 0. Higher ones come first.
   ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes. Defaults to `nil`.
-  ///   - now: The present time. Defaults to the system's.
+  ///   - now: The current time. Defaults to the system's.
   /// - Returns: The key and position of the item, and whether it is a duplicate.
   /// - Throws: The same errors as ``enqueue(_:)``.
   @discardableResult

@@ -51,7 +51,7 @@ struct LeaseState: Sendable {
   /// Notes a renewal that failed.
   ///
   /// - Parameters:
-  ///   - now: The present time. If the leases may have ended by now, another consumer may have the items, so they count as
+  ///   - now: The current time. If the leases may have ended by now, another consumer may have the items, so they count as
   ///     lost.
   ///   - generator: The generator of the random part of the pause.
   mutating func renewalFailed(at now: Duration, using generator: inout some RandomNumberGenerator) {

@@ -106,8 +106,8 @@ public struct StoreOptions: Sendable, Hashable {
   /// Creates options.
   ///
   /// - Parameters:
-  ///   - createsIfMissing: A Boolean value that indicates whether a missing store is created. Defaults to `true`.
-  ///   - durability: The durability of writes. Defaults to ``Durability/File/synced``.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to `true`.
+  ///   - durability: The durability of a write when it returns. Defaults to ``Durability/File/synced``.
   ///   - access: The access of the store to its data. Defaults to ``StoreAccess/readWrite``.
   public init(createsIfMissing: Bool = true, durability: Durability.File = .synced, access: StoreAccess = .readWrite) {
     self.createsIfMissing = createsIfMissing

@@ -227,7 +227,7 @@ public struct SortedEntries<Value> {
   /// - Parameters:
   ///   - range: The range of keys. Defaults to all keys.
   ///   - limit: The maximum number of entries. It must not be negative. Defaults to all entries.
-  ///   - order: The direction of the scan. Defaults to ascending.
+  ///   - order: The order of the scan. Defaults to ascending keys.
   ///   - body: A closure that receives a key and its value.
   public func forEach(
     in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending,

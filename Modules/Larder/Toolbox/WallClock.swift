@@ -17,7 +17,7 @@ public enum WallClock {
   ///
   /// - Parameters:
   ///   - time: The time that was recorded, in microseconds since 1970.
-  ///   - now: The present time, in microseconds since 1970.
+  ///   - now: The current time, in microseconds since 1970.
   /// - Returns: A Boolean value that indicates whether the time lies more than ``tolerance`` later than now.
   public static func wasAhead(at time: Int64, now: Int64) -> Bool {
     time > now.addingSaturating(tolerance.wholeMicroseconds)

@@ -60,7 +60,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///   - path: The path of the file. Its folder must exist. A new file has permissions 0600, and an existing one keeps
   ///     its own.
   ///   - codec: The codec of the values. If its format is not JSON, values are stored as base64.
-  ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`. Any
   ///     other access changes nothing on disk, and works on a read-only mount and on another user's file.
   ///   - createsIfMissing: A Boolean value that indicates whether to create a missing file. Defaults to `true`. A store
@@ -101,7 +101,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - path: The path of the file; see ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
-  ///   - durability: What a write guarantees when it returns. Defaults to `Durability.File.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create a missing file. Defaults to `true`.
   /// - Throws: The errors of ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.

@@ -227,7 +227,7 @@ extension GRDBStore {
   /// Reads, changes and writes back the values of several keys.
   ///
   /// - Parameters:
-  ///   - keys: The keys, each once.
+  ///   - keys: The keys. They must be distinct.
   ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure that receives a slot for each key, in the order of the keys, with `nil` for a missing key. It
   ///     assigns the slots to change, with `nil` to remove a key.
@@ -245,7 +245,7 @@ extension GRDBStore {
   /// ``update(_:in:_:)-([StoreKey],_,_)``.
   ///
   /// - Parameters:
-  ///   - keys: The keys, each once.
+  ///   - keys: The keys. They must be distinct.
   ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure as that of ``update(_:in:_:)-([StoreKey],_,_)`` that returns whether the slots that it assigned
   ///     are written.

@@ -62,7 +62,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - writer: The database, a `DatabasePool` or a `DatabaseQueue`.
   ///   - name: The name of the store. It is that of its table. Defaults to `default`.
-  ///   - codec: The codec that encodes and decodes values. If it writes JSON, the values of a new table are text.
+  ///   - codec: The codec of the values. If it writes JSON, the values of a new table are text.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the table if it is missing. Defaults to
   ///     `true`.
   ///   - requiresSynced: A Boolean value that indicates whether to refuse a database whose commits may be lost when

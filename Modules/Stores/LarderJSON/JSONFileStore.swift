@@ -61,13 +61,13 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The path of the document, whose folder must exist. A new file has permissions 0600; an existing file
   ///     keeps its permissions.
-  ///   - codec: The codec that encodes and decodes values. Values are stored as base64 strings if its output is not
+  ///   - codec: The codec of the values. Values are stored as base64 strings if its output is not
   ///     JSON.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the document if it is missing. Defaults to
   ///     `true`. A read-only store never creates it.
-  ///   - fileSystem: The file system. Defaults to the real file system.
+  ///   - fileSystem: The file system. Defaults to the real one.
   /// - Throws: `StoreError`: `locked` if another store has the file open; `corrupted`, with line and column, if the
   ///   document or its journal is damaged, or if they do not belong together; `unrecognizedFormat` if the file is not a
   ///   store; `versionMismatch` if it was written by another version or with a different codec; `notFound`;

@@ -58,7 +58,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - environment: The environment that holds the store.
   ///   - name: The name of the store: 1 to 511 bytes of UTF-8 without NUL. Defaults to `default`. The name `larder` is
   ///     reserved.
-  ///   - codec: The codec that encodes and decodes values.
+  ///   - codec: The codec of the values.
   ///   - contents: A label for the kind of the values, such as `"notes"`, of 1 to 511 bytes. Defaults to `nil`, to
   ///     open a store with any label. The first label with which a writable store is opened is recorded beside the
   ///     codec, and other labels are refused from then on.
@@ -89,7 +89,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - path: The path of the environment, a folder or a data file; see
   ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``.
   ///   - name: The name of the store. Defaults to `default`.
-  ///   - codec: The codec that encodes and decodes values.
+  ///   - codec: The codec of the values.
   ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, to open a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.

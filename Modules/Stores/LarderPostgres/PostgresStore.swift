@@ -53,7 +53,7 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
   ///   - database: The database that holds the store.
   ///   - name: The name of the store. It is that of its table: 1 to 63 bytes of UTF-8 without NUL. Defaults to
   ///     `default`. Names that begin with `larder_` are refused.
-  ///   - codec: The codec that encodes and decodes values.
+  ///   - codec: The codec of the values.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
   ///     `true`.
   ///   - reportsChanges: A Boolean value that indicates whether a store that is created reports the changes of all hosts.

@@ -69,12 +69,12 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///
   /// - Parameters:
   ///   - path: The path of the folder, whose parent must exist. A new folder has permissions 0700, and its files 0600.
-  ///   - codec: The codec that encodes and decodes items.
+  ///   - codec: The codec of the items.
   ///   - configuration: The rules of the queue. It may differ each time that it is opened.
-  ///   - durability: The durability of a change when its call returns. Defaults to `Durability.File.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the queue to its files. Defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases. Defaults to ``LeasesOnOpening/kept``.
-  ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to `true`.
   ///   - fileSystem: The file system that holds the files. Defaults to the real one.
   ///   - environment: The clock that measures leases and delays in this process, the wall-clock time that is stored in
   ///     the files, and the random numbers of ``QueueConfiguration/retryPolicy``. Defaults to those of the system.
@@ -120,10 +120,10 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///   - path: The path of the folder; see
   ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.
   ///   - configuration: The rules of the queue. It may differ each time that it is opened.
-  ///   - durability: The durability of a change when its call returns. Defaults to `Durability.File.synced`.
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the queue to its files. Defaults to `StoreAccess.readWrite`.
   ///   - leases: The treatment of running leases. Defaults to ``LeasesOnOpening/kept``.
-  ///   - createsIfMissing: A Boolean value that indicates whether a missing queue is created. Defaults to `true`.
+  ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to `true`.
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter. Defaults to `nil`.
   /// - Throws: The same errors as
   ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:environment:onDeadLetter:)``.

@@ -87,7 +87,7 @@ public struct UntypedQueue: UntypedStore {
 
   /// Returns the queue as a queue of items of one type.
   ///
-  /// - Parameter codec: The codec that encodes and decodes items.
+  /// - Parameter codec: The codec of the items.
   /// - Throws: `StoreError` with `versionMismatch` if the codec has a different name than the queue's codec.
   public func queue<Element: Sendable>(codec: some Codec<Element>) throws -> QueueStore<Element> {
     try QueueStore(self, codec: codec)

@@ -50,7 +50,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///   - name: The name of the store. It is that of its table: 1 to 511 bytes of UTF-8 without NUL. Defaults to
   ///     `default`. The name `larder`, names that begin with `sqlite_` or end in `_text`, and names that differ from an
   ///     existing one only in case are refused.
-  ///   - codec: The codec that encodes and decodes values.
+  ///   - codec: The codec of the values.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`. An existing table keeps its kind.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
   ///     `true`.
@@ -77,7 +77,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The path of the database file.
   ///   - name: The name of the store. Defaults to `default`.
-  ///   - codec: The codec that encodes and decodes values.
+  ///   - codec: The codec of the values.
   ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the store to its file. Defaults to `StoreAccess.readWrite`.

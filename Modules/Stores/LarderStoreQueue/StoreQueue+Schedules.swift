@@ -101,7 +101,7 @@ struct DueTimes: Sendable {
   ///
   /// - Parameters:
   ///   - last: The due time up to which there have been items, or `nil` for a new schedule.
-  ///   - now: The present time.
+  ///   - now: The current time.
   ///   - policy: The treatment of missed due times.
   func lastSettled(after last: Int64?, now: Int64, _ policy: MissedRunPolicy) -> Int64 {
     guard let last else { return now.addingSaturating(-1) }

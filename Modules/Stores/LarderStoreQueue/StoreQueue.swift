@@ -92,7 +92,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///   - base: The store of bytes.
   ///   - prefix: The prefix of the queue's keys in the base, at least one byte. No other entry of the base may have a
   ///     key that begins with it.
-  ///   - codec: The codec that encodes and decodes items.
+  ///   - codec: The codec of the items.
   ///   - configuration: The rules of the queue.
   ///   - environment: The clock that measures the time that a consumer waits, the wall-clock time by which leases and
   ///     delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``. Defaults to those of the
@@ -354,7 +354,7 @@ extension DataStore where Value == [UInt8] {
   /// - Parameters:
   ///   - type: The type of the items.
   ///   - prefix: The prefix of the queue's keys in this store, at least one byte.
-  ///   - codec: The codec that encodes and decodes items.
+  ///   - codec: The codec of the items.
   ///   - configuration: The rules of the queue.
   /// - Throws: The errors of ``StoreQueue/init(_:prefix:codec:configuration:environment:)``.
   public func queue<Element: Sendable>(

@@ -290,7 +290,7 @@ extension CachedStore {
   /// Performs a write on the base while its keys are busy, and caches the new values.
   ///
   /// - Parameters:
-  ///   - keys: The keys, each once.
+  ///   - keys: The keys. They must be distinct.
   ///   - ranges: The ranges.
   ///   - operation: The operation.
   ///   - body: A closure that writes. It sets its first argument to the new entry of each key if that is known, and its

@@ -50,7 +50,7 @@ extension TieredStore {
   /// Performs a write on the base while its keys are busy and not cached, and then caches the new values.
   ///
   /// - Parameters:
-  ///   - keys: The keys, each once.
+  ///   - keys: The keys. They must be distinct.
   ///   - ranges: The ranges.
   ///   - operation: The operation.
   ///   - body: A closure that writes. It sets its first argument to the new value of each key if that is known, and its

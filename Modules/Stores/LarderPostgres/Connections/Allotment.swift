@@ -83,7 +83,7 @@ struct Allotment<Resource: AnyObject> {
   /// - Parameters:
   ///   - resource: The connection, which may be lost, or `nil` if there wasn't one.
   ///   - owner: The owner.
-  ///   - now: The present time.
+  ///   - now: The current time.
   mutating func give(_ resource: Resource?, of owner: ObjectIdentifier, now: ContinuousClock.Instant) {
     if let resource, connected.contains(ObjectIdentifier(resource)) { free.append((resource, now)) }
     takenCount -= 1

@@ -76,7 +76,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ///   - database: The database that holds the queue.
   ///   - name: The name of the queue. It is that of its table: 1 to 63 bytes of UTF-8 without NUL. Names that begin
   ///     with `larder_` are refused.
-  ///   - codec: The codec that encodes and decodes items.
+  ///   - codec: The codec of the items.
   ///   - configuration: The rules of the queue.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to
   ///     `true`.

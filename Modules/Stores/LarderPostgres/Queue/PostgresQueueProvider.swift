@@ -62,7 +62,7 @@ public struct UntypedPostgresQueue: UntypedStore {
   ///
   /// It closes its connections when it is closed.
   ///
-  /// - Parameter codec: The codec that encodes and decodes items.
+  /// - Parameter codec: The codec of the items.
   /// - Throws: `StoreError`: `versionMismatch` if the codec has a different name than the queue's codec; the errors of
   ///   opening a ``PostgresQueue``.
   public func queue<Element: Sendable>(codec: some Codec<Element>) async throws -> PostgresQueue<Element> {
