@@ -1,6 +1,6 @@
 /// The observers of a store, for authors of an ``ObservableStore``.
 ///
-/// A store owns one list, passes ``ObservableStore/observe(_:_:)`` on to ``add(_:_:)``, and reports each commit after it
+/// A store owns one list, passes ``ObservableStore/observe(_:_:)`` on to ``add(_:lag:_:)``, and reports each commit after it
 /// took effect and before the write returns:
 ///
 /// ```swift
