@@ -54,7 +54,7 @@ public struct KeyRange: Sendable, Hashable {
   /// Returns the range of a single key.
   ///
   /// ```swift
-  /// let isStored = try await store.count(in: .only("user:1")) == 1
+  /// for await _ in notes.changes(in: .only("7")) { show("note 7 has changed") }
   /// ```
   ///
   /// - Parameter key: The key.

@@ -118,10 +118,6 @@ public struct StoreKey: Sendable {
 
   /// Calls a closure with the bytes of the key, without copying a long key.
   ///
-  /// ```swift
-  /// let firstByte = key.withBytes { $0.byteCount > 0 ? $0.unsafeLoad(as: UInt8.self) : nil }
-  /// ```
-  ///
   /// - Parameter body: A closure that receives the bytes. The span is valid only during the call.
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws.

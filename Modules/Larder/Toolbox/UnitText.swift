@@ -1,7 +1,7 @@
 /// Durations and sizes as people write them in settings and on command lines.
 ///
 /// ```swift
-/// let timeout = UnitText.duration("1.5s")
+/// let timeout = UnitText.duration("1500ms")
 /// let limit = UnitText.byteCount("64MiB")
 /// ```
 public enum UnitText {
