@@ -54,7 +54,8 @@ set-up: ## Check for Swift, and install the tools and libraries that the tests n
 set-up-build:
 	@Scripts/set-up build
 
-# The proofs that use modules of the root follow it directly, because the nested packages compile them with other options.
+# The proofs that use modules of the root follow it directly, because the nested packages compile them with other options. The
+# samples of doc comments are checked after the examples, which compile the modules with all traits.
 test: set-up ## Run every test, including those of the nested packages, and verify the promises to dependants.
 	Scripts/prove-open
 	LARDER_ROUNDS=4 LARDER_PYTHON="$$(Scripts/set-up-python)" LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
@@ -68,6 +69,7 @@ test: set-up ## Run every test, including those of the nested packages, and veri
 	Scripts/prove-keychain
 	LARDER_ROUNDS=4 Scripts/run-tests --package-path Tools
 	Scripts/run-tests --package-path Examples
+	Scripts/check-samples .build/debug
 	Scripts/prove-isolation
 
 test-postgres: set-up ## Run the tests of LarderPostgres; LARDER_POSTGRES="host=… dbname=…" for a server of yours.
@@ -202,8 +204,9 @@ hit-ratio: ## Show the hit ratios of the cache policies; ARGUMENTS="--trace FILE
 	swift build --package-path Benchmarks --configuration release --product hit-ratio
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/hit-ratio" $(ARGUMENTS)
 
-docs: set-up-build ## Build the reference documentation of all modules, with warnings as errors, in .build/docs; check all links.
+docs: set-up-build ## Build the reference documentation of all modules, with warnings as errors, in .build/docs; check all links and samples.
 	@Scripts/build-docs
+	@Scripts/check-samples "$$(swift build --enable-all-traits --show-bin-path)"
 	@Scripts/check-site
 
 format: ## Format every Swift file.
@@ -215,6 +218,7 @@ api-check: ## Compare the public API with that of the latest tag.
 lint: ## Check every Swift file against .swift-format, and the text of code, guides and commits.
 	@Scripts/swift-files | xargs -0 swift format lint --strict --parallel
 	@Scripts/lint-prose
+	@Scripts/guide-code --check
 	@Scripts/draw-charts --check
 	@Scripts/lint-commits
 

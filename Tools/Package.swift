@@ -103,7 +103,7 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// CI sets LARDER_WARNINGS_AS_ERRORS; a build with a newer compiler never fails because it learnt a new warning.
+// CI sets LARDER_WARNINGS_AS_ERRORS; a build with a newer compiler never fails because it learned a new warning.
 let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
 
 for target in package.targets where target.type != .system {

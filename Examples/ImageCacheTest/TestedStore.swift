@@ -1,8 +1,10 @@
 import Foundation
 import Larder
 import LarderCompressedFile
+// snippet.time-to-live
 import LarderExpiry
 import LarderJSON
+// snippet.end
 import LarderLMDB
 import LarderSQLite
 

@@ -2,8 +2,10 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderCrypto
+// snippet.using-indexes
 import LarderIndexes
 import LarderLMDB
+// snippet.end
 
 @main
 struct NotesCommand: AsyncParsableCommand {

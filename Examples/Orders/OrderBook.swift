@@ -94,6 +94,7 @@ struct OrderBook: Sendable {
   /// event in both, and the queue ignores an item whose id it has, or has had within its `duplicateWindow`.
   ///
   /// - Returns: The number of events.
+  // snippet.an-outbox
   func forward(to queue: QueueStore<OrderPlaced>) async throws -> Int {
     var count = 0
     while true {
@@ -104,6 +105,7 @@ struct OrderBook: Sendable {
       count += events.count
     }
   }
+  // snippet.end
 
   /// Closes the stores and the database.
   func close() async throws {

@@ -5,7 +5,7 @@ import Larder
 /// Pages show the newest first.
 ///
 /// The speed is due to the keys. The transactions of an account are adjacent and sorted by date, so a page is a walk
-/// over fifty neighbours from its newest end, however many transactions come before and after them.
+/// over fifty neighbors from its newest end, however many transactions come before and after them.
 struct Feed<Store: DataStore<Transaction>> {
   let store: Store
 

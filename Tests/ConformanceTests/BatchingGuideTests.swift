@@ -1,9 +1,11 @@
 #if Compression && Crypto && LMDB && Metrics && SQLite
 import Foundation
 import Larder
+// snippet.group-commit-3
 import LarderBatching
 import LarderJSON
 import LarderLMDB
+// snippet.end
 import LarderTesting
 import TestSupport
 import Testing
@@ -29,11 +31,15 @@ import Testing
     let shutdownTime = Duration.milliseconds(1)
     do {
       let positions = base.writeBehind()
+      // snippet.outages-2
       let rescue = try await JSONFileStore<UnwrittenChange<Position>>(path: folder + "/unwritten.json")
       try await positions.restoreChanges(from: rescue)
+      // snippet.end
       try await positions.setValue(Position(latitude: 59.9), forKey: "vehicle:7")
       try await positions.removeValue(forKey: "vehicle:8")
+      // snippet.outages
       let saved = try await positions.close(within: shutdownTime, savingTo: rescue)
+      // snippet.end
       #expect(saved == 2)
       try await rescue.close()
     }
@@ -54,14 +60,18 @@ import Testing
     let location = try ConformanceLocation()
     let folder = location.folder
     let order = Order(item: "tea")
+    // snippet.group-commit-2
     let orders = try await LMDBStore<Order>(path: folder + "/orders").batched()
     try await orders.setValue(order, forKey: "order:17")
+    // snippet.end
     #expect(try orders.base.value(forKey: "order:17") == order)
     #expect(orders.waitingCount == 0)
     try await orders.close()
 
+    // snippet.group-commit
     let photos = try await LMDBStore(path: folder + "/photos", codec: .raw)
       .batched(bounds: BatchBounds(changes: 1000, bytes: 4 << 20) { $0.count })
+    // snippet.end
     try await photos.setValue([1, 2, 3], forKey: "7")
     #expect(try photos.base.value(forKey: "7") == [1, 2, 3])
     try await photos.close()
@@ -72,12 +82,14 @@ import Testing
     let location = try ConformanceLocation()
     let folder = location.folder
     let position = Position(latitude: 59.9)
+    // snippet.write-behind
     let positions = try await LMDBStore<Position>(path: folder + "/positions")
       .writeBehind(maximumAge: .milliseconds(500)) { failure in
         print("\(failure.changes.count) positions were not written: \(failure.error)")
       }
     try await positions.setValue(position, forKey: "vehicle:7")  // accepted
     try await positions.flush()  // written
+    // snippet.end
     #expect(try positions.base.value(forKey: "vehicle:7") == position)
     #expect(positions.statistics().pendingChanges == 0)
     #expect(positions.information.durability == .accepted)

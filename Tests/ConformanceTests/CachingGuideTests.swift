@@ -27,6 +27,7 @@ import Testing
     var shown: [Thumbnail] = []
     func show(_ thumbnail: Thumbnail) { shown.append(thumbnail) }
 
+    // snippet.memorycache
     let thumbnails = MemoryCache<URL, Thumbnail>(
       costLimit: MemoryCache.recommendedCostLimit,
       timeToLive: .afterAccess(.seconds(600)),
@@ -34,6 +35,7 @@ import Testing
 
     thumbnails.setValue(thumbnail, forKey: url)
     if let thumbnail = thumbnails.value(forKey: url) { show(thumbnail) }
+    // snippet.end
 
     #expect(shown == [thumbnail])
     #expect(thumbnails.totalCost == 1000)
@@ -44,11 +46,13 @@ import Testing
     let folder = location.folder
     let user = User(name: "Bob")
 
+    // snippet.cachedstore
     let users = try await LMDBStore<User>(path: folder + "/users").cached(
       CachedStoreConfiguration(entryLimit: 50_000, negativeTimeToLive: .seconds(5)))
 
     let ada = try await users.value(forKey: "user:1")  // loaded from the base, then cached
     try await users.setValue(user, forKey: "user:2")  // written to the base, then cached
+    // snippet.end
 
     #expect(ada == nil)
     #expect(try await users.value(forKey: "user:2") == user)
@@ -68,6 +72,7 @@ import Testing
     let server = MemoryStore<Article>()
     try server.apply([.set("swift-6", Article(title: "Swift 6"))])
 
+    // snippet.tieredstore
     let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered)
       .bounded(bytes: 200_000_000)
     let articles = try server.cached(
@@ -76,6 +81,7 @@ import Testing
 
     let article = try await articles.value(forKey: "swift-6")  // from the server, then copied to the disk
     let latest = try await articles.value(forKey: "swift-6", policy: .reload)  // from the server again
+    // snippet.end
 
     #expect(article == Article(title: "Swift 6") && latest == article)
     #expect(try await articles.value(forKey: "swift-6", policy: .cacheOnly) == article)
@@ -103,6 +109,7 @@ import Testing
     let server = Server()
     let disk = try await LMDBStore<[UInt8]>(path: location.path("cache"), codec: .raw, durability: .buffered)
 
+    // snippet.in-front-of-a-download
     let downloads = LoadingStore<[UInt8]>(name: "downloads") { key in
       guard let path = key.string else { return nil }
       return try await server.download(path)  // nil if the server says that there is no such page
@@ -113,6 +120,7 @@ import Testing
         timeToLive: .seconds(86_400), refreshAfter: .seconds(60), negativeTimeToLive: .seconds(300)))
 
     let page = try await pages.value(forKey: "index.html")  // downloaded, then copied to the disk
+    // snippet.end
 
     #expect(page == Array("<html>".utf8))
     #expect(try await pages.value(forKey: "other.html") == nil)

@@ -39,13 +39,16 @@ import Testing
     defaults.set("Ada", forKey: "name")
     defaults.set(0.5, forKey: "volume")
 
+    // snippet.from-userdefaults-2
     let preferences = try await JSONFileStore<Preferences>(path: folder + "/preferences.json")
     let old = Preferences(name: defaults.string(forKey: "name") ?? "", volume: defaults.double(forKey: "volume"))
     try await preferences.setValue(old, forKey: "preferences")
+    // snippet.end
 
     #expect(try await preferences["preferences"] == Preferences(name: "Ada", volume: 0.5))
     try await preferences.close()
 
+    // snippet.from-userdefaults
     let settings = try await JSONFileStore(path: folder + "/settings.json", codec: .jsonText)
     var batch = ChangeBatch<JSONText>()
     for (name, value) in defaults.dictionaryRepresentation() where name.hasPrefix("profile.") {
@@ -54,6 +57,7 @@ import Testing
     }
     try await settings.apply(batch)
     try await settings.close()
+    // snippet.end
 
     let typed = try await JSONFileStore<User>(path: folder + "/settings.json")
     #expect(
@@ -68,6 +72,7 @@ import Testing
       try JSONEncoder().encode(User(name: "\(number)")).write(to: URL(filePath: "\(old)/\(number).json"))
     }
 
+    // snippet.from-a-folder-of-files
     let users = try await LMDBStore<User>(path: folder + "/users")
     var pending = ChangeBatch<User>()
     for name in try FileManager.default.contentsOfDirectory(atPath: old) where name.hasSuffix(".json") {
@@ -79,6 +84,7 @@ import Testing
       }
     }
     try await users.apply(pending)
+    // snippet.end
 
     #expect(try await users.count() == 1001)
     #expect(try users.value(forKey: "1000") == User(name: "1000"))
@@ -86,7 +92,9 @@ import Testing
   }
 
   @Test func cachesFillThemselves() async throws {
+    // snippet.from-bodega-or-hyperoslo-cache
     let images = try await LMDBStore(path: folder + "/images", codec: .raw).bounded(bytes: 200_000_000)
+    // snippet.end
     try await images.setValue([1], forKey: "a")
     #expect(try await images.usage().entries == 1)
     try await images.close()

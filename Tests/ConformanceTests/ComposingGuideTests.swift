@@ -39,6 +39,7 @@ import Testing
   @Test func theRecommendedStack() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.the-order-3
     let backend = try await LMDBStore(path: folder + "/sessions", codec: .cbor(Session.self).expiring())
       .metered(as: "backend")  // calls that reach the store
     let sessions =
@@ -47,17 +48,22 @@ import Testing
       .cached()  // frequently used values stay in memory
       .expiring(.sliding(.seconds(1800)))  // checks the deadline of every hit
       .metered(as: "sessions")  // calls as callers see them
+    // snippet.end
     try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
     #expect(try await sessions["7f3a"] == Session(user: "Ada"))
 
+    // snippet.the-order-2
     try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
     try sessions.invalidate("7f3a")
     let statistics = try await sessions.storeStatistics()
+    // snippet.end
     #expect(statistics.entryCount == 1)
 
+    // snippet.the-order
     let expiring = sessions.base
     try await expiring.setValue(guest, forKey: "8", timeToLive: .after(.seconds(600)))
     print(expiring.base.statistics().hitRatio)
+    // snippet.end
     #expect(try await sessions["8"] == guest)
     #expect(sessions.report()["apply"]?.count == 1)
     #expect(backend.report()["apply"]?.count == 2)
@@ -70,9 +76,11 @@ import Testing
   @Test func cachesOverViews() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.problems-of-other-orders
     let bytes = try await LMDBStore(path: folder + "/shop", codec: .raw).batched()
     let users = bytes.typed(User.self, prefix: "user/").cached()
     let orders = bytes.typed(Order.self, prefix: "order/").cached()
+    // snippet.end
     try await users.setValue(User(name: "Ada"), forKey: "1")
     try await orders.setValue(Order(item: "lamp"), forKey: "1")
     #expect(try await users["1"] == User(name: "Ada"))
@@ -83,6 +91,7 @@ import Testing
   }
 
   @Test func writeBehindInAStack() async throws {
+    // snippet.when-write-behind-fails
     let backend = MemoryStore<Expiring<Position>>().metered(as: "backend")
     let later = backend.cached().writeBehind { failure in
       log("\(failure.changes.count) positions were not written: \(failure.error)")
@@ -91,6 +100,7 @@ import Testing
     try await positions.setValue(position, forKey: "vehicle:7")
     try await positions.flush()
     print(later.statistics().failedChanges, later.takeFailures().count)
+    // snippet.end
     #expect(backend.report()["apply"]?.count == 1)
     try await positions.close()
   }

@@ -37,12 +37,14 @@ extension CookbookTests {
       let folder = temporary.path
       let token = "7f3a"
 
+      // snippet.how-do-i-keep-sessions-that
       let sessions = try await SQLiteStore(path: folder + "/sessions.sqlite", codec: .json(Session.self).expiring())
         .cached()
         .expiring(.sliding(.seconds(1800)))
 
       try await sessions.setValue(Session(user: "Ada"), forKey: StoreKey(token))
       let session = try await sessions.value(forKey: StoreKey(token))
+      // snippet.end
 
       #expect(session == Session(user: "Ada"))
       let later = sessions.base.expiring(.sliding(.seconds(1800))) { Date(timeIntervalSinceNow: 1799) }
@@ -56,12 +58,14 @@ extension CookbookTests {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
 
+      // snippet.how-do-i-redeem-a-one
       let tokens = try await SQLiteStore(path: folder + "/tokens.sqlite", codec: .json(String.self).expiring())
         .expiring(.after(.seconds(900)))
 
       func redeem(_ token: String) async throws -> String? {
         try await tokens.takeValue(forKey: StoreKey(token))
       }
+      // snippet.end
 
       try await tokens.setValue("ada@example.com", forKey: "d41d")
       let emails = try await withThrowingTaskGroup(of: String?.self) { group in
@@ -81,12 +85,14 @@ extension CookbookTests {
     @Test func aClientHasALimit() async throws {
       let bytes = MemoryStore<[UInt8]>()
 
+      // snippet.how-do-i-limit-the-requests
       let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(60, per: .seconds(60), burst: 5))
 
       func respond(to client: String) async throws -> (status: Int, fields: [(name: String, value: String)]) {
         let decision = try await limiter.take(forKey: StoreKey(client))
         return (decision.isGranted ? 200 : 429, limiter.fields(of: decision))
       }
+      // snippet.end
 
       var statuses: [Int] = []
       for _ in 0..<5 { statuses.append(try await respond(to: "192.0.2.1").status) }
@@ -100,18 +106,22 @@ extension CookbookTests {
       let plan: [UInt8] = [2]
       func makeReport() async throws -> [UInt8] { [1] }
 
+      // snippet.how-do-i-let-only-one
       let locks = try StoreLock(bytes, prefix: "locks/")
 
       try await locks.withLock("report") { token in
         let report = try await makeReport()
         try await locks.update(["report"], requiring: token) { slots in slots[0] = report }
       }
+      // snippet.end
 
+      // snippet.how-do-i-elect-a-leader
       let election = LeaderElection(locks, name: "scheduler")
 
       try await election.run { token in
         try await locks.update(["schedule"], requiring: token) { slots in slots[0] = plan }
       }
+      // snippet.end
 
       #expect(try bytes.values(forKeys: ["report", "schedule"]) == [[1], [2]])
     }
@@ -121,6 +131,7 @@ extension CookbookTests {
       let shipped = Shipments()
       func ship(_ body: String) async throws -> String { shipped.add(body) }
 
+      // snippet.how-do-i-handle-a-request
       let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(String.self))
 
       func order(_ body: String, key: String) async throws -> String {
@@ -128,6 +139,7 @@ extension CookbookTests {
           try await ship(body)
         }
       }
+      // snippet.end
 
       #expect(try await order("a book", key: "7f3a") == "a book 1")
       #expect(try await order("a book", key: "7f3a") == "a book 1")
@@ -157,6 +169,7 @@ extension CookbookTests {
         return Array(repeating: 7, count: 1000)
       }
 
+      // snippet.how-do-i-cache-images-that
       let disk = try await SQLiteStore(path: folder + "/images.sqlite", codec: .raw, durability: .buffered)
         .bounded(bytes: 200_000_000)
       let images = disk.cached(CachedStoreConfiguration(costLimit: 50_000_000) { _, image in image.count })
@@ -168,6 +181,7 @@ extension CookbookTests {
         try await images.setValue(image, forKey: key)
         return image
       }
+      // snippet.end
 
       let long = "https://example.com/" + String(repeating: "a", count: 600)
       for url in ["https://example.com/1.png", long, "https://example.com/1.png", long] {
@@ -187,12 +201,14 @@ extension CookbookTests {
       let (sizes, continuation) = AsyncStream.makeStream(of: Int.self)
       @Sendable func show(_ settings: Settings) async { continuation.yield(settings.fontSize) }
 
+      // snippet.how-do-i-show-a-value
       let settings = try await JSONFileStore<Settings>(path: folder + "/settings.json").observable()
       let showing = Task {
         for try await current in settings.updates(forKey: "settings") {
           await show(current ?? Settings())
         }
       }
+      // snippet.end
 
       var shown = sizes.makeAsyncIterator()
       #expect(await shown.next() == 14)
@@ -209,6 +225,7 @@ extension CookbookTests {
       let incoming = Array(0..<100)
       base.schedule(.suspension(), on: .apply)
 
+      // snippet.how-do-i-write-from-many
       let events = base.batched()
 
       func record(_ incoming: [Int]) async throws {
@@ -219,6 +236,7 @@ extension CookbookTests {
           try await group.waitForAll()
         }
       }
+      // snippet.end
 
       // The first commit waits until all other tasks have called.
       let resuming = Task {
@@ -238,12 +256,14 @@ extension CookbookTests {
       let base = MemoryStore<Int>()
       try base.apply([.set("7", 7)])
 
+      // snippet.how-do-i-see-what-is
       let backend = base.metered(as: "backend")
       let store = backend.cached().metered(as: "store")
 
       for _ in 1...3 { _ = try await store.value(forKey: "7") }
       print(store.report())  // three reads, as callers see them
       print(backend.report())  // the one that the cache has not saved
+      // snippet.end
 
       #expect(store.report()["value"]?.count == 3)
       #expect(backend.report()["value"]?.count == 1)
@@ -255,10 +275,12 @@ extension CookbookTests {
       let temporary = try TemporaryFolder()
       let (folder, keyFolder) = (temporary.path, temporary.path)
       for isFirstStart in [true, false] {
+        // snippet.how-do-i-encrypt-values
         let ring = try await KeyRing.open(in: .file(keyFolder + "/keys.json"), createsIfMissing: isFirstStart)
         let notes = try await SQLiteStore(
           path: folder + "/notes.sqlite", codec: .json(Note.self).encrypted(with: ring, purpose: "notes"))
         try await notes.checkingValues()
+        // snippet.end
 
         if isFirstStart {
           try await notes.setValue(Note(text: "meet at the pier"), forKey: "7")

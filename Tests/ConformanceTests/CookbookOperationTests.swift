@@ -35,6 +35,7 @@ extension CookbookTests {
     private let ada = User(email: "ada@example.com", name: "Ada")
 
     @Test func aURLChoosesTheStore() async throws {
+      // snippet.how-do-i-choose-the-store
       let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider(), SQLiteStoreProvider()])
 
       func openUsers(_ url: String) async throws -> AnyDataStore<User> {
@@ -43,6 +44,7 @@ extension CookbookTests {
 
       let url = ProcessInfo.processInfo.environment["STORE_URL"] ?? "memory:"
       let users = try await openUsers(url)
+      // snippet.end
 
       try await users.setValue(ada, forKey: "1")
       #expect(try await users.value(forKey: "1") == ada)
@@ -65,9 +67,11 @@ extension CookbookTests {
       try await old.setValue(UserV1(name: "Ada"), forKey: "1")
       try await old.close()
 
+      // snippet.how-do-i-change-the-type
       let codec = try JSONCodec<User>().versioned(
         2, ValueMigration(from: 1, .json(UserV1.self)) { old in User(email: "", name: old.name) })
       let users = try await JSONFileStore(path: folder + "/users.json", codec: codec)
+      // snippet.end
 
       #expect(try users.value(forKey: "1") == User(email: "", name: "Ada"))
       try await users.setValue(ada, forKey: "1")
@@ -83,11 +87,13 @@ extension CookbookTests {
       let users = try await SQLiteStore<User>(path: folder + "/users.sqlite")
       try await users.setValue(ada, forKey: "1")
 
+      // snippet.how-do-i-back-up-a
       try await users.backup(to: folder + "/monday.sqlite")  // while the store is in use
 
       let backup = try await SQLiteStore<User>(path: folder + "/monday.sqlite", access: .readOnly)
       try await backup.restore(to: folder + "/restored.sqlite")  // a path at which nothing exists
       try await backup.close()
+      // snippet.end
 
       try await users.removeAll()
       try await users.close()
@@ -103,10 +109,12 @@ extension CookbookTests {
       try await filled.setValue(ada, forKey: "1")
       try await filled.close()
 
+      // snippet.how-do-i-move-to-another
       let old = try await JSONFileStore<User>(path: folder + "/users.json")
       let new = try await SQLiteStore<User>(path: folder + "/users.sqlite")
       let outcome = try await old.copy(to: new)
       print(outcome.copiedCount, "entries were copied")
+      // snippet.end
 
       #expect(outcome.copiedCount == 1)
       #expect(try new.value(forKey: "1") == ada)
@@ -136,12 +144,14 @@ extension CookbookTests {
         endingContinuation.yield()
       }
 
+      // snippet.how-do-i-shut-down
       worker.shutDown()  // takes no further items
       try await working.value  // the running closures have ended
       purging.cancel()
       try await purging.value
       try await jobs.close()
       try await sessions.close()  // the outermost layer closes all layers
+      // snippet.end
 
       await finishing.value
       // The job that was running has finished, and was acknowledged, although it wrote to a store.
@@ -153,12 +163,14 @@ extension CookbookTests {
     @Test func aStoreFailsOnDemand() async throws {
       let user = ada
 
+      // snippet.how-do-i-test-that-my
       let store = MemoryStore<User>().faulty()
       let service = SignUp(users: store)
 
       store.schedule(.error(.full), on: .apply)
       #expect(try await service.register(user) == false)
       #expect(try await service.register(user) == true)  // only the next call failed
+      // snippet.end
 
       #expect(store.operationCount == 2)
       #expect(try store.base.value(forKey: "ada@example.com") == ada)

@@ -27,6 +27,7 @@ extension CookbookTests {
       let folder = temporary.path
       let order = Order(number: 17)
 
+      // snippet.how-do-i-send-a-message
       let bytes = try await SQLiteStore(path: folder + "/shop.sqlite", codec: .raw)
       let orders = bytes.typed(Order.self, prefix: "order/", codec: .json())
       let outbox = try await bytes.queue(of: Order.self, prefix: "outbox/", codec: .json())
@@ -36,6 +37,7 @@ extension CookbookTests {
         try await tx.enqueue(order, in: outbox)
         return .commit(())
       }
+      // snippet.end
 
       #expect(try await orders.value(forKey: "17") == order)
       #expect(try await outbox.peek(max: 9).map(\.value) == [order])
@@ -58,6 +60,7 @@ extension CookbookTests {
       let done = Locked<[String]>([])
       @Sendable func perform(_ job: Job) async throws { done.withLock { $0.append(job.name) } }
 
+      // snippet.how-do-i-run-jobs-in
       let jobs = try await QueueStore<Job>(path: folder + "/jobs")
       try await jobs.enqueue(Job(name: "resize"), id: "photo:17")  // repeating it with this id has no effect
       try await jobs.enqueue(Job(name: "charge"))
@@ -66,6 +69,7 @@ extension CookbookTests {
         [QueueHandler(jobs, timeLimit: .seconds(60)) { delivery in try await perform(delivery.value) }],
         concurrency: 4, onEvent: { event in print(event) })
       let working = Task { try await worker.run() }
+      // snippet.end
 
       while worker.statistics().processed < 2 { await Task.yield() }
       #expect(try await jobs.enqueue(Job(name: "resize"), id: "photo:17").isDuplicate)
@@ -97,12 +101,14 @@ extension CookbookTests {
     private func schedule(
       in jobs: StoreQueue<MemoryStore<[UInt8]>, Job>, _ date: Date, _ midnight: Date
     ) async throws {
+      // snippet.how-do-i-run-a-job
       try await jobs.enqueue(Job(name: "remind"), at: date)
 
       let report = QueueSchedule<Job>(name: "report", every: .seconds(3600), from: midnight) { due in
         Job(name: "report of \(due)")
       }
       try await jobs.run([report])  // until its task is cancelled
+      // snippet.end
     }
 
     @Test func aPaymentCountsOnce() async throws {
@@ -112,6 +118,7 @@ extension CookbookTests {
         bytes, prefix: "payment/", codec: .json(Payment.self), environment: .manual(clock))
       let totals = bytes.typed(Int.self, prefix: "total/", codec: .json())
 
+      // snippet.how-do-i-count-an-item
       func process(_ delivery: QueueDelivery<Payment>) async throws {
         try await bytes.transaction { tx in
           try await tx.acknowledge(delivery.receipt, in: payments)
@@ -119,6 +126,7 @@ extension CookbookTests {
           return .commit(())
         }
       }
+      // snippet.end
 
       try await payments.enqueue(Payment(amount: 30))
       let first = try #require(try await payments.receive(lease: .seconds(30)))
@@ -140,11 +148,13 @@ extension CookbookTests {
       for delivery in try await jobs.receive(max: 2, lease: .seconds(30)) { try await jobs.release(delivery.receipt) }
       #expect(try await jobs.deadLetters().map(\.attempts) == [1, 1])
 
+      // snippet.how-do-i-repeat-jobs-that
       for letter in try await jobs.deadLetters(limit: 100) {
         print(letter.key, letter.reason, letter.attempts)
       }
       try await jobs.requeue(["photo:17"])
       try await jobs.purgeDeadLetters()  // the others
+      // snippet.end
 
       #expect(try await jobs.receive(max: 9, lease: .seconds(30)).map(\.key) == ["photo:17"])
       #expect(try await jobs.deadLetters().isEmpty)

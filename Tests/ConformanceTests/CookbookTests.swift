@@ -2,8 +2,10 @@
 import Foundation
 import Larder
 import LarderIndexes
+// snippet.observing-stores
 import LarderJSON
 import LarderObservation
+// snippet.end
 import LarderSQLite
 import TestSupport
 import Testing
@@ -69,6 +71,7 @@ import Testing
     let temporary = try TemporaryFolder()
     let folder = temporary.path
 
+    // snippet.how-do-i-keep-the-settings
     let store = try await JSONFileStore<Settings>(path: folder + "/settings.json")
     let settings = try store.value(forKey: "settings") ?? Settings()
 
@@ -77,6 +80,7 @@ import Testing
       changed.fontSize = 16
       stored = changed
     }
+    // snippet.end
 
     #expect(settings == Settings())
     try await store.close()
@@ -88,9 +92,11 @@ import Testing
   @Test func oneOfManyCreatesAnEntry() async throws {
     let seats = MemoryStore<String>()
 
+    // snippet.how-do-i-create-an-entry
     func reserve(_ seat: StoreKey, for name: String) async throws -> Bool {
       try await seats.insertValue(name, forKey: seat)
     }
+    // snippet.end
 
     let winners = try await withThrowingTaskGroup(of: String?.self) { group in
       for number in 0..<20 {
@@ -106,9 +112,11 @@ import Testing
     let pages = MemoryStore<String>()
     try pages.apply([.set("home", "draft")])
 
+    // snippet.how-do-i-save-a-change
     func save(_ edited: String, replacing original: String, forKey key: StoreKey) async throws -> Bool {
       try await pages.replaceValue(edited, forKey: key, expecting: original)
     }
+    // snippet.end
 
     #expect(try await save("first", replacing: "draft", forKey: "home"))
     #expect(try await !save("second", replacing: "draft", forKey: "home"))
@@ -130,11 +138,13 @@ import Testing
   private func newest(
     after order: Order, of customer: String, in orders: any DataStore<Order>
   ) async throws -> [Int] {
+    // snippet.how-do-i-list-entries-by
     let key = StoreKey(components: "order", customer, order.date, order.number)
     try await orders.setValue(order, forKey: key)
 
     let newest = try await orders.entries(
       in: .prefix(components: "order", customer), limit: 20, order: .descending)
+    // snippet.end
 
     return newest.map(\.value.number)
   }
@@ -146,12 +156,14 @@ import Testing
     }
     try users.apply([.set("zoo", User(email: "", name: "not a user"))])
 
+    // snippet.how-do-i-return-pages-from
     func listUsers(after cursor: String?) async throws -> (users: [User], next: String?) {
       let pages = users.pages(of: .prefix("user:"), size: 20)
       let start = try cursor.map { try PageCursor($0) }
       let page = try await pages.starting(after: start).page()
       return (page.entries.map(\.value), page.next?.text)
     }
+    // snippet.end
 
     var names: [String] = []
     var sizes: [Int] = []
@@ -171,12 +183,14 @@ import Testing
   @Test func entriesByAProperty() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
+    // snippet.how-do-i-find-entries-by
     let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
     let notes = try await bytes.indexed(by: [byTag], codec: .json(Note.self))
     try await notes.rebuildIndexes()
 
     try await notes.setValue(Note(title: "Actors", tags: ["swift"]), forKey: "7")
     let page = try await notes.page(where: byTag, in: .prefix(components: "swift"), order: .descending)
+    // snippet.end
 
     #expect(page.entries.map(\.value.title) == ["Actors"])
     try await notes.setValue(Note(title: "Tea", tags: ["home"]), forKey: "7")
@@ -189,6 +203,7 @@ import Testing
     let user = User(email: "ADA@example.com", name: "Eve")
     var isTaken = false
 
+    // snippet.how-do-i-make-sure-that
     let byEmail = StoreIndex<User>("email", isUnique: true) { _, user in [[user.email.lowercased()]] }
     let bytes = try await SQLiteStore(path: folder + "/users.sqlite", codec: .raw)
     let users = try await bytes.indexed(by: [byEmail], codec: .json(User.self))
@@ -200,6 +215,7 @@ import Testing
     } catch StoreError.Code.notUnique {
       isTaken = true  // another user has this address
     }
+    // snippet.end
 
     #expect(isTaken)
     #expect(try await users.count() == 1)
@@ -212,6 +228,7 @@ import Testing
   @Test func aRepeatedTransferIsMadeOnce() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
+    // snippet.how-do-i-move-money-only
     let balances = bytes.typed(Int.self, prefix: "balance/", codec: .json())
     let transfers = bytes.typed(Int.self, prefix: "transfer/", codec: .json())
 
@@ -226,6 +243,7 @@ import Testing
         return .commit(true)
       }
     }
+    // snippet.end
 
     try await balances.setValue(100, forKey: "ada")
     let results = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -244,6 +262,7 @@ import Testing
     let folder = temporary.path
     let (user, order) = (User(email: "ada@example.com", name: "Ada"), Order(number: 17))
 
+    // snippet.how-do-i-keep-several-types
     let bytes = try await SQLiteStore(path: folder + "/shop.sqlite", codec: .raw)
     let users = bytes.typed(User.self, prefix: "user/", codec: .json())
     let orders = bytes.typed(Order.self, prefix: "order/", codec: .json())
@@ -253,6 +272,7 @@ import Testing
       try await tx.setValue(order, forKey: "17", in: orders)
       return .commit(())
     }
+    // snippet.end
 
     #expect(try await users.value(forKey: "ada") == user)
     #expect(try await orders.entries(in: .all, limit: 9).map(\.value) == [order])
@@ -266,6 +286,7 @@ import Testing
     let observation = users.observe(.all) { _ in commits.withLock { $0 += 1 } }
     let imported = (0..<2500).map { User(email: "\($0)@example.com", name: "\($0)") }
 
+    // snippet.how-do-i-load-many-entries
     var batch = ChangeBatch<User>()
     for user in imported {
       batch.setValue(user, forKey: StoreKey(user.email))
@@ -275,6 +296,7 @@ import Testing
       }
     }
     try await users.apply(batch)
+    // snippet.end
 
     #expect(try await users.count() == 2500)
     #expect(commits.withLock { $0 } == 3)

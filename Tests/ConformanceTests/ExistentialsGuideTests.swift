@@ -12,14 +12,19 @@ private struct User: Codable, Sendable {
   var visits = 0
 }
 
+// snippet.a-function-that-takes-or-returns-2
 private func visits(of name: String, in store: some DataStore<User>) async throws -> Int {
   try await store.value(forKey: "user:\(name)")?.visits ?? 0
 }
+// snippet.end
 
+// snippet.a-function-that-takes-or-returns
 private func openUsers(in folder: String) async throws -> some DataStore<User> & InvalidatableStore {
   try await JSONFileStore<User>(path: folder + "/users.json").cached()
 }
+// snippet.end
 
+// snippet.a-type-that-has-a-store-2
 private struct Roster<Store: DataStore<User>>: Sendable {
   let store: Store
 
@@ -27,6 +32,7 @@ private struct Roster<Store: DataStore<User>>: Sendable {
     try await store.update("user:\(name)") { user in user?.visits += 1 }
   }
 }
+// snippet.end
 
 /// The Swift code of the guide `Modules/Larder/Larder.docc/Existentials.md`.
 ///
@@ -35,8 +41,10 @@ private struct Roster<Store: DataStore<User>>: Sendable {
   @Test func aGenericTypeHasAStoreOfUnknownLayers() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.a-type-that-has-a-store
     let roster = Roster(store: try await openUsers(in: folder))
     try await roster.countVisit(of: "Ada")
+    // snippet.end
     #expect(try await visits(of: "Ada", in: roster.store) == 0)
     try await roster.store.setValue(User(name: "Ada"), forKey: "user:Ada")
     try await roster.countVisit(of: "Ada")
@@ -50,6 +58,7 @@ private struct Roster<Store: DataStore<User>>: Sendable {
     let location = try ConformanceLocation()
     let folder = location.folder
 
+    // snippet.a-store-that-is-chosen-at-4
     let stores: [any DataStore<User>] = [
       MemoryStore<User>(),
       try await JSONFileStore<User>(path: folder + "/copy.json"),
@@ -58,17 +67,23 @@ private struct Roster<Store: DataStore<User>>: Sendable {
       try await store.setValue(User(name: "Ada", visits: 7), forKey: "user:Ada")
       print(store.information.name, try await visits(of: "Ada", in: store))
     }
+    // snippet.end
 
+    // snippet.a-store-that-is-chosen-at-3
     let users = AnyDataStore(stores[1]).cached()
     for try await entry in users.entries(in: .prefix("user:")) {
       print(entry.key, entry.value.visits)
     }
+    // snippet.end
 
+    // snippet.a-store-that-is-chosen-at-2
     let anyStore = AnyDataStore(stores[1])
     if let maintenance = anyStore.maintenance {
       try await maintenance.compact()
     }
+    // snippet.end
 
+    // snippet.a-store-that-is-chosen-at
     func cached(_ store: some DataStore<User>) -> any DataStore<User> {
       store.cached()
     }
@@ -77,6 +92,7 @@ private struct Roster<Store: DataStore<User>>: Sendable {
     if let maintenance = cachedCopy.maintenance {
       try await maintenance.compact()
     }
+    // snippet.end
     // The capability is found at run time, although the compiler knew nothing of it.
     #expect(AnyDataStore(cached(MemoryStore<User>().observable())).observation != nil)
     #expect(AnyDataStore(cached(MemoryStore<User>())).observation == nil)

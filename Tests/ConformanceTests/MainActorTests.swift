@@ -104,7 +104,9 @@ import Testing
     let photos = store
     try await photos.setValue(large + large, forKey: "photo:7")
     _ = counts.take()
+    // snippet.one-large-value
     let photo = try await photos.values(forKeys: ["photo:7"])[0]
+    // snippet.end
     #expect(photo == large + large)
     #expect(counts.take() == (0, 1))
     try await store.close()

@@ -23,6 +23,7 @@ import Testing
       try await users.close()
     }
 
+    // snippet.from-one-version-to-the-next-2
     struct UserV1: Codable, Sendable {
       var name: String
     }
@@ -34,15 +35,18 @@ import Testing
     let codec = try CBORCodec<User>().versioned(
       2, ValueMigration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) })
     let users = try await LMDBStore(path: folder + "/users", codec: codec)
+    // snippet.end
 
     #expect(try users.value(forKey: "2")?.name == "Ada")
     try await users.update("2") { $0?.email = "ada@example.org" }
     #expect(try users.value(forKey: "2")?.email == "ada@example.org")
 
+    // snippet.all-values-at-once
     let outcome = try await users.migrateAll(batchSize: 100) { progress in
       print(progress.examinedCount, "entries")
     }
     for failure in outcome.failures { print(failure.key?.string ?? "", failure.detailedDescription) }
+    // snippet.end
 
     #expect(outcome.examinedCount == 3 && outcome.failureCount == 0)
     try await users.close()
@@ -67,9 +71,11 @@ import Testing
       var addresses: [String]
     }
 
+    // snippet.from-one-version-to-the-next
     let steps = ValueMigration(from: 1, .cbor(UserV1.self)) { UserV2(name: $0.name, email: nil) }
       .then(from: 2, .cbor()) { Account(name: $0.name, addresses: $0.email.map { [$0] } ?? []) }
     let codec = try CBORCodec<Account>().versioned(3, steps)
+    // snippet.end
 
     for (bytes, count) in [
       (try bytes(of: UserV1(name: "Ada"), by: CBORCodec<UserV1>().versioned(1)), 0),
@@ -88,9 +94,11 @@ import Testing
       var name: String
       var email: String?
     }
+    // snippet.two-versions-at-the-same-time
     let codec = try CBORCodec<User>().versioned(
       2, ValueMigration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) },
       writing: OlderVersion(1, .cbor()) { UserV1(name: $0.name) })
+    // snippet.end
     #expect(codec.name == "cbor+v1" && codec.newestName == "cbor+v2")
     let written = try bytes(of: User(name: "Ada", email: "a"), by: codec)
     #expect(try CBORCodec<UserV1>().versioned(1).decode(written.span.bytes).name == "Ada")
@@ -117,9 +125,11 @@ import Testing
     try await old.setValue(UserV1(name: "Ada"), forKey: "1")
     try await old.close()
 
+    // snippet.stores-without-versions
     let codec = try JSONCodec<User>().versioned(
       1, ValueMigration(from: 0, .json(UserV1.self)) { User(name: $0.name, email: nil) })
     let users = try await JSONFileStore(path: folder + "/users.json", codec: codec)
+    // snippet.end
 
     #expect(try users.value(forKey: "1")?.name == "Ada")
     try await users.close()

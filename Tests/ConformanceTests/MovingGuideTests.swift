@@ -20,11 +20,13 @@ import Testing
     try await filled.setValue(Note(title: "Buy milk"), forKey: "1")
     try await filled.close()
 
+    // snippet.a-store-at-rest
     let old = try await JSONFileStore<Note>(path: folder + "/old.json")
     let new = try await LMDBStore<Note>(path: folder + "/new")
     let outcome = try await old.copy(to: new) { progress in
       print("\(progress.copiedCount) copied")
     }
+    // snippet.end
 
     #expect(outcome.copiedCount == 1)
     #expect(try new.value(forKey: "1") == Note(title: "Buy milk"))
@@ -40,6 +42,7 @@ import Testing
     try await filled.setValue(Note(title: "Buy milk"), forKey: "1")
     try await filled.close()
 
+    // snippet.overview
     let notes = try await MirroredStore(
       primary: JSONFileStore<Note>(path: folder + "/notes.json"),
       secondary: LMDBStore<Note>(path: folder + "/notes"))
@@ -47,6 +50,7 @@ import Testing
     try await notes.repair()  // copies, while the program reads and writes
     try await notes.forEachDifference { print("\($0.key) differs") }
     try await notes.promoteSecondary()  // LMDB is read from now on, and JSON follows
+    // snippet.end
 
     #expect(notes.isSwitched)
     #expect(try notes.secondary.value(forKey: "1") == Note(title: "Buy milk"))

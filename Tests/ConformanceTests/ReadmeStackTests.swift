@@ -15,6 +15,7 @@ import Testing
     }
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.build-a-stack
     let sessions = try await LMDBStore(path: folder + "/sessions", codec: .cbor(Session.self).expiring())
       .batched()  // many writers share a commit
       .cached()  // frequently used values stay in memory
@@ -24,6 +25,7 @@ import Testing
     try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
     try await sessions.touch("7f3a")
     print(sessions.report())
+    // snippet.end
     #expect(try await sessions.value(forKey: "7f3a")?.user == "Ada")
     #expect(sessions.report()["touch"]?.count == 1)
     try await sessions.close()

@@ -262,9 +262,11 @@ import Testing
     try await monday.setValue(User(name: "Ada"), forKey: "1")
     try await monday.close()
 
+    // snippet.restoring
     let backup = try await JSONFileStore<User>(path: folder + "/monday.json", access: .readOnly)
     try await backup.restore(to: folder + "/users.json")
     try await backup.close()
+    // snippet.end
 
     let users = try await JSONFileStore<User>(path: folder + "/users.json")
     #expect(try users.value(forKey: "1") == User(name: "Ada"))

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 /// A cache of whole responses in a dictionary.
+// snippet.a-cache-in-a-dictionary
 struct DictionaryCache {
   typealias Response = (head: HTTPResponse, body: [UInt8])
   typealias Origin = (HTTPRequest) async throws -> Response
@@ -65,6 +66,7 @@ struct DictionaryCache {
     entries[url] = kept.suffix(32)  // A client can make any number of variants.
   }
 }
+// snippet.end
 
 /// The code of the pages of HTTPCachingRules, which use only its public declarations.
 struct WritingACacheGuideTests {
@@ -137,10 +139,12 @@ struct WritingACacheGuideTests {
     let response = HTTPResponse(
       status: .ok, headerFields: [.cacheControl: "private, max-age=60", .expires: "Sun, 06 Nov 1994 08:49:37 GMT"])
 
+    // snippet.overview
     let control = CacheControl(response.headerFields)
     print(control.isPrivate, control.maxAge ?? 0)
     let expires = HTTPDate(response.headerFields[.expires]?.utf8 ?? "".utf8, received: Date.now.timeIntervalSince1970)
     print(expires?.seconds ?? 0)
+    // snippet.end
 
     #expect(control.isPrivate && control.maxAge == 60)
     #expect(expires?.seconds == 784_111_777)
@@ -154,8 +158,10 @@ struct WritingACacheGuideTests {
       url: "https://example.com/", status: 200, fields: [.cacheControl: "max-age=60"],
       selecting: SelectingFields(sets: [[]]), requestTime: now, responseTime: now, length: 0)
 
+    // snippet.reading-fields
     let freshness = rules.freshness(of: response, at: now)
     print(freshness.isFresh, freshness.lifetime - freshness.age)
+    // snippet.end
 
     #expect(freshness.isFresh && freshness.lifetime == 60 && freshness.age == 0)
   }

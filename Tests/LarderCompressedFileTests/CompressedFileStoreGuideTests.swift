@@ -10,11 +10,13 @@ import Testing
   @Test func wordsInAFile() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("words.gz")
+    // snippet.overview
     let words = try await CompressedFileStore<[String]>(path: path)
     try await words.apply([.set("green", ["verde", "vert"]), .set("red", ["rojo", "rouge"])])
     let red = try words.value(forKey: "red")
     try await words.compact()
     try await words.close()
+    // snippet.end
     #expect(red == ["rojo", "rouge"])
     let shown = try CommandRun(["sh", "-c", "zcat \"$1\" | jq -c 'select(has(\"set\"))'", "sh", path])
     #expect(
@@ -34,6 +36,7 @@ import Testing
     content[place.lowerBound + 2] ^= 1
     try content.write(to: URL(filePath: path))
     let words = try await CompressedFileStore<[String]>(path: path, access: .readOnly)
+    // snippet.damage
     var found: [StoreEntry<[String]>] = []
     var ranges: [KeyRange] = [.all]
     while let range = ranges.popLast() {
@@ -49,6 +52,7 @@ import Testing
         ranges.append(range.before(lost.lowerBound))
       }
     }
+    // snippet.end
     #expect(found.map(\.key) == (100..<160).filter { $0 != 130 }.map { "word \($0)" })
     try await words.close()
   }

@@ -36,8 +36,10 @@ import Testing
   }
 
   @Test func largeValues() async throws {
+    // snippet.values
     let articles = try await JSONFileStore<Article>(
       path: folder + "/articles.json", codec: .json(Article.self).compressed())
+    // snippet.end
     let article = Article(text: String(repeating: "All that is said is said again. ", count: 100))
     try await articles.setValue(article, forKey: "1")
     #expect(try await articles["1"] == article)
@@ -51,11 +53,13 @@ import Testing
   @Test func smallValues() async throws {
     let samples = (0..<200).map(User.init)
     do {
+      // snippet.dictionaries-2
       let file = CompressionDictionaries.path(besideStoreAt: folder + "/users")
       let dictionary = try CompressionDictionary.train(on: samples, codec: .cbor(User.self))
       let dictionaries = try await CompressionDictionaries.add(dictionary, toFile: file)
       let users = try await LMDBStore<User>(
         path: folder + "/users", codec: .cbor(User.self).compressed(dictionaries: dictionaries))
+      // snippet.end
       try await users.setValue(User(1000), forKey: "user:1000")
       try await users.close()
     }
@@ -64,9 +68,11 @@ import Testing
     let another = try CompressionDictionary.train(on: samples, codec: .cbor(), size: 100)
     #expect(try await CompressionDictionaries.add(another, toFile: file).all.count == 2)
     do {
+      // snippet.dictionaries
       let users = try await LMDBStore<User>(
         path: folder + "/users",
         codec: .cbor(User.self).compressed(dictionaries: .read(fromFile: file)))
+      // snippet.end
       try await users.setValue(User(1001), forKey: "user:1001")
       #expect(try users.value(forKey: "user:1000") == User(1000))
       #expect(try users.value(forKey: "user:1001") == User(1001))

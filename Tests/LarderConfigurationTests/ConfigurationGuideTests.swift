@@ -45,11 +45,13 @@ import Testing
     "cached": {"entries": 10000}, "expiring": {"sliding": "30m"}}}}
     """.write(toFile: path, atomically: true, encoding: .utf8)
 
+    // snippet.open-a-stack
     let stacks = Stacks(
       sources: [.arguments(), .environment(), try .json(path: path)],
       stores: [JSONFileStoreProvider(), SQLiteStoreProvider()],
       layers: [BatchedLayerProvider(), CachedLayerProvider(), ExpiringLayerProvider()])
     let sessions = try await stacks.open("sessions", of: Session.self, codec: .cbor())
+    // snippet.end
 
     #expect(
       try stacks.describe("sessions")
@@ -76,9 +78,11 @@ import Testing
     let sent = Locked<[String]>([])
     @Sendable func send(_ mail: Mail) async throws { sent.withLock { $0.append(mail.to) } }
 
+    // snippet.queues-and-workers
     let mails = try await stacks.openQueue("mails", of: Mail.self, codec: .cbor())
     let settings = try stacks.settings(QueueWorker.settings, of: "mail", in: "workers")
     let worker = QueueWorker([QueueHandler(mails, settings: settings) { try await send($0.value) }], settings: settings)
+    // snippet.end
 
     #expect(settings.count("concurrency") == 4)
     #expect(settings.duration("lease") == .seconds(60))
@@ -120,8 +124,10 @@ import Testing
   }
 
   @Test func anotherSource() async throws {
+    // snippet.read-another-source
     let values = InMemoryProvider(values: ["stores.sessions.url": "memory:"])
     let source = ConfigurationSource(values.snapshot(), names: ["stores.sessions.url"])
+    // snippet.end
     let stacks = Stacks(sources: [source], stores: [MemoryStoreProvider()])
     try await stacks.open("sessions", codec: .json(Session.self)).close()
   }
@@ -187,6 +193,7 @@ import Testing
     }
   }
 
+  // snippet.offer-a-layer
   struct CheckedLayerProvider: LayerProvider {
     var name: String { "checked" }
     var summary: String { "refuses values that are larger than a limit" }
@@ -204,6 +211,7 @@ import Testing
       return try await base.open(codec: limited)
     }
   }
+  // snippet.end
 
   @Test func aLayerOfOnesOwn() async throws {
     let source = ConfigurationSource.environment([
@@ -224,10 +232,12 @@ import Testing
 
   @Test func settingsInAStore() async throws {
     let path = folder.path("settings.db")
+    // snippet.change-settings-while-programs-run
     let store = try await SQLiteStore<JSONText>(path: path, codec: .jsonText)
     let settings = try await StoreConfigProvider(store)
     let reader = ConfigReader(provider: settings)
     let rate = reader.int(forKey: "limits.rate", default: 100)
+    // snippet.end
     #expect(rate == 100)
     try await store.setValue(JSONText("250"), forKey: "limits.rate")
     try await waitUntil { reader.int(forKey: "limits.rate", default: 100) == 250 }

@@ -27,13 +27,16 @@ import Testing
     let rows = [1, 2, 3]
     let counts = counts
 
+    // snippet.take-a-lock-2
     let locks = try StoreLock(bytes, prefix: "locks/")
 
     try await locks.withLock("import") { token in
       let report = try await download()
       try await locks.update(["report"], requiring: token) { slots in slots[0] = report }
     }
+    // snippet.end
 
+    // snippet.take-a-lock
     try await locks.withLock("import") { token in
       try await bytes.transaction { tx in
         try await tx.require(token)
@@ -41,6 +44,7 @@ import Testing
         return .commit(())
       }
     }
+    // snippet.end
 
     #expect(try bytes.value(forKey: "report") == [1])
     #expect(try await counts.value(forKey: "rows") == 3)
@@ -53,6 +57,7 @@ import Testing
       stream.finish()
     }
 
+    // snippet.elect-a-leader
     let election = LeaderElection(locks, name: "scheduler")
 
     try await election.run { token in
@@ -60,17 +65,20 @@ import Testing
         try await locks.update(["planned"], requiring: token) { slots in slots[0] = minute }
       }
     }
+    // snippet.end
 
     #expect(try bytes.value(forKey: "planned") == [3])
   }
 
   @Test func aRate() async throws {
+    // snippet.limit-a-rate
     let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(100, per: .seconds(60), burst: 20))
 
     func handle(_ client: String) async throws -> (status: Int, fields: [(name: String, value: String)]) {
       let decision = try await limiter.take(forKey: StoreKey(client))
       return (decision.isGranted ? 200 : 429, limiter.fields(of: decision))
     }
+    // snippet.end
 
     let answer = try await handle("192.0.2.1")
     #expect(answer.status == 200)
@@ -81,6 +89,7 @@ import Testing
   @Test func aRequest() async throws {
     let counts = counts
 
+    // snippet.perform-a-request-once
     let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self))
 
     func pay(_ amount: Int, key: String) async throws -> Receipt {
@@ -92,6 +101,7 @@ import Testing
         return .commit(receipt)
       }
     }
+    // snippet.end
 
     for _ in 0..<2 { #expect(try await pay(5, key: "7f3a") == Receipt(amount: 5)) }
     await expectStoreError(.otherRequest) { try await pay(6, key: "7f3a") }

@@ -179,7 +179,7 @@ struct ProcessRound: Sendable {
         problems.append("\(audit.violations) of \(audit.writes) writes under \(name) were late")
       }
       if audit.writes == 0 { problems.append("no process wrote under \(name)") }
-      // No lock is lost for ever.
+      // No lock is lost forever.
       let start = ContinuousClock.now
       let number = try await locks.withLock(name) { $0.number }
       let waited = ContinuousClock.now - start

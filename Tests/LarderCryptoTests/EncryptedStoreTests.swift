@@ -42,10 +42,12 @@ import Testing
     let scratch = folder
     do {
       let (folder, keyFolder, isFirstStart) = (scratch.path, scratch.path, true)
+      // snippet.encryption
       let source = FileKeySource(path: keyFolder + "/keys.json")
       let ring = try await KeyRing.open(in: source, createsIfMissing: isFirstStart)
       let users = try await LMDBStore<User>(
         path: folder + "/users", codec: .cbor(User.self).encrypted(with: ring, purpose: "users"))
+      // snippet.end
       try await users.setValue(User(name: "Ada"), forKey: "1")
       #expect(try users.value(forKey: "1") == User(name: "Ada"))
       try await users.close()

@@ -286,7 +286,9 @@ struct PasswordFileTests {
     let ring = try await KeyRing.open(in: source(), createsIfMissing: true)
     let (usbStick, recoveryPassword) = (folder.path, try KeyFilePassword(bytes: [0, 255, 10]))
     // As in the article `PasswordFileFormat.md`.
+    // snippet.recovery-keys
     try await ring.save(to: .passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword))
+    // snippet.end
     try FileManager.default.removeItem(atPath: path)
     let copy = try await KeyRing.open(in: .passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword))
     #expect(copy.primary == ring.primary)

@@ -9,6 +9,7 @@ import Testing
 @Suite struct LarderFilesPageTests {
   struct InUse: Error {}
 
+  // snippet.overview
   func save(_ text: String, at path: String, in fileSystem: some StoreFileSystem) throws {
     guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else { throw InUse() }
     // Writes a temporary file, synchronizes it and renames it. A crash leaves the old file or the new one.
@@ -16,6 +17,7 @@ import Testing
     try lock.release()
     try result.get()
   }
+  // snippet.end
 
   @Test func savesATextUnderALock() throws {
     let disk = SimulatedFileSystem(seed: 1)

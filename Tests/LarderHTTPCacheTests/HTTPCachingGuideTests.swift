@@ -37,6 +37,7 @@ import Testing
 
   private func get(in folder: String) async throws {
     let (client, request) = (client, request)
+    // snippet.http-caching
     let store = try await LMDBStore(path: folder + "/http", codec: .raw)
     let cache = try await HTTPCache(store, configuration: .private)
     let response = try await cache.response(to: request) { forwarded in
@@ -44,6 +45,7 @@ import Testing
       return HTTPForwardedResponse(head: head, body: body)
     }
     for try await chunk in response.body { consume(chunk) }
+    // snippet.end
 
     // The second request waits until the first response is stored.
     let again = try await cache.response(to: request, forward: forward)
@@ -60,22 +62,34 @@ import Testing
 
   @Test func policiesHooksAndInvalidation() async throws {
     var configuration = HTTPCacheConfiguration.private
+    // snippet.what-is-stored
     configuration.willStore = { request, response in
       response.headerFields[.contentType] == "video/mp4" ? .refuse : .store(userData: Array("v2".utf8))
     }
+    // snippet.end
+    // snippet.queries
     configuration.queryKey = HTTPCacheQueryKey(ignoring: ["utm_*", "fbclid"], ignoresOrder: true)
+    // snippet.end
     #if Metrics
+    // snippet.metrics-and-traces
     configuration.metering = HTTPCacheMetering(name: "api")
+    // snippet.end
     #endif
     let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: configuration)
+    // snippet.size
     let running = Task { await cache.run() }
+    // snippet.end
     for try await _ in try await cache.response(to: request, forward: forward).body {}
+    // snippet.policies
     let response = try await cache.response(to: request, policy: .preferCache, forward: forward)
+    // snippet.end
     #expect(response.cacheStatus.isHit)
 
+    // snippet.invalidation
     try await cache.invalidate("https://api.example/users/7")
     try await cache.invalidate(prefix: "https://api.example/users/")
     try await cache.removeAll()
+    // snippet.end
 
     #expect(try await !cache.response(to: request, forward: forward).cacheStatus.isHit)
     running.cancel()
@@ -85,7 +99,9 @@ import Testing
   @Test func partitionsKeepUsersApart() async throws {
     let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: .private)
     for account in ["ada", "bob"] {
+      // snippet.private-or-shared
       let response = try await cache.response(to: request, partition: Array(account.utf8), forward: forward)
+      // snippet.end
       for try await _ in response.body {}
       #expect(!response.cacheStatus.isHit)
     }
@@ -98,10 +114,12 @@ import Testing
     for _ in 0..<2 {
       for try await _ in try await cache.response(to: request, forward: forward).body {}
     }
+    // snippet.looking-into-a-cache
     let inspector = try HTTPCacheInspector(store, configuration: .private)
     for response in try await inspector.responses(prefix: "https://api.example/").responses {
       print(response.status, response.freshness, response.url)
     }
+    // snippet.end
     let listed = try await inspector.responses(to: "https://API.example:443/users/7#name")
     #expect(listed.map(\.url) == ["https://api.example/users/7"] && listed[0].freshness == .fresh)
     #expect(listed[0].length == 5 && listed[0].isComplete && listed[0].fields[.contentType] == "text/plain")

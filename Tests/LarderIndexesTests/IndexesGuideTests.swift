@@ -26,12 +26,14 @@ import Testing
     let location = try ConformanceLocation()
     let folder = location.folder
 
+    // snippet.overview
     let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
     let bySlug = StoreIndex<Note>("slug", isUnique: true) { _, note in [[note.slug]] }
 
     let bytes = try await LMDBStore(path: folder + "/notes", codec: .raw)
     let notes = try await bytes.indexed(by: [byTag, bySlug], codec: .cbor(Note.self))
     try await notes.rebuildIndexes()
+    // snippet.end
 
     for number in 0..<30 {
       let slug = number == 0 ? "hello" : "note-\(number)"
@@ -40,6 +42,7 @@ import Testing
         Note(title: slug.capitalized, slug: slug, tags: ["swift"], created: created), forKey: StoreKey("\(number)"))
     }
 
+    // snippet.queries-2
     let page = try await notes.page(where: byTag, in: .prefix(components: "swift"), order: .descending)
     for entry in page.entries { print(entry.key, entry.value.title) }
     if let next = page.next {
@@ -47,11 +50,14 @@ import Testing
         where: byTag, in: .prefix(components: "swift"), order: .descending, after: next)
       print(second.entries.count)
     }
+    // snippet.end
 
+    // snippet.queries
     let january = StoreKey(components: "swift", start)..<StoreKey(components: "swift", end)
     let notesOfJanuary = try await notes.entries(where: byTag, in: january, limit: 100)
     let count = try await notes.count(where: byTag, in: .prefix(components: "swift"))
     let note = try await notes.entries(where: bySlug, in: .prefix(components: "hello"), limit: 1).first?.value
+    // snippet.end
     #expect(page.entries.first?.key == "29" && page.entries.count == 20)
     let rest = try await notes.page(
       where: byTag, in: .prefix(components: "swift"), order: .descending, after: page.next)
@@ -62,19 +68,25 @@ import Testing
 
     let folders = bytes.typed(String.self, prefix: "folder/", codec: .cbor())
     try await folders.setValue("Archive", forKey: "archive")
+    // snippet.changing-several-entries
     try await bytes.transaction { tx in
       guard try await tx.contains("archive", in: folders) else { return .discard(false) }
       try await tx.update("7", in: notes) { $0?.tags = ["archived"] }
       return .commit(true)
     }
+    // snippet.end
     #expect(try await notes.count(where: byTag, in: .prefix(components: "archived")) == 1)
 
+    // snippet.changing-several-entries-2
     try await notes.update(["7", "8"]) { slots in
       for index in slots.indices { slots[index]?.tags.append("swift") }
     }
+    // snippet.end
     #expect(try await notes.count(where: byTag) == 31)
 
+    // snippet.new-and-changed-indexes
     let byTagAndTitle = StoreIndex<Note>("tag", version: 2) { _, note in note.tags.map { [$0, note.title] } }
+    // snippet.end
     let changed = try await bytes.indexed(by: [byTagAndTitle, bySlug], codec: .cbor(Note.self))
     #expect(try await changed.incompleteIndexes() == ["tag"])
     #expect(try await changed.rebuildIndexes().entryCount == 30)
@@ -90,9 +102,11 @@ import Testing
     try await notes.setValue(Note(title: "a", slug: "a", tags: ["x"], created: start), forKey: "1")
     try bytes.apply([.remove("v/1")])
 
+    // snippet.verification-and-repair
     let report = try await notes.verifyIndexes()
     for finding in report.findings { print(finding.place, finding.message) }
     if !report.findings.isEmpty { try await notes.rebuildIndexes(fromScratch: true) }
+    // snippet.end
 
     #expect(report.findings.count == 1)
     #expect(try await notes.verifyIndexes().findings.isEmpty)
@@ -100,9 +114,11 @@ import Testing
 
     let plain = bytes.typed(Note.self, prefix: "note/", codec: .json())
     try await plain.setValue(Note(title: "a", slug: "a", tags: ["x"], created: start), forKey: "1")
+    // snippet.adopting-existing-values
     let adopted = try await bytes.indexed(
       by: [byTag], codec: .json(Note.self), valuePrefix: "note/", indexPrefix: "note-index/")
     try await adopted.rebuildIndexes()
+    // snippet.end
     #expect(try await adopted.count(where: byTag) == 1)
     #expect(try await notes.verifyIndexes().findings.isEmpty)
   }

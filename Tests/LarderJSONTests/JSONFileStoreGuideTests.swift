@@ -19,8 +19,10 @@ import Testing
   ///
   /// This is only compiled, because their folders are not those of a test.
   private static func openStores() async throws -> [any DataStore] {
+    // snippet.overview-2
     let settings = try await JSONFileStore<Setting>(name: "settings")  // in the application's own folder
     let users = try await JSONFileStore<User>(path: "/srv/app/users.json")  // anywhere
+    // snippet.end
     return [settings, users]
   }
 
@@ -28,6 +30,7 @@ import Testing
   ///
   /// This is only compiled, because its file is in the folder of the process.
   private static func firstSample() async throws {
+    // snippet.overview
     struct User: Codable, Sendable {
       var name: String
       var visits = 0
@@ -38,6 +41,7 @@ import Testing
     for try await entry in users.entries(in: .prefix("user:")) {
       print(entry.key, entry.value.name)
     }
+    // snippet.end
   }
 
   @Test func theGuideShowsThisCode() throws {

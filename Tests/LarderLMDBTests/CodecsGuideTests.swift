@@ -11,10 +11,12 @@ struct User: Codable, Sendable {
   var visits: Int?
 }
 
+// snippet.parts-of-any-type
 struct Message: Codable {
   var sender: String
   var payload: CBORItem
 }
+// snippet.end
 
 /// The Swift code of the guides `Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md` and
 /// `Modules/Larder/Larder.docc/Codecs.md`.
@@ -51,7 +53,9 @@ struct Message: Codable {
   }
 
   @Test func options() throws {
+    // snippet.options
     let codec: CBORCodec<Note> = .cbor(options: CBOROptions(userInfo: [.author: "Ada"], sortsKeys: true))
+    // snippet.end
 
     var bytes: [UInt8] = []
     try codec.encode(Note(text: "x"), into: &bytes)
@@ -62,9 +66,11 @@ struct Message: Codable {
     let location = try ConformanceLocation()
     let folder = location.folder
 
+    // snippet.several-types-in-one-store-2
     let bytes = try await LMDBStore(path: folder + "/session", codec: .raw)
     let users = bytes.typed(User.self, prefix: "user/")  // CBOR, by LarderCBOR
     let notes = bytes.typed(Note.self, prefix: "note/", codec: .json())
+    // snippet.end
 
     try await users.setValue(User(name: "Ada", visits: 7), forKey: "7")
     try await notes.setValue(Note(text: "x"), forKey: "7")
@@ -80,7 +86,9 @@ struct Message: Codable {
     let bytes = MemoryStore<[UInt8]>()
     let codec = CBORCodec<User>()
 
+    // snippet.several-types-in-one-store
     let users = try await bytes.typed(User.self, prefix: "user/", recording: codec)
+    // snippet.end
 
     try await users.setValue(User(name: "Ada", visits: 7), forKey: "7")
     #expect(try bytes.value(forKey: "user/") == Array("cbor".utf8))

@@ -35,13 +35,17 @@ import Testing
   @Test func aStoreAlone() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.overview
     let users = try await LMDBStore<User>(path: folder + "/users")
     try await users.setValue(User(name: "Ada"), forKey: "user:1")
     let user = try users.value(forKey: "user:1")
     try await users.close()
+    // snippet.end
     #expect(user == User(name: "Ada"))
 
+    // snippet.reading-only
     let archive = try await LMDBStore<User>(path: folder + "/users", access: .readOnly)
+    // snippet.end
     #expect(try archive.value(forKey: "user:1") == user)
     try await archive.close()
     try location.remove()
@@ -50,10 +54,14 @@ import Testing
   @Test func severalStores() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.environments-and-transactions-4
     let environment = try await LMDBEnvironment(path: folder + "/shop")
     let customers = try await LMDBStore<Customer>(in: environment, name: "customers")
     let orders = try await LMDBStore<Order>(in: environment, name: "orders")
+    // snippet.end
+    // snippet.environments-and-transactions-3
     let returns = try await LMDBStore<Order>(in: environment, name: "returns", contents: "orders")
+    // snippet.end
     #expect(try returns.count(in: .all) == 0)
     await expectStoreError(.versionMismatch) {
       try await LMDBStore<Order>(in: environment, name: "returns", contents: "customers")
@@ -63,6 +71,7 @@ import Testing
       .set("6/1", Order(item: "x")), .set("7/1", Order(item: "chair")), .set("8", Order(item: "")),
     ])
 
+    // snippet.environments-and-transactions-2
     let orderCount = try await environment.write { transaction in
       guard var customer = try transaction.value(forKey: "7", in: customers) else { throw NoSuchCustomer() }
       customer.orderCount += 1
@@ -70,22 +79,28 @@ import Testing
       try transaction.setValue(Order(item: "lamp"), forKey: "7/\(customer.orderCount)", in: orders)
       return customer.orderCount
     }
+    // snippet.end
     #expect(orderCount == 2)
 
+    // snippet.environments-and-transactions
     let (name, ordersOf7) = try environment.read { transaction in
       (
         try transaction.value(forKey: "7", in: customers)?.name,
         try transaction.count(in: .prefix("7/"), of: orders)
       )
     }
+    // snippet.end
     #expect(name == "Ada")
     #expect(ordersOf7 == 2)
 
+    // snippet.bytes-without-copies-2
     let length = try environment.read { transaction in
       try transaction.withBytes(forKey: "7", in: customers) { bytes in bytes?.byteCount }
     }
+    // snippet.end
     #expect(try length == encodedSize(Customer(name: "Ada", orderCount: 2)))
 
+    // snippet.bytes-without-copies
     let sizes = try environment.read { transaction in
       try transaction.withCursor(of: orders) { cursor in
         let range = KeyRange.prefix("7/")
@@ -98,10 +113,13 @@ import Testing
         return sizes
       }
     }
+    // snippet.end
     #expect(try sizes == [encodedSize(Order(item: "chair")), encodedSize(Order(item: "lamp"))])
 
+    // snippet.backup
     try await environment.backup(to: folder + "/shop-monday")
     try await environment.backup(to: folder + "/shop-small", compacting: true)
+    // snippet.end
     try await environment.close()
     for copy in ["/shop-monday", "/shop-small"] {
       let store = try await LMDBStore<Order>(
@@ -115,8 +133,10 @@ import Testing
   @Test func damageOfValuesIsFound() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.limitations
     let careful = try await LMDBStore<Customer>(
       path: folder + "/careful", codec: .cbor(Customer.self).checksummed())
+    // snippet.end
     let plain = try await LMDBStore<Customer>(path: folder + "/plain")
     for store in [careful, plain] {
       try await store.setValue(Customer(name: "Grace"), forKey: "6")
@@ -165,8 +185,10 @@ import Testing
     try await store.setValue(1, forKey: "a")
     try await store.close()
 
+    // snippet.migrating
     let migration = try await LMDBEnvironment.migrate(from: folder + "/shop", to: folder + "/shop-new")
     print(migration.oldVersion, migration.newVersion, migration.entryCount)
+    // snippet.end
 
     let migrated = try await LMDBStore<Int>(path: folder + "/shop-new")
     #expect(try migrated.value(forKey: "a") == 1)

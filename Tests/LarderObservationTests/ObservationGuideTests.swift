@@ -71,6 +71,7 @@ import Testing
 
   @Test func changesAndStates() async throws {
     let (titles, screen) = (Titles(), Screen())
+    // snippet.overview
     let notes = try await JSONFileStore<Note>(path: folder + "/notes.json").observable()
     let changes = notes.changes()
     let indexing = Task {
@@ -80,16 +81,19 @@ import Testing
       }
     }
     try await notes.setValue(Note(title: "Buy milk"), forKey: "inbox/7")
+    // snippet.end
 
     await titles.wait(for: ["inbox/7": "Buy milk"])
     try await notes.apply([.removeAll(.prefix("inbox/")), .set("inbox/8", Note(title: "Sell milk"))])
     await titles.wait(for: ["inbox/8": "Sell milk"])
 
+    // snippet.show-the-current-state-2
     let showing = Task {
       for try await newest in notes.entries(observing: .prefix("inbox/"), limit: 20, order: .descending) {
         await screen.show(newest.map(\.value.title))
       }
     }
+    // snippet.end
     #expect(await screen.wait(for: ["Sell milk"]))
     try await notes.setValue(Note(title: "Call Ada"), forKey: "inbox/9")
     #expect(await screen.wait(for: ["Call Ada", "Sell milk"]))
@@ -105,6 +109,7 @@ import Testing
     let screen = Screen()
     let notes = MemoryStore<Note>().observable()
     let following = Task {
+      // snippet.show-the-current-state
       var values = notes.updates(forKey: "pinned").makeAsyncIterator()
       while true {
         do {
@@ -114,6 +119,7 @@ import Testing
           print("the note cannot be read:", error)
         }
       }
+      // snippet.end
     }
     #expect(await screen.wait(for: ["nothing is pinned"]))
     try await notes.setValue(Note(title: "Buy milk"), forKey: "pinned")
@@ -123,10 +129,12 @@ import Testing
   }
 
   @Test func entriesThatExpire() async throws {
+    // snippet.entries-that-expire
     let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
       .observable()
       .expiring(.sliding(.seconds(1800)))
     let session = sessions.updates(forKey: "7f3a")
+    // snippet.end
 
     var states = session.makeAsyncIterator()
     #expect(try await states.next() == .some(nil))
@@ -140,7 +148,9 @@ import Testing
 
   @Test @MainActor func aUserInterface() async throws {
     let notes = MemoryStore<Note>().observable()
+    // snippet.user-interfaces
     let newest = ObservedEntries(notes, in: .prefix("inbox/"), limit: 20, order: .descending)
+    // snippet.end
     try await notes.setValue(Note(title: "Buy milk"), forKey: "inbox/7")
     while newest.entries.map(\.value.title) != ["Buy milk"] {
       await withCheckedContinuation { continuation in
@@ -158,8 +168,10 @@ import Testing
 
   @Test @MainActor func settingsWithADefault() async throws {
     let store = MemoryStore<Settings>().observable()
+    // snippet.user-interfaces-2
     let settings = ObservedValue(store, forKey: "settings", default: Settings())
     try await settings.update { $0.fontSize = 16 }
+    // snippet.end
     #expect(try await store.value(forKey: "settings") == Settings(fontSize: 16))
     while settings.value.fontSize != 16 { await Task.yield() }
     try await store.close()
@@ -168,9 +180,11 @@ import Testing
   @Test func anObserver() async throws {
     let notes = MemoryStore<Note>().observable()
     let unread = Atomic(false)
+    // snippet.observers-of-your-own
     let observation = notes.observe(.prefix("inbox/")) { event in
       if case .changed = event { unread.store(true, ordering: .relaxed) }
     }
+    // snippet.end
 
     try await notes.setValue(Note(title: "Buy milk"), forKey: "done/7")
     let isOther = unread.exchange(false, ordering: .relaxed)

@@ -35,6 +35,7 @@ import Testing
   }
 
   @Test func aQueue() async throws {
+    // snippet.using-postgresqueue
     let database = try await PostgresDatabase("host=db.example dbname=app")
     let jobs = try await PostgresQueue<Job>(in: database, name: "jobs")
 
@@ -43,6 +44,7 @@ import Testing
     try await jobs.withNext(lease: .seconds(30)) { delivery in
       try await perform(delivery.value)  // acknowledged when this returns, released when it throws
     }
+    // snippet.end
 
     #expect(try await jobs.enqueue(Job(name: "charge"), id: "payment:17").isDuplicate)
     #expect(performed.withLock { $0 } == ["resize"])
@@ -54,11 +56,13 @@ import Testing
     try await Setting.run { setting in
       let database = setting.database
       try await setting.psql("CREATE TABLE orders(id int, item text)")
+      // snippet.an-item-together-with-your-own
       let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
       try await database.write { transaction in
         try await transaction.execute("INSERT INTO orders(id, item) VALUES($1, $2)", ["17", "lamp"])
         try await transaction.enqueue([QueueInput(OrderPlaced(order: 17))], in: outbox)
       }
+      // snippet.end
       #expect(try await setting.psql("SELECT item FROM orders") == "lamp")
       #expect(try await setting.psql("SELECT payload ->> 'order' FROM outbox") == "17")
     }
@@ -71,6 +75,7 @@ import Testing
       let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
       try await outbox.enqueue((1...3).map { QueueInput(OrderPlaced(order: $0)) })
       let worker = Task {
+        // snippet.exactly-once-in-the-same-database-2
         for try await result in outbox.deliveries(lease: .seconds(30)) {
           guard case .success(let delivery) = result else { continue }  // it cannot be decoded
           let order = delivery.value.order
@@ -83,6 +88,7 @@ import Testing
             // The lease has ended, so another consumer ships the order. Nothing was changed here.
           }
         }
+        // snippet.end
       }
       try await waitUntil { try await outbox.count() == 0 }
       #expect(try await setting.psql("SELECT string_agg(order_id::text, ',') FROM shipments") == "1,2,3")
@@ -98,6 +104,7 @@ import Testing
       try await setting.psql("CREATE TABLE shipments(order_id int)")
       let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())
       try await outbox.enqueue((1...3).map { QueueInput(OrderPlaced(order: $0)) })
+      // snippet.exactly-once-in-the-same-database
       try await database.write { transaction in
         let deliveries = try await transaction.receive(max: 100, lease: .seconds(30), from: outbox)
         for order in deliveries.map(\.value.order) {
@@ -106,6 +113,7 @@ import Testing
         let stale = try await transaction.acknowledge(deliveries.map(\.receipt), in: outbox)
         guard stale.isEmpty else { throw TooSlow() }
       }
+      // snippet.end
       #expect(try await setting.psql("SELECT string_agg(order_id::text, ',') FROM shipments") == "1,2,3")
       #expect(try await outbox.count() == 0)
     }
@@ -114,8 +122,10 @@ import Testing
   @Test func aLimit() async throws {
     try await Setting.run { setting in
       let database = setting.database
+      // snippet.capacity
       let configuration = PostgresQueueConfiguration(maximumDeliveries: 10, capacity: 100_000)
       let limited = try await PostgresQueue<Job>(in: database, name: "limited", configuration: configuration)
+      // snippet.end
       await expectStoreError(.full) {
         try await limited.enqueue((0...100_000).map { QueueInput(Job(name: "\($0)")) })
       }

@@ -24,11 +24,13 @@ import Testing
   }
 
   @Test func aCache() async throws {
+    // snippet.several-hosts
     let database = try await PostgresDatabase("host=db.example dbname=app")
     let prices = try await PostgresStore<Int>(in: database, name: "prices", reportsChanges: true).cached()
 
     try await prices.setValue(30, forKey: "lamp")  // another host reads 30 from now on, or at the latest after a second
     let price = try await prices.value(forKey: "lamp")
+    // snippet.end
 
     #expect(price == 30)
     await database.close()
@@ -36,9 +38,11 @@ import Testing
 
   @Test func aCacheThatServesStaleEntries() async throws {
     let database = try await PostgresDatabase("host=db.example dbname=app")
+    // snippet.what-is-fresh-and-when
     var configuration = CachedStoreConfiguration<Int>()
     configuration.whenReportsLag = .serveStale
     let prices = try await PostgresStore<Int>(in: database, name: "prices", reportsChanges: true).cached(configuration)
+    // snippet.end
     try await prices.setValue(30, forKey: "lamp")
     #expect(try await prices.value(forKey: "lamp", policy: .cacheOnly) == 30)
     await database.close()

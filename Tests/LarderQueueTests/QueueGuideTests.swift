@@ -42,6 +42,7 @@ import Testing
     }
 
     do {
+      // snippet.overview
       let outbox = try await QueueStore<Event>(
         path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
       try await outbox.enqueue(Event(name: "opened"))
@@ -51,24 +52,30 @@ import Testing
         try await send(delivery.value)  // acknowledged when this returns, released when it throws
       }
       try await outbox.close()
+      // snippet.end
     }
     // Time stands still from here on, so that no delayed or leased item comes back while the test runs.
     let now = Date.now
     let outbox = try await QueueStore<Event>(
       path: folder + "/outbox", codec: .cbor(), environment: QueueEnvironment(clock: ManualClock(), now: { now }))
+    // snippet.enqueuing-2
     let results = try await outbox.enqueue([
       QueueInput(Event(name: "opened")),
       QueueInput(Event(name: "reminder"), id: "reminder:17", after: .seconds(3600)),
     ])
     print(results.map(\.sequence))
+    // snippet.end
     #expect(results.map(\.sequence) == [3, 4])
 
+    // snippet.enqueuing
     let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
     let bounded = try await QueueStore<Event>(
       path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+    // snippet.end
     try await bounded.close()
 
     let consuming = Task {
+      // snippet.receiving-4
       for try await result in outbox.deliveries(lease: .seconds(30)) {
         switch result {
         case .success(let delivery):
@@ -82,6 +89,7 @@ import Testing
           print("an item cannot be decoded:", error)
         }
       }
+      // snippet.end
     }
     while try await outbox.counts() != QueueCounts(delayed: 2) { await Task.yield() }
     consuming.cancel()
@@ -89,20 +97,24 @@ import Testing
     #expect(receiver.names == ["opened", "paid", "opened"])
 
     try await outbox.setValue(Event(name: "last"), forKey: "last")
+    // snippet.receiving-3
     let deliveries = try await outbox.receive(max: 100, lease: .seconds(60))
     try await sendAll(deliveries.map(\.value))
     let stale = try await outbox.acknowledge(deliveries.map(\.receipt))
     print("will be delivered again:", stale.count)
+    // snippet.end
     #expect(stale.isEmpty && deliveries.count == 1)
 
     await expectStoreError(.conflict) { try await conflicting(outbox) }
     try await outbox.removeValue(forKey: "payment:17")
+    // snippet.receiving-2
     for letter in try await outbox.deadLetters(limit: 100) {
       print(letter.key, letter.reason, letter.attempts)
     }
     try await outbox.requeue(["payment:17"])
     try await outbox.requeueDeadLetters()  // all of them
     try await outbox.purgeDeadLetters()
+    // snippet.end
     #expect(try await outbox.value(forKey: "payment:17")?.name == "paid")
     try await outbox.close()
   }
@@ -121,7 +133,9 @@ import Testing
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     let logger = Logger()
+    // snippet.receiving
     let outbox = try await QueueStore<Event>(path: folder + "/outbox", onDeadLetter: { logger.warning("\($0)") })
+    // snippet.end
     try await outbox.enqueue(Event(name: "opened"))
     for _ in 0..<5 {
       let delivery = try #require(try await outbox.receive(lease: .seconds(60)))

@@ -33,10 +33,12 @@ import Testing
   @Test func aStoreAlone() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.overview
     let users = try await SQLiteStore<User>(path: folder + "/users.sqlite")
     try await users.setValue(User(name: "Ada"), forKey: "user:1")
     let user = try users.value(forKey: "user:1")
     try await users.close()
+    // snippet.end
     #expect(user == User(name: "Ada"))
     try location.remove()
   }
@@ -44,9 +46,11 @@ import Testing
   @Test func connections() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.databases-of-an-application
     let database = try await SQLiteDatabase(path: folder + "/notes.sqlite") { setup in
       try setup.run("PRAGMA cache_size = -8000")
     }
+    // snippet.end
     #expect(try await database.storeNames() == [])
     try await database.close()
     try location.remove()
@@ -55,10 +59,13 @@ import Testing
   @Test func transactions() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
+    // snippet.databases-and-transactions-3
     let database = try await SQLiteDatabase(path: folder + "/shop.sqlite")
     let customers = try await SQLiteStore(in: database, name: "customers", codec: .json(Customer.self))
     let orders = try await SQLiteStore<Order>(in: database, name: "orders", layout: .clustered)
+    // snippet.end
     try await customers.setValue(Customer(name: "Ada"), forKey: "7")
+    // snippet.databases-and-transactions-2
     let orderCount = try await database.write { transaction in
       guard var customer = try transaction.value(forKey: "7", in: customers) else { throw NoSuchCustomer() }
       customer.orderCount += 1
@@ -66,12 +73,15 @@ import Testing
       try transaction.setValue(Order(item: "lamp"), forKey: "7/\(customer.orderCount)", in: orders)
       return customer.orderCount
     }
+    // snippet.end
+    // snippet.databases-and-transactions
     let (name, ordersOf7) = try database.read { transaction in
       (
         try transaction.value(forKey: "7", in: customers)?.name,
         try transaction.count(in: .prefix("7/"), of: orders)
       )
     }
+    // snippet.end
     #expect(orderCount == 1 && name == "Ada" && ordersOf7 == 1)
     try await database.close()
     try location.remove()

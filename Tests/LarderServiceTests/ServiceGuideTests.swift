@@ -47,6 +47,7 @@ final class ServiceGuideTests: Sendable {
     }
     @Sendable func send(_ text: String) async throws { sent(text) }
 
+    // snippet.overview
     let service = StoreService { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
     let bytes = try await service.open()
     let worker = QueueWorker([QueueHandler(try await queue(in: bytes)) { delivery in try await send(delivery.value) }])
@@ -56,6 +57,7 @@ final class ServiceGuideTests: Sendable {
         services: [.init(service: service), .init(service: QueueWorkerService(worker))],
         gracefulShutdownSignals: [.sigterm], logger: logger))
     try await group.run()
+    // snippet.end
   }
 
   @Test func aStoreAndAWorker() async throws {
@@ -73,6 +75,7 @@ final class ServiceGuideTests: Sendable {
   @Test func tasks() async throws {
     let path = folder + "/tasks.sqlite"
 
+    // snippet.tasks
     let bytes = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
     let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self))
     let service = StoreService(
@@ -81,6 +84,7 @@ final class ServiceGuideTests: Sendable {
         StoreTask("old requests", every: .seconds(3600)) { _ in try await requests.purge() },
       ]
     ) { bytes }
+    // snippet.end
 
     let run = Task { try await service.run() }
     await yieldUntil { service.health().tasks[0].successCount == 1 }

@@ -30,6 +30,7 @@ import Testing
   @Test func aQueueInAStore() async throws {
     let directory = try TemporaryFolder()
     let folder = directory.path
+    // snippet.overview
     let bytes = try await LMDBStore(path: folder + "/shop", codec: .raw)
     let jobs = try await bytes.queue(of: Job.self, prefix: "jobs/", codec: .json())
 
@@ -38,6 +39,7 @@ import Testing
     try await jobs.withNext(lease: .seconds(30)) { delivery in
       try await perform(delivery.value)  // acknowledged when this returns, released when it throws
     }
+    // snippet.end
 
     try await jobs.enqueue(Job(name: "charge"), id: "payment:17")
     #expect(performed.withLock { $0 } == ["resize"])
@@ -64,6 +66,7 @@ import Testing
     let directory = try TemporaryFolder()
     let folder = directory.path
     let order = Order(total: 9)
+    // snippet.an-item-together-with-your-own
     let environment = try await LMDBEnvironment(path: folder + "/shop")
     let orders = try await LMDBStore<Order>(in: environment, name: "orders")
     let bytes = try await LMDBStore(in: environment, name: "queues", codec: .raw)
@@ -73,6 +76,7 @@ import Testing
       try transaction.setValue(order, forKey: "17", in: orders)
       try transaction.apply(outbox.changes(enqueuing: OrderPlaced(order: 17)), to: bytes)
     }
+    // snippet.end
 
     #expect(try orders.value(forKey: "17")?.total == 9)
     #expect(try await outbox.peek(max: 9).map(\.value.order) == [17])
@@ -81,7 +85,9 @@ import Testing
 
   @Test func aSchedule() async throws {
     let bytes = MemoryStore<[UInt8]>()
+    // snippet.cost
     let jobs = try await bytes.batched().queue(of: Job.self, prefix: "jobs/", codec: .json())
+    // snippet.end
     let midnight = Date(timeIntervalSince1970: 0)
     let running = Task { try await run(jobs, from: midnight) }
     // The records of the format and of the schedule.
@@ -91,10 +97,12 @@ import Testing
   }
 
   private func run(_ jobs: StoreQueue<BatchingStore<MemoryStore<[UInt8]>>, Job>, from midnight: Date) async throws {
+    // snippet.items-at-fixed-times
     let report = QueueSchedule<Job>(name: "report", every: .seconds(3600), from: midnight) { due in
       Job(name: "report of \(due)")
     }
     try await jobs.run([report])
+    // snippet.end
   }
 
   @Test func aPausedQueue() async throws {
@@ -105,9 +113,11 @@ import Testing
       #expect(try await jobs.receive(lease: .seconds(30)) == nil)
     }
 
+    // snippet.pausing
     try await jobs.pause()
     try await migrate()
     try await jobs.resume()
+    // snippet.end
 
     #expect(try await jobs.receive(lease: .seconds(30))?.value.name == "resize")
   }

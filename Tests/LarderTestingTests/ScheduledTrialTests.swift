@@ -113,7 +113,7 @@ import Testing
   }
 
   @Test func aLivelockIsAFailure() async throws {
-    let trial = ScheduledTrial("for ever", maximumSteps: 500) { _ in
+    let trial = ScheduledTrial("forever", maximumSteps: 500) { _ in
       while true { await Task.yield() }
     }
     let failure = try #require(
@@ -247,7 +247,7 @@ import Testing
   @TaskLocal private static var number = -1
 }
 
-/// Waits on the thread for ever.
+/// Waits on the thread forever.
 private func block() {
   DispatchSemaphore(value: 0).wait()
 }

@@ -22,6 +22,7 @@ import Testing
   }
 
   @Test func aFewCallsOfAStore() async throws {
+    // snippet.overview
     let store = MemoryStore<User>()
 
     try await store.setValue(User(name: "Ada"), forKey: "user:1")
@@ -36,6 +37,7 @@ import Testing
     for try await entry in store.entries(in: .prefix("user:")) {
       print(entry.key, entry.value.name)
     }
+    // snippet.end
 
     #expect(visits == 1)
     #expect(try store.count(in: .all) == 2)

@@ -16,6 +16,7 @@ import Testing
 
   private func saveLater(_ user: User) async throws -> Bool { false }
 
+  // snippet.overview
   func save(_ user: User, in store: some DataStore<User>) async throws -> Bool {
     do {
       try await store.setValue(user, forKey: "user:1")
@@ -29,7 +30,9 @@ import Testing
       return try await store.value(forKey: "user:1") == user
     }
   }
+  // snippet.end
 
+  // snippet.damage
   func readableEntries(of store: some DataStore<User>) async throws -> [StoreEntry<User>] {
     var found: [StoreEntry<User>] = []
     var remaining: KeyRange = .all
@@ -48,6 +51,7 @@ import Testing
       }
     }
   }
+  // snippet.end
 
   @Test func eachKindOfErrorHasItsResponse() async throws {
     let ada = User(name: "Ada")

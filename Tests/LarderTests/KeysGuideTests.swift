@@ -22,6 +22,7 @@ private struct Note: Codable {
 
   @Test func keys() {
     let (id, data) = (1, Data([0, 0xFF]))
+    // snippet.keys-and-ranges-2
     let keys: [StoreKey] = [
       "user:1",  // text, as UTF-8
       "user:\(id)",
@@ -30,6 +31,7 @@ private struct Note: Codable {
       StoreKey(bytes: data),  // any bytes
       StoreKey(components: "txn", account, date, 17),
     ]
+    // snippet.end
     #expect(keys[0] == keys[1])
     #expect(Array(keys[0].bytes) == Array("user:1".utf8))
     #expect(keys[2...4].map(\.count) == [8, 16, 2])
@@ -39,9 +41,11 @@ private struct Note: Codable {
   @Test func textInAVariable() async throws {
     let (users, ada) = (MemoryStore<String>(), "Ada")
 
+    // snippet.keys-and-ranges
     let id = "user:1"
     let user = try await users[id]
     try await users.setValue(ada, forKey: StoreKey(id))
+    // snippet.end
 
     #expect(user == nil)
     #expect(try users.value(forKey: "user:\(1)") == "Ada")
@@ -50,6 +54,7 @@ private struct Note: Codable {
   @Test func urls() async throws {
     let pages = MemoryStore<Page>()
 
+    // snippet.urls-and-other-long-texts
     func body(of url: String) async throws -> String? {
       guard let page = try await pages[StoreKey(shortening: url)], page.url == url else { return nil }
       return page.body
@@ -58,6 +63,7 @@ private struct Note: Codable {
     func save(_ body: String, of url: String) async throws {
       try await pages.setValue(Page(url: url, body: body), forKey: StoreKey(shortening: url))
     }
+    // snippet.end
 
     let long = "https://example.com/" + String(repeating: "a", count: 1000)
     for url in ["https://example.com/", long, long + "a"] {
@@ -74,14 +80,17 @@ private struct Note: Codable {
   }
 
   @Test func componentsOfAKey() throws {
+    // snippet.components
     let key = StoreKey(components: "txn", "GB33-0042", date, 17)
     let ofAccount = KeyRange.prefix(components: "txn", "GB33-0042")
     let number = try key.components()[3].integer
+    // snippet.end
     #expect(ofAccount.contains(key))
     #expect(number == 17)
   }
 
   @Test func ranges() {
+    // snippet.ranges
     let ranges: [KeyRange] = [
       .all,  // all keys
       .prefix("user:"),  // keys with this prefix
@@ -91,6 +100,7 @@ private struct Note: Codable {
       ..<"b",  // up to, but not including, "b"
       .prefix(components: "txn", account),
     ]
+    // snippet.end
     let keys: [StoreKey] = [
       "A", "a", "az", "b", "b0", "user:1", StoreKey(components: "txn", account), StoreKey(components: "txn", "else"),
     ]
@@ -102,6 +112,7 @@ private struct Note: Codable {
 
   @Test func severalTypesInOneStore() async throws {
     let bytes = MemoryStore<[UInt8]>()
+    // snippet.several-types-in-one-store
     let inbox = bytes.typed(Note.self, prefix: "inbox/", codec: .json())
     let archive = bytes.typed(Note.self, prefix: "archive/", codec: .json())
     let counts = bytes.typed(Int.self, prefix: "count/", codec: .json())
@@ -115,6 +126,7 @@ private struct Note: Codable {
       try await tx.update("archived", in: counts) { $0 = ($0 ?? 0) + 1 }
       return .commit(())
     }
+    // snippet.end
     #expect(try bytes.keys(in: .all, limit: .max, order: .ascending) == ["archive/7", "count/archived"])
     #expect(try await counts.value(forKey: "archived") == 1)
   }
@@ -123,9 +135,11 @@ private struct Note: Codable {
     let store = MemoryStore<Int>()
     try store.apply([.set("2025-12-31", 1), .set("2026-01-01", 2), .set("2026-01-31", 3), .set("2026-02-01", 4)])
     var latestFirst: [Int] = []
+    // snippet.walks-and-pages
     for try await entry in store.entries(in: "2026-01"..<"2026-02", order: .descending) {
       latestFirst.append(entry.value)
     }
+    // snippet.end
     #expect(latestFirst == [3, 2])
   }
 

@@ -75,12 +75,14 @@ import Testing
     let seats = MemoryStore<String>()
     try seats.apply([.set("7A", "Ada")])
     func move() async throws -> Bool {
+      // snippet.updates-that-decide
       let isMoved = try await seats.update(deciding: ["7A", "7B"]) { owners in
         guard owners[1] == nil else { return .discard(false) }
         owners[1] = owners[0]
         owners[0] = nil
         return .commit(true)
       }
+      // snippet.end
       return isMoved
     }
     #expect(try await move())

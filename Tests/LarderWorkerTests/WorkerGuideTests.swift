@@ -39,6 +39,7 @@ import UnixSignals
       try await events.close()
     }
 
+    // snippet.overview
     let worker = QueueWorker(
       [
         QueueHandler(mails, weight: 3, timeLimit: .seconds(20)) { delivery in
@@ -52,6 +53,7 @@ import UnixSignals
       onEvent: { event in logger.warning("\(event)") })
 
     try await worker.run()
+    // snippet.end
 
     try await closing.value
     #expect(log.all.sorted() == ["a", "b", "mail"])
@@ -63,6 +65,7 @@ import UnixSignals
     let bytes = MemoryStore<[UInt8]>()
     let mails = try await queue(["a", "b", "c"])
 
+    // snippet.limits
     let limiter = try StoreLimiter(
       bytes, key: "limits/mail",
       configuration: LimiterConfiguration(concurrency: 2, rate: RateLimit(100, per: .seconds(60), burst: 10)))
@@ -71,6 +74,7 @@ import UnixSignals
         try await smtp.send(delivery.value)
       }
     ])
+    // snippet.end
 
     async let result: Void = worker.run()
     while worker.statistics().processed < 3 { await Task.yield() }
@@ -89,10 +93,12 @@ import UnixSignals
       worker.shutDown()
     }
     func run() async throws {
+      // snippet.stopping
       let group = ServiceGroup(
         configuration: .init(
           services: [QueueWorkerService(worker)], gracefulShutdownSignals: [.sigterm], logger: logger))
       try await group.run()
+      // snippet.end
     }
     // A service that ends by itself is an error of the group.
     await #expect(throws: ServiceGroupError.self) { try await run() }
@@ -107,10 +113,12 @@ import UnixSignals
     }
     let (outbox, server) = (try await queue(["a", "b", "c"]), Server())
 
+    // snippet.batches
     let events = QueueHandler(outbox, partialBatch: 50) { deliveries in
       let refused = try await server.post(deliveries.map(\.value))  // the errors of refused events, by position
       return Dictionary(uniqueKeysWithValues: refused.map { (deliveries[$0].receipt, $1) })
     }
+    // snippet.end
 
     let worker = QueueWorker([events])
     async let result: Void = worker.run()
@@ -132,12 +140,14 @@ import UnixSignals
     }
     // The page has no clock, and as many slots as a worker has by default.
     func workAsInTheGuide() async throws {
+      // snippet.closures-that-don-t-end
       let worker = QueueWorker(handlers, exitsIfStalled: true)
       do {
         try await worker.run()
       } catch StoreError.Code.timedOut {
         exit(EXIT_FAILURE)  // A supervisor starts a new process.
       }
+      // snippet.end
     }
     _ = workAsInTheGuide
     let running = Task {

@@ -47,7 +47,7 @@ struct CoordinationSchedules {
           }
         }
       }
-      // No lock is lost for ever, and its counter was never set back.
+      // No lock is lost forever, and its counter was never set back.
       let last = try await Self.locks(base, context).withLock("a") { $0.number }
       guard last > issued.value else { throw Wrong("the token \(last) was issued after \(issued.value)") }
       let writes = try base.value(forKey: "data")?.count ?? 0

@@ -286,7 +286,7 @@ struct FileSchedules {
           }
         } catch let error as StoreError {
           guard ending == .closing ? error.code == .closed : !disk.hasPower else { throw error }
-          // A consumer that waits for an item would wait for ever.
+          // A consumer that waits for an item would wait forever.
           if !disk.hasPower { _ = try? await queue.close() }
         }
       }

@@ -6,6 +6,7 @@ import LarderStoreQueue
 import LarderTesting
 import Testing
 
+// snippet.overview
 struct Account: Codable, Sendable {
   var email: String
   var balance: Int
@@ -45,6 +46,7 @@ struct Bank<Base: DataStore>: Sendable where Base.Value == [UInt8] {
     }
   }
 }
+// snippet.end
 
 extension Bank {
   static var accountCount: Int { 6 }

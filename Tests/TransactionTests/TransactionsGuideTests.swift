@@ -26,11 +26,13 @@ import Testing
     try await orders.enqueue(30)
     let delivery = try #require(try await orders.receive(lease: .seconds(60)))
     func process() async throws {
+      // snippet.exactly-once
       try await bytes.transaction { tx in
         try await tx.acknowledge(delivery.receipt, in: orders)
         try await tx.update("revenue", in: totals) { $0 = ($0 ?? 0) + delivery.value }
         return .commit(())
       }
+      // snippet.end
     }
     try await process()
     await expectStoreError(.staleReceipt) { try await process() }

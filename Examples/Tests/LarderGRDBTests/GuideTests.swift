@@ -30,24 +30,30 @@ import Testing
     let path = file.path
     let order = Order(id: 1, total: 5)
 
+    // snippet.overview
     let pool = try DatabasePool(path: path)
     let users = try await GRDBStore<User>(in: pool, name: "users")
     try await users.setValue(User(name: "Ada"), forKey: "user:7")
+    // snippet.end
 
     let outbox = try await GRDBStore<OrderPlaced>(in: pool, name: "outbox")
+    // snippet.transactions-of-the-application
     try await pool.write { db in
       try order.insert(db)
       try users.update("user:7", in: db) { $0?.orderCount += 1 }
       try outbox.setValue(OrderPlaced(order: order.id), forKey: StoreKey(integer: order.id), in: db)
     }
+    // snippet.end
     #expect(try await users.value(forKey: "user:7")?.orderCount == 1)
     #expect(try await outbox.count(in: .all) == 1)
 
+    // snippet.observation
     let observation = ValueObservation.tracking { db in try users.value(forKey: "user:7", in: db) }
     for try await user in observation.values(in: pool) {
       print(user?.name ?? "no user")
       break
     }
+    // snippet.end
 
     try await durable(pool)
   }
@@ -56,6 +62,7 @@ import Testing
     let file = try TestDatabase()
     let pool = try DatabasePool(path: file.path)
 
+    // snippet.migrations
     var migrator = DatabaseMigrator()
     #if DEBUG
     migrator.eraseDatabaseOnSchemaChange = true
@@ -69,6 +76,7 @@ import Testing
     }
     try migrator.migrate(pool)
     let users = try await GRDBStore<User>(in: pool, name: "users")
+    // snippet.end
 
     try await users.setValue(User(name: "Ada"), forKey: "user:7")
     try migrator.migrate(pool)
@@ -76,10 +84,12 @@ import Testing
   }
 
   private func durable(_ pool: DatabasePool) async throws {
+    // snippet.durability-and-locks
     try await pool.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
     }
     let users = try await GRDBStore<User>(in: pool, name: "users", requiresSynced: true)
+    // snippet.end
     #expect(users.information.durability == .synced)
   }
 

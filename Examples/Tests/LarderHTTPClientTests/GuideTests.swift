@@ -20,12 +20,14 @@ final class GuideTests: Sendable {
   }
 
   private func get(_ request: HTTPClientRequest, in folder: String) async throws {
+    // snippet.overview
     let store = try await LMDBStore(path: folder + "/http", codec: .raw)
     let cache = try await HTTPCache(store, configuration: .private)
     let http = CachedHTTPClient(cache: cache)
     let response = try await http.execute(request, deadline: .now() + .seconds(10))
     for try await buffer in response.body { consume(buffer) }
     try await http.shutdown()
+    // snippet.end
     // The last bytes of a body may arrive before the store has them.
     while cache.statistics().storedCount + cache.statistics().hitCount == 0 {
       try await Task.sleep(for: .milliseconds(1))
@@ -34,39 +36,51 @@ final class GuideTests: Sendable {
   }
 
   private func isHit(_ response: HTTPClientResponse, _ logger: Logger) -> Bool {
+    // snippet.the-status-of-a-response
     if let status = response.cacheStatus, status.isHit {
       logger.info("from the store", metadata: ["ttl": "\(status.timeToLive ?? 0)"])
     }
+    // snippet.end
     return response.cacheStatus?.isHit == true
   }
 
   private func withoutRedirects(_ cache: HTTPCache) -> CachedHTTPClient {
+    // snippet.redirects
     let http = CachedHTTPClient(cache: cache, redirects: .disallow)
+    // snippet.end
     return http
   }
 
   private func encoded(_ cache: HTTPCache) -> CachedHTTPClient {
+    // snippet.encoded-bodies
     let http = CachedHTTPClient(cache: cache, decodesBodies: false)
+    // snippet.end
     return http
   }
 
   private func withoutRetries(_ cache: HTTPCache) -> CachedHTTPClient {
+    // snippet.differences-from-other-clients
     var configuration = HTTPClient.Configuration.singletonConfiguration
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 100
     let http = CachedHTTPClient(cache: cache, configuration: configuration)
+    // snippet.end
     return http
   }
 
   private func withKey(_ cache: HTTPCache, _ key: [UInt8]) -> CachedHTTPClient {
+    // snippet.several-users-2
     let http = CachedHTTPClient(cache: cache, credentialsKey: key)
+    // snippet.end
     return http
   }
 
   private func get(
     _ request: HTTPClientRequest, _ http: CachedHTTPClient, account: String
   ) async throws -> HTTPClientResponse {
+    // snippet.several-users
     let response = try await http.execute(request, deadline: .now() + .seconds(10), partition: Array(account.utf8))
+    // snippet.end
     return response
   }
 

@@ -72,12 +72,14 @@ final class HummingbirdGuideTests: Sendable {
 
   @Test func sessions() async throws {
     let (id, session) = ("7", Session(user: "Ada"))
+    // snippet.overview
     let persist = try StorePersistDriver(bytes, prefix: "persist/")
 
     try await persist.create(key: "session/\(id)", value: session, expires: .seconds(3600))
     if let found = try await persist.getWithTTL(key: "session/\(id)", as: Session.self) {
       print(found.object.user, found.ttl ?? .zero)
     }
+    // snippet.end
 
     #expect(try await persist.get(key: "session/7", as: Session.self)?.user == "Ada")
   }
@@ -86,13 +88,17 @@ final class HummingbirdGuideTests: Sendable {
     let router = Router(context: UserContext.self)
     @Sendable func pay(_ request: Request) async throws -> String { "paid" }
 
+    // snippet.rate-limits
     let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(100, per: .seconds(60), burst: 20))
     router.add(middleware: RateLimitMiddleware(limiter) { _, context in context.user ?? "anonymous" })
+    // snippet.end
 
+    // snippet.idempotency-keys
     let requests = try IdempotencyKeys(bytes, prefix: "responses/", codec: .json(StoredHTTPResponse.self))
     router.group("payments")
       .add(middleware: IdempotencyMiddleware(requests) { _, context in context.user })
       .post { request, _ in try await pay(request) }
+    // snippet.end
 
     var headers = HTTPFields()
     headers[text: "Idempotency-Key"] = "k"
@@ -115,6 +121,7 @@ final class HummingbirdGuideTests: Sendable {
     let outbox = try await bytes.queue(of: Order.self, prefix: "outbox/", codec: .json())
     let (bytes, item) = (bytes, "tea")
     for (key, body) in [("k1", [1]), ("k1", [1]), ("k2", [1])] as [(String, [UInt8])] {
+      // snippet.effects-in-the-same-store
       let order = try await bytes.transaction { tx in
         .commit(
           try await tx.perform(StoreKey(key), fingerprint: body, with: orderKeys) {
@@ -128,6 +135,7 @@ final class HummingbirdGuideTests: Sendable {
             return order
           })
       }
+      // snippet.end
       #expect(order.number == (key == "k1" ? 1 : 2))
     }
     #expect(try await orders.count(in: .all) == 2)
@@ -137,12 +145,14 @@ final class HummingbirdGuideTests: Sendable {
   /// Ends by itself, because another service ends it.
   private func run(_ path: String) async throws {
     let router = Router()
+    // snippet.opening-and-closing
     let service = StoreService { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
     let bytes = try await service.open()
     let persist = try StorePersistDriver(bytes, prefix: "persist/")
 
     let application = Application(router: router, services: [service, persist])
     try await application.runService()
+    // snippet.end
   }
 
   @Test func aServerClosesItsStore() async throws {
@@ -159,9 +169,11 @@ final class HummingbirdGuideTests: Sendable {
 
 /// The example of the page of LarderHummingbirdTesting.
 struct MemoryDriverTests {
+  // snippet.a-driver-of-your-own
   static let suite = PersistDriverSuite(named: "MemoryPersistDriver") { location, check in
     try await check(MemoryPersistDriver(location.clock))
   }
+  // snippet.end
 
   /// Cases that it passes; `PersistDriverTests` names the others.
   @Test(arguments: suite.cases.filter { $0.id < 10 }) func conforms(_ driverCase: PersistDriverCase) async throws {

@@ -42,6 +42,7 @@ private enum CacheExpirationTime {
   }
 }
 
+// snippet.a-cache
 private struct StoreCache: Cache {
   let entries: any ExpirableStore<[UInt8]>
 
@@ -64,7 +65,9 @@ private struct StoreCache: Cache {
     try await entries.setValue(bytes, forKey: StoreKey(key), timeToLive: timeToLive)
   }
 }
+// snippet.end
 
+// snippet.sessions
 private struct StoreSessionDriver: AsyncSessionDriver {
   let sessions: any ExpirableStore<SessionData>
 
@@ -97,6 +100,7 @@ private struct StoreSessionDriver: AsyncSessionDriver {
     try await sessions.removeValue(forKey: StoreKey(id.string))
   }
 }
+// snippet.end
 
 /// The adapters of the page about Vapor; `HummingbirdGuideTests` compares the page with this file.
 @Suite("Guide about Vapor")

@@ -21,11 +21,15 @@ final class SessionGuideTests: Sendable {
 
   private func get(_ url: URL, in folder: String) async throws -> (Data, Int) {
     var hitCount = 0
+    // snippet.overview-3
     let store = try await SQLiteStore(path: folder + "/http.db", codec: .raw)
     let cache = try await HTTPCache(store, configuration: .private)
     let session = CachedURLSession(cache: cache)
     let (data, response) = try await session.data(from: url)
+    // snippet.end
+    // snippet.overview-2
     if response.cacheStatus?.isHit == true { hitCount += 1 }
+    // snippet.end
     // The last bytes of a body may arrive before the store has them.
     while cache.statistics().storedCount + cache.statistics().hitCount == 0 {
       try await Task.sleep(for: .milliseconds(1))
@@ -35,13 +39,17 @@ final class SessionGuideTests: Sendable {
   }
 
   private func stream(_ request: URLRequest, _ session: CachedURLSession) async throws -> HTTPURLResponse {
+    // snippet.overview
     let (body, response) = try await session.chunks(for: request)
     for try await bytes in body { consume(bytes) }
+    // snippet.end
     return response
   }
 
   private func patient(_ cache: HTTPCache) -> CachedURLSession {
+    // snippet.differences-from-a-plain-session
     let session = CachedURLSession(configuration: .ephemeral, cache: cache, unreadLimit: 64 << 20)
+    // snippet.end
     return session
   }
 

@@ -6,7 +6,7 @@ public import Foundation
 import Yams
 #endif
 
-/// A place from which stacks are read, such as the environment, with the names of all that is set there.
+/// A place that stacks are read from, such as the environment, with the names of all that is set there.
 ///
 /// A provider of swift-configuration answers for a key, and does not say which keys it has. With the names, a misspelled key
 /// is an error instead of a setting that has no effect.
@@ -34,6 +34,10 @@ public struct ConfigurationSource: Sendable {
 
   /// Returns the environment as a source, with names such as `STORES_SESSIONS_CACHED_ENTRIES`.
   ///
+  /// ```swift
+  /// let source = ConfigurationSource.environment(["STORES_SESSIONS_URL": "sqlite:sessions.sqlite"])
+  /// ```
+  ///
   /// - Parameter variables: The variables. Defaults to those of the process.
   public static func environment(
     _ variables: [String: String] = ProcessInfo.processInfo.environment
@@ -53,7 +57,7 @@ public struct ConfigurationSource: Sendable {
 
   /// Returns a JSON file as a source.
   ///
-  /// - Parameter path: The path of a JSON document, which is an object with objects in it.
+  /// - Parameter path: The path of a JSON document that is an object with objects in it.
   /// - Throws: `CocoaError` if the file cannot be read; an error of swift-configuration or of Foundation if it is no JSON
   ///   object, or if a value in it is neither a string, a number, a Boolean value nor an array of these.
   public static func json(path: String) throws -> ConfigurationSource {
@@ -77,7 +81,7 @@ public struct ConfigurationSource: Sendable {
   ///
   /// It needs the trait `ConfigurationYAML`.
   ///
-  /// - Parameter path: The path of a YAML document, which is a mapping with mappings in it.
+  /// - Parameter path: The path of a YAML document that is a mapping with mappings in it.
   /// - Throws: `CocoaError` if the file cannot be read; an error of swift-configuration or of Yams if it is no mapping, or
   ///   if a value in it is neither a scalar nor a sequence of these.
   public static func yaml(path: String) throws -> ConfigurationSource {

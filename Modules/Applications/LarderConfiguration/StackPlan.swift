@@ -32,7 +32,7 @@ struct StackPlan: Sendable {
   ///   - sources: The sources. The first one that has a value decides.
   ///   - stores: The kinds of store.
   ///   - providers: The kinds of layers.
-  /// - Throws: `StoreError` with `invalidArgument` or `unsupported`, which names the key.
+  /// - Throws: `StoreError` with `invalidArgument` or `unsupported`, naming the key.
   init(
     _ name: String, sources: [ConfigurationSource], stores: [any StoreProvider], layers providers: [any LayerProvider]
   ) throws {

@@ -3,7 +3,7 @@ public import Larder
 
 /// The stores of a program by name, each with the layers that a configuration says.
 ///
-/// The program says what is possible and which types the values have. The configuration says which store it is, and which
+/// Your program lists what is possible, and the types of the values. The configuration says which store it is, and which
 /// layers are around it:
 ///
 /// ```json
@@ -71,6 +71,10 @@ public struct Stacks: Sendable {
 
   /// Opens a stack that is a queue, such as one with an address `queue:jobs`, or with the layer `queue`.
   ///
+  /// ```swift
+  /// let outbox = try await stacks.openQueue("outbox", of: Event.self, codec: .json())
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the stack.
   ///   - type: The type of the items.
@@ -101,7 +105,7 @@ public struct Stacks: Sendable {
   ///   - settings: The settings, such as `concurrency`.
   ///   - name: The name in the section, such as `mail`: a lower-case letter, and then lower-case letters and digits.
   ///   - section: The first part of the keys, such as `workers`.
-  /// - Throws: `StoreError` with `invalidArgument`, which names the key.
+  /// - Throws: `StoreError` with `invalidArgument`, naming the key.
   public func settings(_ settings: [LayerSetting], of name: String, in section: String) throws -> LayerSettings {
     let reader = SettingsReader(section: section, name: name, sources: sources)
     try reader.checkNames(settings.map { [$0.name] })
@@ -110,15 +114,23 @@ public struct Stacks: Sendable {
 
   /// Returns the address of the store of a stack.
   ///
+  /// ```swift
+  /// print(try stacks.url(of: "sessions"))  // sqlite:sessions.sqlite
+  /// ```
+  ///
   /// - Parameter name: The name of the stack.
   /// - Throws: `StoreError` with `invalidArgument`.
   public func url(of name: String) throws -> StoreURL { try plan(of: name).url }
 
   /// Checks the configuration of a stack without opening it.
   ///
+  /// ```swift
+  /// print(try stacks.describe("sessions"))
+  /// ```
+  ///
   /// - Parameter name: The name of the stack.
   /// - Returns: A description for people: the kind of the store, and the layers from the outside in, with their settings.
-  ///   It does not have the location of the store, which can be confidential.
+  ///   It does not have the location of the store, because it can be confidential.
   /// - Throws: `StoreError` with `invalidArgument`.
   public func describe(_ name: String) throws -> String {
     let plan = try plan(of: name)

@@ -13,8 +13,8 @@ public import Larder
 /// }
 /// ```
 ///
-/// Pass ``number`` on to a system outside of the store, which must refuse a smaller number than the greatest one it has
-/// seen.
+/// Pass ``number`` on to a system outside of the store. That system must refuse a smaller number than the greatest one
+/// it has seen.
 public struct FencingToken: Sendable, Hashable {
   /// The name of the lock.
   public let name: StoreKey

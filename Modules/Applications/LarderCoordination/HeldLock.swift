@@ -7,7 +7,7 @@ struct LockLease: Sendable, Hashable {
   /// The length, in nanoseconds.
   let length: Int64
 
-  /// The time at which a waiter may take the lock at the earliest.
+  /// The time when a waiter may take the lock at the earliest.
   private(set) var end: Int64
 
   /// The time of the next renewal.
@@ -95,6 +95,10 @@ public final class HeldLock: Sendable {
   ///
   /// Closures that were passed earlier are called, too.
   ///
+  /// ```swift
+  /// lock.onLoss { download.cancel() }
+  /// ```
+  ///
   /// - Parameter action: The closure. It must return quickly, and must not call the store.
   public func onLoss(_ action: @escaping @Sendable () -> Void) {
     let isLost = state.withLock { state in
@@ -108,8 +112,13 @@ public final class HeldLock: Sendable {
   ///
   /// If the release fails, the lock ends with its lease.
   ///
+  /// ```swift
+  /// guard let lock = try await locks.tryAcquire("import") else { return }
+  /// try await lock.run { token in try await importRows(requiring: token) }
+  /// ```
+  ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; `StoreError` with `lockLost` if the lock has ended before, in which case `body` does not
@@ -221,7 +230,7 @@ public final class HeldLock: Sendable {
 
   // MARK: Renewing
 
-  /// The time until the next renewal, or `nil` if there will be none.
+  /// The time until the next renewal, or `nil` if there is no further one.
   private var pauseBeforeRenewal: Duration? {
     let now = lock.elapsed.nanoseconds
     return state.withLock { state in

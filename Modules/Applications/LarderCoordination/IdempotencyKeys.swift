@@ -3,6 +3,11 @@ public import Larder
 
 /// The treatment of a request that was interrupted by a crash or a cancellation, so that it is unknown whether it had its
 /// effect.
+///
+/// ```swift
+/// let emails = try IdempotencyKeys(
+///   bytes, prefix: "emails/", codec: .json(Receipt.self), interruptions: .runAgain)  // sending twice does no harm
+/// ```
 public enum InterruptionPolicy: Sendable, Hashable {
   /// The next request with the key runs again. The effect happens at least once.
   case runAgain
@@ -48,7 +53,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// The treatment of a request that was interrupted by a crash.
   public let interruptions: InterruptionPolicy
 
-  /// The time for which an outcome is kept, and after which its key can be used again.
+  /// The time that an outcome is kept, and after which its key can be used again.
   public let retention: Duration
 
   private let coder: ValueCoder<Outcome>
@@ -63,7 +68,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   ///   - codec: The codec of the outcomes.
   ///   - interruptions: The treatment of a request that was interrupted by a crash. Defaults to
   ///     ``InterruptionPolicy/refuse``.
-  ///   - retention: The time for which an outcome is kept, by the wall clock. Defaults to one day.
+  ///   - retention: The time that an outcome is kept, by the wall clock. Defaults to one day.
   ///   - configuration: The durations of the lock that a running request holds. Defaults to a lease of 10 seconds.
   ///   - clock: The steady clock of leases and waits. Defaults to a `ContinuousClock`.
   ///   - now: A closure that returns the wall-clock time. Defaults to the system time.
@@ -104,7 +109,7 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// - Parameters:
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request, such as its method, path and body.
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: A closure that has the effect, and returns its outcome.
   /// - Returns: The outcome.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest` if the key belongs to a request with another
@@ -187,6 +192,11 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   ///
   /// The record of a request that was interrupted is removed by the second of two calls of the same object that are a lease
   /// apart, because it may still run.
+  ///
+  /// ```swift
+  /// let count = try await requests.purge()
+  /// print("\(count) records of old requests were removed")
+  /// ```
   ///
   /// - Returns: The number of removed records.
   /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a record cannot be read, after all others; the errors of
@@ -317,7 +327,7 @@ extension StoreTransaction {
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request.
   ///   - keys: The idempotency keys, in the store of the transaction.
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: A closure that writes through the transaction, and returns the outcome.
   /// - Returns: The outcome, or that of an earlier request with the same key.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest`, or with `interrupted` if a request with the key runs

@@ -2,6 +2,12 @@
 public import ServiceLifecycle
 
 /// A candidate runs in a `ServiceGroup`, whose graceful shutdown ends its campaign, or cancels its work and resigns.
+///
+/// ```swift
+/// let service = LeaderElectionService(election) { token in
+///   try await schedule(requiring: token)
+/// }
+/// ```
 public struct LeaderElectionService: Service {
   /// The election.
   public let election: LeaderElection
@@ -30,10 +36,10 @@ public struct LeaderElectionService: Service {
 #else
 // This declaration stands in for the service if the trait is off, so that the compiler says what is missing.
 
-/// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+/// Requires the trait `ServiceLifecycle` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"ServiceLifecycle\"])")
 public struct LeaderElectionService {
-  /// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+  /// Requires the trait `ServiceLifecycle` of the package Larder.
   public init(_ election: LeaderElection, _ body: @escaping @Sendable (FencingToken) async throws -> Void) {}
 }
 #endif

@@ -24,7 +24,7 @@ public final class LeaderElection: Sendable {
   ///
   /// - Parameters:
   ///   - locks: The locks of which the election uses one.
-  ///   - name: The name of the lock, which all candidates share.
+  ///   - name: The name of the lock that all candidates share.
   public init(_ locks: StoreLock, name: StoreKey) {
     self.locks = locks
     self.name = name
@@ -32,7 +32,12 @@ public final class LeaderElection: Sendable {
 
   /// Waits until this process is elected.
   ///
-  /// - Returns: The term, which must be ended with ``LeaderTerm/resign()``.
+  /// ```swift
+  /// let term = try await election.campaign()
+  /// try await term.run { token in try await schedule(requiring: token) }
+  /// ```
+  ///
+  /// - Returns: The term. End it with ``LeaderTerm/resign()``.
   /// - Throws: As ``StoreLock/acquire(_:)``.
   public func campaign() async throws -> LeaderTerm {
     LeaderTerm(held: try await locks.acquire(name))
@@ -56,7 +61,7 @@ public final class LeaderElection: Sendable {
   /// If a term is lost, its closure is cancelled, and the process campaigns again, whether the closure returns or throws.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure. It receives the token that its writes require.
   /// - Throws: The error of `body`, after a resignation, unless its term is lost; as ``campaign()``. `CancellationError` if
   ///   the task is cancelled.
@@ -116,7 +121,7 @@ public struct LeaderTerm: Sendable {
 public struct LeaderTerms: AsyncSequence, Sendable {
   let election: LeaderElection
 
-  /// Returns an iterator, which takes part in the election whenever its next term is awaited.
+  /// Returns an iterator that takes part in the election whenever its next term is awaited.
   public func makeAsyncIterator() -> Iterator {
     Iterator(election: election)
   }

@@ -25,7 +25,7 @@ extension LockTerm {
     guard number < .max else { throw .damaged }
     owner = try bytes.take()
     let length: UInt64 = try bytes.take()
-    // A lease of a damaged record must not hold the lock for ever.
+    // A lease of a damaged record must not hold the lock forever.
     lease = min(max(Int64(clamping: length), Self.leases.lowerBound), Self.leases.upperBound)
     isHeld = try bytes.take() as UInt8 != 0
   }

@@ -204,7 +204,7 @@ struct LockWaiter: Sendable {
   /// Takes the lock if it is free or its holder is dead, or takes a place in the order of the waiters.
   ///
   /// - Parameters:
-  ///   - state: The state, which is stored if it changes.
+  ///   - state: The state. It is stored if it changes.
   ///   - now: A time that is not earlier than the reading of the state.
   mutating func change(_ state: inout LockState, now: Int64) -> Answer {
     let answer = take(&state, now: now)
@@ -215,7 +215,7 @@ struct LockWaiter: Sendable {
   /// Takes the lock if it is free or its holder is dead.
   ///
   /// - Parameters:
-  ///   - state: The state, which is stored if it changes.
+  ///   - state: The state. It is stored if it changes.
   ///   - now: A time that is not earlier than the reading of the state.
   mutating func take(_ state: inout LockState, now: Int64) -> Answer {
     if state.isHeld(by: id), let term = state.term {

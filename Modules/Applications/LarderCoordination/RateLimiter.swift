@@ -8,7 +8,7 @@ public import Larder
 ///
 /// let decision = try await limiter.take(forKey: StoreKey(client))
 /// for (name, value) in limiter.fields(of: decision) { response.headers[name] = value }
-/// guard decision.isGranted else { return .tooManyRequests }
+/// if !decision.isGranted { response.status = .tooManyRequests }
 /// ```
 ///
 /// Each key has one entry of the store, which each granted request changes in one commit. The mechanism is that of a
@@ -32,7 +32,7 @@ public final class RateLimiter: Sendable {
     var starts: Int
     /// The starts of the store that were available after the latest commit.
     var remaining: Int
-    /// The time at which the whole burst is available, in nanoseconds of the own clock.
+    /// The time when the whole burst is available, in nanoseconds of the own clock.
     var fullAt: Int64
     /// The time until which a request of some starts is refused, or `nil`.
     var refusal: (starts: Int, end: Int64)?
@@ -61,7 +61,7 @@ public final class RateLimiter: Sendable {
   /// - Parameters:
   ///   - base: The store of bytes.
   ///   - prefix: The prefix of the keys of all limits. No other entry may have a key that begins with it.
-  ///   - limit: The limit of each key, which must be the same in all programs.
+  ///   - limit: The limit of each key. It must be the same in all programs.
   ///   - share: The number of starts that an object takes in one commit, from 1 to the burst. Defaults to 1.
   ///   - time: The clock of the limits. Defaults to `SharedClock.boot`. A store that several machines share needs the clock
   ///     of its server.
@@ -91,6 +91,11 @@ public final class RateLimiter: Sendable {
   // MARK: Decisions
 
   /// Takes starts of a key if they are available now.
+  ///
+  /// ```swift
+  /// let decision = try await limiter.take(forKey: StoreKey(client))
+  /// guard decision.isGranted else { throw TooManyRequests(retryAfter: decision.retryAfter) }
+  /// ```
   ///
   /// - Parameters:
   ///   - starts: The number of starts, from 1 to the burst of the limit. Defaults to 1.
@@ -173,7 +178,7 @@ public final class RateLimiter: Sendable {
   /// Returns the header fields that tell an HTTP client of a limit.
   ///
   /// They are `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` of RFC 9110 if
-  /// the request was refused. The quota is the burst, and the window is the time in which it becomes available.
+  /// the request was refused. The quota is the burst, and the window is the time when it becomes available.
   ///
   /// - Parameters:
   ///   - decision: The decision.
@@ -193,6 +198,10 @@ public final class RateLimiter: Sendable {
   // MARK: Cleaning
 
   /// Removes the entries of keys whose whole burst is available, which are as if they had never been used.
+  ///
+  /// ```swift
+  /// try await limiter.removeIdle()  // for example once a day
+  /// ```
   ///
   /// - Returns: The number of removed entries.
   /// - Throws: `StoreError` with `corrupted` or `versionMismatch` if a state cannot be read, after all others; the errors of

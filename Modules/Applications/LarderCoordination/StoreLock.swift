@@ -61,7 +61,7 @@ public final class StoreLock: Sendable {
   /// - Parameters:
   ///   - base: The store of bytes. Writes that a lock protects must be in the same one.
   ///   - prefix: The prefix of the keys of all locks. No other entry may have a key that begins with it.
-  ///   - configuration: The durations, which should be the same in all programs. Defaults to a lease of 10 seconds.
+  ///   - configuration: The durations. They should be the same in all programs. Defaults to a lease of 10 seconds.
   ///   - clock: The clock of leases and waits. It must be steady, and also run while the machine sleeps. Defaults to a
   ///     `ContinuousClock`.
   /// - Throws: `StoreError` with `invalidArgument` if the configuration is invalid; `unsupported` if the store may lose
@@ -97,7 +97,7 @@ public final class StoreLock: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the lock.
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure. It receives the token that its writes require.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``acquire(_:)``; the error of `body`; `StoreError` with `lockLost` if `body` throws after the
@@ -110,8 +110,13 @@ public final class StoreLock: Sendable {
 
   /// Waits for a lock.
   ///
+  /// ```swift
+  /// let lock = try await locks.acquire("import")
+  /// try await lock.run { token in try await importRows(requiring: token) }
+  /// ```
+  ///
   /// - Parameter name: The name of the lock.
-  /// - Returns: The lock, which must be released after the work.
+  /// - Returns: The lock. It must be released after the work.
   /// - Throws: `StoreError` with `invalidKey` if the name is too long; `corrupted` or `versionMismatch` if the state cannot
   ///   be read; the errors of the store, of which retryable ones are thrown after a lease without an answer. After an error
   ///   whose outcome is unknown, the lock may be held for a lease. `CancellationError`.
@@ -123,6 +128,11 @@ public final class StoreLock: Sendable {
   /// Returns a lock if it is free or its holder is dead, or `nil` if it is held or waited for.
   ///
   /// A holder is dead if the object has seen its heartbeat unchanged for a lease, in this call and earlier ones.
+  ///
+  /// ```swift
+  /// guard let lock = try await locks.tryAcquire("import") else { throw ImportIsRunning() }
+  /// try await lock.run { token in try await importRows(requiring: token) }
+  /// ```
   ///
   /// - Parameter name: The name of the lock.
   /// - Throws: As ``acquire(_:)``, and retryable errors immediately.
@@ -366,7 +376,7 @@ public final class StoreLock: Sendable {
     }.value
   }
 
-  /// Changes the state of a lock in one update, which writes nothing if it stays the same.
+  /// Changes the state of a lock in one update, and writes nothing if it stays the same.
   private func change<Result: Sendable>(
     _ keys: LockKeys, with companion: LockCompanion?,
     _ body: @escaping @Sendable (inout LockState, inout [UInt8]?) throws -> Result

@@ -1,6 +1,10 @@
 import Larder
 
 /// The durations of a ``StoreLock``.
+///
+/// ```swift
+/// let locks = try StoreLock(bytes, prefix: "locks/", configuration: StoreLockConfiguration(lease: .seconds(30)))
+/// ```
 public struct StoreLockConfiguration: Sendable, Hashable {
   /// The time after which a waiter may take the lock of a holder whose heartbeat has not changed.
   ///

@@ -48,7 +48,7 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   ///     above it gets the status 413.
   ///   - user: A closure that returns the user of a request, so that no user gets the response of another one, or `nil` if it is
   ///     unknown. It must tell apart all users who must not see each other's responses, and return the same text for a user each
-  ///     time: not a token, which changes between two attempts.
+  ///     time: not a token, because it changes between two attempts.
   public init(
     _ keys: IdempotencyKeys<StoredHTTPResponse>, methods: Set<HTTPRequest.Method> = [.post, .patch],
     isRequired: Bool = false, maximumBodySize: Int = 1_048_576,

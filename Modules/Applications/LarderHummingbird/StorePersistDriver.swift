@@ -21,7 +21,7 @@ import ServiceLifecycle
 /// ## Deadlines
 ///
 /// An entry is absent from its deadline on, in every call, also if it was not purged yet. `create` therefore succeeds for a key
-/// whose entry has expired. `set` without `expires` keeps the deadline of a live entry, and takes none from an expired one. An
+/// whose entry has expired. `set` without `expires` keeps the deadline of a live entry, but not that of an expired one. An
 /// `expires` of zero or less makes the entry absent.
 ///
 /// Deadlines are wall-clock times, because they outlive the process.
@@ -87,7 +87,7 @@ public final class StorePersistDriver: PersistDriver {
 
   // MARK: Entries
 
-  /// Stores a value under a key that has none.
+  /// Stores a value under a key that does not have one.
   ///
   /// - Parameters:
   ///   - key: The key, of 1 byte up to the limit of the store without the prefix.
@@ -137,6 +137,12 @@ public final class StorePersistDriver: PersistDriver {
   }
 
   /// Returns the value of a key and its remaining time to live, by one read.
+  ///
+  /// ```swift
+  /// if let (session, ttl) = try await persist.getWithTTL(key: "session/7", as: Session.self) {
+  ///   print(session.user, ttl ?? .zero)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - key: The key.

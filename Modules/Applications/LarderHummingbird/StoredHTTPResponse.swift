@@ -5,6 +5,10 @@ public import Hummingbird
 import NIOCore
 
 /// The response to a request with an idempotency key, as it is stored for repetitions, without the field `Set-Cookie`.
+///
+/// ```swift
+/// let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(StoredHTTPResponse.self))
+/// ```
 public struct StoredHTTPResponse: Codable, Sendable, Hashable {
   /// The status code.
   public var status: Int

@@ -46,7 +46,7 @@ public struct StoreHealth: Sendable, Hashable {
   /// A Boolean value that indicates whether the last check succeeded.
   var isGood = false
 
-  /// The time at which the running check began, in nanoseconds of the service, or `nil` if none is running.
+  /// The time when the running check began, in nanoseconds of the service, or `nil` if there isn't one.
   var checkBegan: Int64?
 
   /// A Boolean value that indicates whether the store answered the last check in time, so that a server with it can serve.

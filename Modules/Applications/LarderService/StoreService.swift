@@ -47,13 +47,13 @@ public final class StoreService<Store: DataStore>: Service {
   private let onProblem: @Sendable (String, any Error) -> Void
   private let makeStore: @Sendable () async throws -> Store
   private let state: Locked<StoreHealth>
-  /// The task that opens the store, which all callers share.
+  /// The task that opens the store that all callers share.
   private let opening = Locked<Task<Store, any Error>?>(nil)
 
   /// Creates a service, without opening the store.
   ///
   /// - Parameters:
-  ///   - openingLimit: The time for which opening is repeated after retryable errors, such as those of a server that has not
+  ///   - openingLimit: The time that opening is repeated after retryable errors, such as those of a server that has not
   ///     started yet. Defaults to 30 seconds.
   ///   - checkInterval: The time from the end of a check to the next one. Defaults to 10 seconds.
   ///   - checkLimit: The time within which the store must answer. Defaults to 5 seconds. The store is not ready while a check
@@ -88,13 +88,18 @@ public final class StoreService<Store: DataStore>: Service {
   }
 
   /// Returns the condition of the store, without waiting for it.
+  ///
+  /// ```swift
+  /// let health = service.health()
+  /// if !health.isReady { logger.warning("\(health.phase): \(health.problem ?? "no problem")") }
+  /// ```
   public func health() -> StoreHealth {
     let limit = checkLimit.wholeNanoseconds
     let now = elapsed.nanoseconds
     return state.withLock { $0 }.at(now, limit: limit)
   }
 
-  /// Ends the readiness of the store, which still serves.
+  /// Ends the readiness of the store, but the store still serves.
   ///
   /// A service group ends its services in reverse order, so a store that other services use is the last to hear of a shutdown.
   /// Call this when the shutdown begins, so that a load balancer sends no further requests.
@@ -109,7 +114,7 @@ public final class StoreService<Store: DataStore>: Service {
   /// ``run()`` calls it too. Call it before to pass the store to other parts of a program. If the service does not run, close the
   /// store with ``close()``.
   ///
-  /// - Returns: The store, which is the same for all callers.
+  /// - Returns: The store. It is the same for all callers.
   /// - Throws: `StoreError` with `invalidArgument` if an interval is not greater than zero; the error of the closure that
   ///   opens the store.
   public func open() async throws -> Store {
@@ -263,10 +268,10 @@ public import Larder
 
 // This declaration stands in for the module if the trait is off, so that the compiler says what is missing.
 
-/// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+/// Requires the trait `ServiceLifecycle` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"ServiceLifecycle\"])")
 public struct StoreService<Store: DataStore> {
-  /// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+  /// Requires the trait `ServiceLifecycle` of the package Larder.
   public init(open: @escaping @Sendable () async throws -> Store) {}
 }
 #endif

@@ -11,6 +11,10 @@ extension StoreTask where Store: MaintainableStore {
   ///
   /// Restore a backup with `MaintainableStore.restore(to:)`.
   ///
+  /// ```swift
+  /// let task = StoreTask<SQLiteStore<[UInt8]>>.backingUp(every: .seconds(3600), in: "/backups", named: "shop", keeping: 24)
+  /// ```
+  ///
   /// - Parameters:
   ///   - interval: The time from the end of a run to the next one.
   ///   - folder: The path of the folder. It is created if it does not exist. Use one folder for each store.

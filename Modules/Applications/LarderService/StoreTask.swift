@@ -13,7 +13,7 @@ public import Larder
 ///
 /// An error of a run is reported, and the next run comes after the interval.
 public struct StoreTask<Store: DataStore>: Sendable {
-  /// The name of the task, which reports show.
+  /// The name of the task in reports.
   public let name: String
 
   /// The time from the end of a run to the next one.
@@ -26,8 +26,14 @@ public struct StoreTask<Store: DataStore>: Sendable {
 
   /// Creates a task.
   ///
+  /// ```swift
+  /// let task = StoreTask<SQLiteStore<[UInt8]>>("report size", every: .seconds(60)) { store in
+  ///   logger.info("\(try await store.storeStatistics().entryCount) entries")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
-  ///   - name: The name, which reports show.
+  ///   - name: The name in reports.
   ///   - interval: The time from the opening of the store to the first run, and from the end of a run to the next one. It must
   ///     be greater than zero.
   ///   - run: A closure that does the work. Its task is cancelled at the shutdown, which waits for its end.

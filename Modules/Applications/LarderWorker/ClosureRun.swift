@@ -1,6 +1,6 @@
 import Larder
 
-/// The reason for which a worker cancels a closure.
+/// The reason why a worker cancels a closure.
 enum ClosureCancellation: Sendable {
   /// The closure has exceeded its time limit.
   case timeLimit
@@ -77,7 +77,7 @@ final class ClosureRun: Sendable {
     self.patience = patience
   }
 
-  /// The reason for which the closure was cancelled.
+  /// The reason why the closure was cancelled.
   var cancellation: ClosureCancellation? { state.withLock { $0.closure.cancellation } }
 
   /// Runs a closure, and waits until it has ended or is hung.

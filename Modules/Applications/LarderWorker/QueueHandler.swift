@@ -41,7 +41,7 @@ public struct QueueHandler: Sendable {
   /// The duration of each lease.
   let lease: Duration
 
-  /// The longest time for which the closure may run, or `nil` for no limit.
+  /// The longest time that the closure may run, or `nil` for no limit.
   let timeLimit: Duration?
 
   /// The delays after failures, or `nil` for those of the queue.
@@ -74,10 +74,10 @@ public struct QueueHandler: Sendable {
   ///   - lease: The duration of each lease. It must be greater than zero. Defaults to 30 seconds. The worker renews the
   ///     lease while the closure runs, so it is only the time after which another consumer receives the items of a
   ///     worker that crashed.
-  ///   - timeLimit: The longest time for which the closure may run, greater than zero, or `nil` for no limit. Defaults
-  ///     to `nil`. After this time, the task of the closure is cancelled, and the item counts as failed. The closure
-  ///     must end when its task is cancelled. If it does not within ``QueueWorker/cancellationLimit``, the item is
-  ///     released nevertheless, and the closure keeps its slot until it ends.
+  ///   - timeLimit: The longest time that the closure may run, greater than zero, or `nil` for no limit. Defaults to
+  ///     `nil`. After this time, the task of the closure is cancelled, and the item counts as failed. The closure must
+  ///     end when its task is cancelled. If it does not within ``QueueWorker/cancellationLimit``, the item is released
+  ///     nevertheless, and the closure keeps its slot until it ends.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
   ///   - limiter: A limiter of all programs that share its store. Each call of the closure has a permit of it, with a start for
   ///     each item, which is taken before the item is leased. Defaults to `nil`, for no limit.
@@ -104,7 +104,7 @@ public struct QueueHandler: Sendable {
   ///     and does not wait for more.
   ///   - weight: The share of the worker's slots, from 1 to 1,000. Defaults to 1. A batch takes one slot.
   ///   - lease: The duration of each lease. It must be greater than zero. Defaults to 30 seconds.
-  ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
+  ///   - timeLimit: The longest time that the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
   ///   - limiter: A limiter of all programs that share its store. Defaults to `nil`, for no limit. Each call of the
   ///     closure has a permit of it, with a start for each item, so a batch must not be greater than the burst of a
@@ -133,7 +133,7 @@ public struct QueueHandler: Sendable {
   ///     and does not wait for more.
   ///   - weight: The share of the worker's slots, from 1 to 1,000. Defaults to 1. A batch takes one slot.
   ///   - lease: The duration of each lease. It must be greater than zero. Defaults to 30 seconds.
-  ///   - timeLimit: The longest time for which the closure may run, or `nil` for no limit. Defaults to `nil`.
+  ///   - timeLimit: The longest time that the closure may run, or `nil` for no limit. Defaults to `nil`.
   ///   - retryPolicy: The delays after failures. Defaults to `nil`, for the retry policy of the queue.
   ///   - limiter: A limiter of all programs that share its store. Defaults to `nil`, for no limit. Each call of the
   ///     closure has a permit of it, with a start for each item, so a batch must not be greater than the burst of a

@@ -131,7 +131,7 @@ extension QueueWorker {
     }
   }
 
-  /// Releases items that failed, all of a job if none are given.
+  /// Releases items that failed, all of a job if no items are given.
   private func release(
     _ job: QueueJob, _ leases: HeldLeases, only receipts: [DeliveryReceipt]? = nil, to handler: QueueHandler,
     after failure: any Error

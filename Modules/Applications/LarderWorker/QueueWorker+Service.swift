@@ -32,10 +32,10 @@ public struct QueueWorkerService: Service {
 #else
 // This declaration stands in for the service if the trait is off, so that the compiler says what is missing.
 
-/// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+/// Requires the trait `ServiceLifecycle` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"ServiceLifecycle\"])")
 public struct QueueWorkerService {
-  /// Requires the trait `ServiceLifecycle` of the package Larder, which is off.
+  /// Requires the trait `ServiceLifecycle` of the package Larder.
   public init(_ worker: QueueWorker) {}
 }
 #endif

@@ -128,7 +128,7 @@ extension QueueWorker {
 
   /// Waits for an item, and leases it if a slot is free and the rate limit permits its start.
   ///
-  /// - Returns: The jobs with the number of slots that were taken, which are none if no slot was free; `nil` if the worker
+  /// - Returns: The jobs with the number of slots that were taken, without jobs if no slot was free; `nil` if the worker
   ///   is shutting down or the queue is closed.
   private func nextJobs(of number: Int) async -> (slotCount: Int, jobs: [QueueJob])? {
     let handler = handlers[number]

@@ -55,7 +55,7 @@ public final class QueueWorker: Sendable {
   /// The limit on the number of items that this worker starts in a time, or `nil`.
   public let rateLimit: RateLimit?
 
-  /// The time for which ``run()`` waits for running closures after ``shutDown()``, or `nil` for no limit.
+  /// The time that ``run()`` waits for running closures after ``shutDown()``, or `nil` for no limit.
   public let shutdownLimit: Duration?
 
   let handlers: [QueueHandler]
@@ -86,8 +86,8 @@ public final class QueueWorker: Sendable {
   ///   - rateLimit: The limit on the number of items that this worker starts in a time. The items of a batch start together,
   ///     and the next start waits for the time of all of them. Defaults to `nil`. For a limit of several processes,
   ///     pass a `StoreLimiter` to the handlers.
-  ///   - shutdownLimit: The time for which running closures may continue after ``shutDown()``, which must not be negative,
-  ///     or `nil` for no limit. Defaults to 20 seconds. After this time, they are cancelled, and their items are given back.
+  ///   - shutdownLimit: The time that running closures may continue after ``shutDown()``, which must not be negative, or
+  ///     `nil` for no limit. Defaults to 20 seconds. After this time, they are cancelled, and their items are given back.
   ///   - exitsIfStalled: A Boolean value that indicates whether ``run()`` throws if all slots have hung closures, so
   ///     the program can end and be restarted. Defaults to `false`.
   ///   - clock: The clock for time limits, the rate limit and pauses. Defaults to a `ContinuousClock`. Leases and delays
@@ -112,9 +112,19 @@ public final class QueueWorker: Sendable {
   }
 
   /// Returns the events since the worker was created.
+  ///
+  /// ```swift
+  /// let statistics = worker.statistics()
+  /// print(statistics.processed, "processed,", statistics.failed, "failed,", statistics.running, "running")
+  /// ```
   public func statistics() -> QueueWorkerStatistics { counters.withLock { $0 } }
 
   /// Returns whether the worker can process items.
+  ///
+  /// ```swift
+  /// let health = worker.health()
+  /// if health.isStalled { print("all \(health.slots) closures hang") }
+  /// ```
   public func health() -> QueueWorkerHealth {
     QueueWorkerHealth(
       isRunning: waits.withLock { $0.isRunning }, slots: concurrency, hungSlots: slots.state.hung)
@@ -125,6 +135,12 @@ public final class QueueWorker: Sendable {
   /// After ``shutdownLimit``, the closures are cancelled, and their items are given back. A closure that does not end within
   /// ``cancellationLimit`` of its cancellation is not waited for. Calling the method again is a no-op. A worker that was
   /// shut down cannot run again.
+  ///
+  /// ```swift
+  /// async let running: Void = worker.run()
+  /// worker.shutDown()
+  /// try await running  // returns when the running closures have ended
+  /// ```
   public func shutDown() {
     let cancellations = waits.withLock { waits in
       waits.isShuttingDown = true

@@ -27,7 +27,7 @@ struct RateSchedule: Sendable {
   /// - Parameters:
   ///   - count: The number of items that start together. Defaults to 1.
   ///   - now: The time since an arbitrary moment, which never decreases.
-  /// - Returns: How long the caller must wait before it starts.
+  /// - Returns: How long you must wait before it starts.
   mutating func reserve(_ count: Int = 1, at now: Duration) -> Duration {
     state.reserve(count, by: limit, at: ClockReading(at: now))
   }

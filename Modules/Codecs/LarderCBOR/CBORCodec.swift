@@ -89,6 +89,10 @@ extension CBORCodec where Value: Codable {
 extension Codec {
   /// A ``CBORCodec`` for `Codable` values.
   ///
+  /// ```swift
+  /// let users = try await SQLiteStore(path: "users.sqlite", codec: .cbor(User.self))
+  /// ```
+  ///
   /// - Parameters:
   ///   - type: The type of the values, usually inferred.
   ///   - options: Settings for the types and for the order of map keys. Defaults to `CBOROptions()`.

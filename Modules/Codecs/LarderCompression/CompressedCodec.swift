@@ -52,7 +52,7 @@ public struct CompressedCodec<Base: Codec>: Codec {
   ///   - level: The compression level, from 1 (fastest) to 9 (smallest). Defaults to 6. Other levels are clamped to
   ///     this range.
   ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress. Defaults to no dictionaries.
-  ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512
+  ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, meaning 512
   ///     without a current dictionary, since smaller values hardly shrink, and 48 with one.
   public init(
     _ base: Base, level: Int = 6, dictionaries: CompressionDictionaries = CompressionDictionaries(),
@@ -129,7 +129,7 @@ extension Codec {
   ///   - dictionary: The dictionary that compresses and decompresses values. Defaults to no dictionary, with which only large
   ///     values shrink. If values were compressed with other dictionaries before, pass all of them to
   ///     ``compressed(level:dictionaries:threshold:)``.
-  ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512
+  ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, meaning 512
   ///     without a dictionary and 48 with one.
   public func compressed(
     level: Int = 6, dictionary: CompressionDictionary? = nil, threshold: Int? = nil
@@ -143,7 +143,7 @@ extension Codec {
   /// - Parameters:
   ///   - level: The compression level, from 1 (fastest) to 9 (smallest). Defaults to 6.
   ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress.
-  ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512
+  ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, meaning 512
   ///     without a current dictionary and 48 with one.
   public func compressed(
     level: Int = 6, dictionaries: CompressionDictionaries, threshold: Int? = nil

@@ -2,6 +2,11 @@
 public import Larder
 
 /// The provider of the layer `compressed`, a ``CompressedCodec`` in a configured stack.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [CompressedLayerProvider()])
+/// ```
 public struct CompressedLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}

@@ -1,6 +1,11 @@
 public import Larder
 
 /// The provider of the layer `batched`, a ``BatchingStore`` in a configured stack.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [BatchedLayerProvider()])
+/// ```
 public struct BatchedLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}

@@ -1,6 +1,6 @@
 /// The order and the groups in which a ``BatchingStore`` serves its callers.
 ///
-/// This is plain state, which the store keeps under a lock.
+/// This is plain state that the store keeps under a lock.
 ///
 /// All callers wait in one wait queue. At any moment, at most one of these is in progress:
 ///

@@ -2,10 +2,10 @@ import Larder
 
 /// Commits the calls of a group together, and in parts if one of them makes the group fail.
 ///
-/// A part that fails without changing anything is split into halves, which are committed in order, down to single
-/// calls. One bad call among a thousand costs about twenty commits. If the error may concern every call, as a full disk
-/// does, parts are no longer split after several calls in a row have failed alone. Each remaining part is tried once as
-/// a whole.
+/// A part that fails without changing anything is split into halves that are committed in order, down to single calls.
+/// One bad call among a thousand costs about twenty commits. If the error may concern every call, as a full disk does,
+/// parts are no longer split after several calls in a row have failed alone. Each remaining part is tried once as a
+/// whole.
 struct GroupCommit {
   /// The parts that failed, in order, each with its error.
   private(set) var failures: [(part: Range<Int>, error: any Error)] = []
@@ -93,9 +93,9 @@ extension StoreError {
 
   /// Returns the error for a caller whose write shared a commit with others.
   ///
-  /// It names none of their keys.
+  /// It does not name any of their keys.
   ///
-  /// - Parameter outcome: The outcome, which says whether anything may have been changed. Defaults to that of this error.
+  /// - Parameter outcome: The outcome. It says whether anything may have been changed. Defaults to that of this error.
   func shared(outcome: Outcome? = nil) -> StoreError {
     StoreError(
       code, during: operation, store: store, message: message, underlying: underlying, isRetryable: isRetryable,

@@ -58,7 +58,7 @@ struct WaitQueue<Element: Sendable>: Sendable {
 
   /// Removes the waiter with a number.
   ///
-  /// - Returns: The waiter, or `nil` if none has that number.
+  /// - Returns: The waiter, or `nil` if no waiter has that number.
   mutating func remove(_ number: UInt64) -> Element? {
     guard let index = index(of: number), let element = waiters[index].element else { return nil }
     leave(index)

@@ -3,6 +3,11 @@ public import Larder
 /// The provider of the layer `bounded`, a ``BoundedStore`` in a configured stack.
 ///
 /// The store below has bytes, and records the codec `raw`.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [BoundedLayerProvider()])
+/// ```
 public struct BoundedLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}
@@ -16,7 +21,7 @@ public struct BoundedLayerProvider: LayerProvider {
   /// The place of limits, next to the store.
   public var place: LayerPlace { .limit }
 
-  /// The settings `bytes`, which is required, and `entries`.
+  /// The settings `bytes` (required) and `entries`.
   public var settings: [LayerSetting] {
     [
       LayerSetting("bytes", .bytes, "the most bytes of keys and values; required"),

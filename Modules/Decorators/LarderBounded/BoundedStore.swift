@@ -1,6 +1,6 @@
 public import Larder
 
-/// A decorator that limits the size of a store of bytes, and evicts the entries that were not used for longest.
+/// A decorator that limits the size of a store of bytes, and evicts the least recently used entries.
 ///
 /// ```swift
 /// let bytes = try await LMDBStore(path: folder + "/images", codec: .raw)
@@ -14,7 +14,7 @@ public import Larder
 ///
 /// ## Evictions
 ///
-/// A write that needs room evicts entries in the same commit, those first that were not used for longest. If these are more
+/// A write that needs room evicts the least recently used entries, in the same commit. If these are more
 /// than 512, the first of them are evicted in commits of their own before it. Writing an entry uses it, and so does reading it with `value(forKey:)` or `values(forKeys:)`. Scans and updates that leave it unchanged
 /// don't.
 ///
@@ -52,7 +52,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   /// The maximum number of bytes of one entry.
   let shareLimit: Int
 
-  /// The running operations, for which closing waits.
+  /// The running operations that closing waits for.
   let operations = RunningOperations()
 
   /// The lock of the writers of this object, all of which change the totals.
@@ -133,6 +133,11 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
 
   /// Returns the number of bytes and of entries, from the accounting.
   ///
+  /// ```swift
+  /// let usage = try await images.usage()
+  /// print("\(usage.entries) images in \(usage.bytes) bytes")
+  /// ```
+  ///
   /// - Throws: `StoreError` with `closed`; `corrupted`; `ioFailed`.
   public func usage() async throws -> BoundedUsage {
     try await running(.statistics) {
@@ -142,6 +147,11 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   }
 
   /// Returns the events since the store was opened, in this process.
+  ///
+  /// ```swift
+  /// let statistics = images.statistics()
+  /// print(statistics.evictedCount, "images were evicted, with", statistics.evictedBytes, "bytes")
+  /// ```
   public func statistics() -> BoundedStatistics { counters.withLock { $0 } }
 
   // MARK: Reading
@@ -224,7 +234,7 @@ extension BoundedStore: StoreDecorator {
 
 extension BoundedStore: FlushableStore where Base: FlushableStore {}
 
-/// The store reports the changes of its entries, including evictions, and none of its accounting.
+/// The store reports the changes of its entries, including evictions, but not those of its accounting.
 extension BoundedStore: ObservableStore where Base: ObservableStore {
   /// Observes a range of keys; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

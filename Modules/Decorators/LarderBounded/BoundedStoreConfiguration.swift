@@ -47,8 +47,14 @@ public struct BoundedStoreConfiguration: Sendable {
 }
 
 /// An entry that a ``BoundedStore`` removed or did not store because of its limit.
+///
+/// ```swift
+/// configuration.onEviction = { eviction in
+///   logger.info("\(eviction.key) left the cache: \(eviction.reason)")
+/// }
+/// ```
 public struct BoundedEviction: Sendable, Hashable {
-  /// The reason for which an entry is not in the store.
+  /// The reason why an entry is not in the store.
   public enum Reason: Sendable, Hashable {
     /// The entry was removed to make room for others.
     case limit
@@ -102,6 +108,6 @@ public struct BoundedStatistics: Sendable {
   /// The number of times that persisting uses in the background failed.
   public internal(set) var failureCount = 0
 
-  /// The last error of persisting uses in the background, or `nil` if none has failed.
+  /// The last error of persisting uses in the background, or `nil` if there was no failure.
   public internal(set) var lastError: (any Error)?
 }

@@ -21,9 +21,14 @@ public struct Expiring<Value> {
 
   /// Creates a value with a deadline.
   ///
+  /// ```swift
+  /// let entry = Expiring(session, deadline: ExpiryDeadline(Date(timeIntervalSinceNow: 60)))
+  /// try await base.setValue(entry, forKey: "7")
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - deadline: The deadline. Defaults to `nil`, which means that the value does not expire.
+  ///   - deadline: The deadline. Defaults to `nil`, meaning that the value does not expire.
   public init(_ value: Value, deadline: ExpiryDeadline? = nil) {
     self.value = value
     self.deadline = deadline
@@ -197,7 +202,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     var window: Int64?
     var value: ArraySlice<UInt8>?
     var scanner = JSONScanner(json)
-    // Unknown members are refused rather than ignored. A misspelt `expires` in a file edited by hand would otherwise
+    // Unknown members are refused rather than ignored. A misspelled `expires` in a file edited by hand would otherwise
     // mean that the value never expires.
     try scanner.forEachMember { _, name, scanner in
       let member = String(decoding: name, as: UTF8.self)
@@ -249,6 +254,11 @@ extension AuthenticatedCodec {
 
 extension DataStore {
   /// Names the missing step, if the values of this store have no deadlines.
+  ///
+  /// ```swift
+  /// let base = try await JSONFileStore(path: "sessions.json", codec: .json(Session.self).expiring())
+  /// let sessions = base.expiring(.sliding(.seconds(1800)))
+  /// ```
   @available(
     *, unavailable,
     message: """

@@ -2,6 +2,11 @@ public import Larder
 
 /// The provider of the layer `expiring`, an ``ExpiringStore`` in a configured stack, whose values are stored with their
 /// deadlines.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [ExpiringLayerProvider()])
+/// ```
 public struct ExpiringLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}

@@ -127,7 +127,7 @@ extension ExpiringStore {
 struct WritePurge: Sendable {
   /// A part of the store that is to be purged.
   struct Slice: Sendable, Equatable {
-    /// The range in which the slice begins.
+    /// The range where the slice begins.
     let range: KeyRange
 
     /// The number of entries to examine.
@@ -146,7 +146,7 @@ struct WritePurge: Sendable {
   /// The number of entries written since the last slice.
   private var writeCount = 0
 
-  /// The range in which the next slice begins.
+  /// The range where the next slice begins.
   private var range = KeyRange.all
 
   /// A Boolean value that indicates whether a write is purging, in which case other writes do not.

@@ -117,7 +117,7 @@ extension ExpiringStore {
 
   /// Writes the next batch after the previous one has been written.
   ///
-  /// The batch has a task of its own, which no reader waits for or cancels.
+  /// The batch has a task of its own that no reader waits for or cancels.
   ///
   /// - Returns: The task, whose value is the outcome.
   @discardableResult
@@ -196,6 +196,6 @@ public struct ExpiryStatistics: Sendable {
   /// The number of background updates that failed: renewals, which are tried again, and purges by writes.
   public internal(set) var failureCount = 0
 
-  /// The last error of a background update, or `nil` if none has failed.
+  /// The last error of a background update, or `nil` if there was no failure.
   public internal(set) var lastError: (any Error)?
 }

@@ -67,7 +67,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// The renewals of sliding deadlines that are not yet in the base, and the statistics of the background work.
   let renewals = Locked(PendingRenewals())
 
-  /// A Boolean value that indicates whether there may be pending renewals, so reads that need none take no lock.
+  /// A Boolean value that indicates whether there may be pending renewals, so other reads take no lock.
   let hasRenewals = Atomic(false)
 
   /// The task that writes the last batch of renewals.
@@ -351,7 +351,7 @@ extension ExpiringStore: MaintainableStore where Base: MaintainableStore {
 /// try await store.apply(batch)
 /// ```
 public struct ExpiringBatch<Value> {
-  /// The changes, in the order in which they take effect.
+  /// The changes, in the order they take effect.
   public private(set) var changes: ChangeBatch<Value>
 
   /// The specified times to live, by the index of the change.
@@ -369,7 +369,7 @@ public struct ExpiringBatch<Value> {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
-  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, which applies the default of the store.
+  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, to apply the default of the store.
   public mutating func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive? = nil) {
     timesToLive[changes.count] = timeToLive
     changes.setValue(value, forKey: key)

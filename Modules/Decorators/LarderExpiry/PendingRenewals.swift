@@ -10,7 +10,7 @@ struct Renewal: Sendable {
   /// An entry with any other deadline was written again, and this renewal is void.
   fileprivate(set) var stored: ExpiryDeadline
 
-  /// The deadline that an update of the base is writing, or `nil` if none is.
+  /// The deadline that an update of the base is writing, or `nil` if there isn't one.
   fileprivate(set) var written: ExpiryDeadline?
 
   /// The deadline that counts in this process.
@@ -75,7 +75,7 @@ struct PendingRenewals: Sendable {
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - found: The deadline of the entry in the base.
-  ///   - seen: The renewal that was pending before the base was read, or `nil` if none was.
+  ///   - seen: The renewal that was pending before the base was read, or `nil` if there isn't one.
   ///   - now: The current time.
   ///   - caller: The context of the reader.
   /// - Returns: A Boolean value that indicates whether the caller must ensure that the next batch is taken.
@@ -139,7 +139,7 @@ struct PendingRenewals: Sendable {
   ///   - batch: The batch.
   ///   - count: The number of deadlines written. The other entries had been written again or removed.
   ///   - error: The error, if the update failed. If one entry is at fault, its renewal is discarded, so it does not
-  ///     fail the others. Otherwise the batch waits behind all others, which may succeed.
+  ///     fail the others. Otherwise the batch waits behind all others, and may succeed.
   ///   - now: The current time.
   /// - Returns: A Boolean value that indicates whether the caller must ensure that the next batch is taken.
   mutating func finish(_ batch: [Renewal], writing count: Int, error: (any Error)?, at now: WallTime) -> Bool {

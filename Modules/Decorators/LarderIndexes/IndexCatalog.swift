@@ -8,7 +8,7 @@ import Larder
 struct IndexCatalog: Codable, Equatable, Sendable {
   /// An index.
   struct Index: Codable, Equatable, Sendable {
-    /// The number with which the keys of the index entries begin.
+    /// The number that the keys of the index entries begin with.
     ///
     /// A number is never used again.
     var id: Int
@@ -28,7 +28,7 @@ struct IndexCatalog: Codable, Equatable, Sendable {
 
   var format = IndexCatalog.currentFormat
 
-  /// The name of the codec with which the indexed values were decoded.
+  /// The name of the codec that the indexed values were decoded with.
   ///
   /// A newer version of a type can have other index keys for the same stored values. `nil` if there is no record yet.
   var codec: String?

@@ -230,7 +230,7 @@ extension IndexedStore {
     }
   }
 
-  /// Returns the key of the entry to which an index entry belongs.
+  /// Returns the key of the entry that an index entry belongs to.
   ///
   /// - Throws: `StoreError` with `corrupted` if the index entry is damaged.
   func owner(

@@ -6,6 +6,11 @@ extension IndexedStore {
 
   /// The names of the indexes that ``rebuildIndexes(fromScratch:)`` has yet to complete.
   ///
+  /// ```swift
+  /// let names = try await notes.incompleteIndexes()
+  /// if !names.isEmpty { try await notes.rebuildIndexes() }
+  /// ```
+  ///
   /// - Returns: The names, in the order of the definitions.
   /// - Throws: `StoreError` with `closed`; `ioFailed`; `corrupted`.
   public func incompleteIndexes() async throws -> [String] {

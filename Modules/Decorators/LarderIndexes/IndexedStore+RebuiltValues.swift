@@ -72,7 +72,7 @@ extension IndexedStore {
     }
   }
 
-  /// Throws the error of the first value if no value of the store can be decoded, which is a mistake in the program.
+  /// Throws the error of the first value if no value of the store can be decoded, which is a mistake in your program.
   ///
   /// - Parameters:
   ///   - first: The first values of the store.
@@ -104,7 +104,7 @@ extension IndexedStore {
 
   // MARK: Committing
 
-  /// Returns the commit of a step, which leaves out the values that have changed since they were read.
+  /// Returns the commit of a step that leaves out the values that have changed since they were read.
   ///
   /// The writer of such a value has changed its index entries itself.
   func commit(of values: [RebuiltValue], _ known: KnownCatalog<Value>) throws -> ConditionalCommit<any Error> {

@@ -130,7 +130,7 @@ extension IndexedStore {
 
     /// The index entries, or `nil` if the value cannot be decoded.
     var entries: [Entry]?
-    /// The reason for which the value cannot be decoded or indexed.
+    /// The reason why the value cannot be decoded or indexed.
     var problem: String?
   }
 

@@ -54,7 +54,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
 
   let layout: IndexLayout
 
-  /// The running operations, for which closing waits.
+  /// The running operations that closing waits for.
   let operations = RunningOperations()
 
   /// The lock of the writers of this object.
@@ -257,7 +257,7 @@ extension IndexedStore: StoreDecorator {
 
 extension IndexedStore: FlushableStore where Base: FlushableStore {}
 
-/// The store reports the changes of its values, and none of its index entries.
+/// The store reports the changes of its values, but not those of its index entries.
 extension IndexedStore: ObservableStore where Base: ObservableStore {
   /// Observes a range of keys; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

@@ -7,7 +7,7 @@ public import Larder
 /// let bySlug = StoreIndex<Note>("slug", isUnique: true) { _, note in [[note.slug]] }
 /// ```
 ///
-/// The closure returns the index keys of an entry: none, one, or several. Each index key is a list of components, and
+/// The closure returns any number of index keys for an entry. Each index key is a list of components, and
 /// index keys sort by their first component, then by their second, and so on. In the example, the notes with a tag are
 /// therefore adjacent and sorted by date.
 ///
@@ -28,6 +28,10 @@ public struct StoreIndex<Value: Sendable>: Sendable {
   let keys: @Sendable (StoreKey, Value) -> [[any KeyComponentConvertible]]
 
   /// Creates a definition of an index.
+  ///
+  /// ```swift
+  /// let byTitle = StoreIndex<Note>("title", version: 2) { _, note in [[note.title.lowercased()]] }
+  /// ```
   ///
   /// - Parameters:
   ///   - name: The name. It appears in errors and reports, so it must not contain a secret.

@@ -22,7 +22,7 @@ public struct MeterNames: Sendable, Hashable {
   /// `messaging.system`, `messaging.operation.name`, `messaging.operation.type` and `messaging.destination.name`. A failure has
   /// the code of its error as `error.type`. Spans have the same attributes.
   ///
-  /// Your own blocks, deliveries, operations in flight and bytes keep Larder's names, because the conventions have none for them.
+  /// Your own blocks, deliveries, operations in flight and bytes keep Larder's names, because the conventions do not name them.
   ///
   /// - Parameter system: The name of the system below the meter, such as `sqlite` or `postgresql`. Use the values of the
   ///   conventions if there is one.
@@ -37,7 +37,7 @@ struct OperationNames: Sendable {
   enum Kind: Sendable {
     /// An operation of a store or a queue.
     case operation
-    /// A block of the program.
+    /// A block of your program.
     case block
   }
 

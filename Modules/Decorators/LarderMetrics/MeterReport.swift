@@ -79,6 +79,10 @@ extension MeterReport: CustomStringConvertible {
 /// The measurements of one kind of operation.
 ///
 /// Times run from the call to its return and include failed calls. Percentiles are exact to three digits.
+///
+/// ```swift
+/// if let reads = store.report()["value"] { print(reads.count, reads.median, reads.percentile99, reads.errorCount) }
+/// ```
 public struct OperationReport: Sendable, Hashable {
   /// The name of the operation or block.
   public let name: String

@@ -4,6 +4,11 @@ public import Larder
 /// The provider of the layer `metered`, a ``MeteredStore`` in a configured stack.
 ///
 /// The metrics have the name of the stack.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [MeteredLayerProvider()])
+/// ```
 public struct MeteredLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}

@@ -40,7 +40,7 @@ extension MeteredStore {
   ///   - base: The store to measure.
   ///   - meter: The meter that records the operations.
   ///   - size: A closure that returns the size of a value in bytes, for a meter that counts bytes. It is called for
-  ///     every value that is read or written. Defaults to `nil`, which counts no bytes.
+  ///     every value that is read or written. Defaults to `nil`, to count no bytes.
   public init(_ base: Base, meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) {
     self.base = base
     self.meter = meter
@@ -251,7 +251,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - name: The name of the store in reports, metrics, logs and spans. Defaults to the store's own name.
-  ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, which counts no bytes.
+  ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, to count no bytes.
   ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
   ///   - logger: The logger for slow operations, or `nil` to log nothing. Defaults to a logger with the label `larder`.
   public func metered(
@@ -268,7 +268,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - meter: The meter that records the operations.
-  ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, which counts no bytes.
+  ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, to count no bytes.
   public func metered(by meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) -> MeteredStore<Self> {
     MeteredStore(self, meter: meter, size: size)
   }

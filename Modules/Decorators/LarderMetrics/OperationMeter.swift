@@ -140,7 +140,7 @@ private final class OperationInstruments: Sendable {
 
 /// The counts and durations of one kind of operation.
 ///
-/// This is plain state, which an ``OperationMeter`` keeps under a lock.
+/// This is plain state that an ``OperationMeter`` keeps under a lock.
 struct OperationTally {
   // Created with the first operation, so that an unused operation costs nothing. It has room for common durations from
   // the start, because growing takes long.

@@ -49,6 +49,11 @@ public final class StoreMeter: Sendable {
 
   /// Creates a meter without measurements.
   ///
+  /// ```swift
+  /// let meter = StoreMeter(name: "users", countsBytes: true, slowThreshold: .milliseconds(20))
+  /// let users = base.metered(by: meter)
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the store in reports, metrics, logs and spans.
   ///   - countsBytes: A Boolean value that indicates whether the bytes that operations read or write are counted.

@@ -228,7 +228,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     if let failure { throw failure }
   }
 
-  /// Runs an operation for which closing waits.
+  /// Runs an operation that closing waits for.
   private func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     try await operations.run(operation, of: information, body)
   }
@@ -243,13 +243,17 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
 
   /// Copies to the secondary what it lacks, and removes from it what the primary does not have.
   ///
-  /// The first repair copies the whole store. The program can read and write in the meantime: a write waits only while the
+  /// The first repair copies the whole store. Your program can read and write in the meantime: a write waits only while the
   /// keys around its own are compared.
+  ///
+  /// ```swift
+  /// try await mirror.repair { progress in print(progress.repairedCount, "entries were repaired") }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The keys to compare. Defaults to all keys.
-  ///   - cursor: The position after which to continue, from an earlier repair. Defaults to `nil`, for the beginning. Only
-  ///     a repair of all keys from the beginning makes ``isSynchronized`` true.
+  ///   - cursor: The position to continue after, from an earlier repair. Defaults to `nil`, for the beginning. Only a
+  ///     repair of all keys from the beginning makes ``isSynchronized`` true.
   ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
   ///   - progress: A closure that receives the progress after each batch. An error that it throws ends the repair.
   ///     Defaults to a closure that does nothing.
@@ -312,9 +316,15 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     return count
   }
 
-  /// Calls a closure with each key for which the two stores differ.
+  /// Calls a closure with each key whose values differ in the two stores.
   ///
   /// Each difference is checked again while no write of its key is running, so a running write is no difference.
+  ///
+  /// ```swift
+  /// var differenceCount = 0
+  /// try await mirror.forEachDifference { _ in differenceCount += 1 }
+  /// guard differenceCount == 0 else { throw NotEqualYet() }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The keys to compare. Defaults to all keys.
@@ -344,6 +354,11 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   ///
   /// The former primary follows, so you can return to it. The exchange waits for running writes, and later ones wait for
   /// it. It is not recorded anywhere: after a restart, create the mirror with the stores in their new places.
+  ///
+  /// ```swift
+  /// try await mirror.repair()
+  /// try await mirror.promoteSecondary()  // from now on, the new store is read
+  /// ```
   ///
   /// - Throws: `StoreError` with `conflict` if the stores are not known to be equal: call
   ///   ``repair(in:after:batchSize:progress:)`` first; `closed`. `CancellationError`.
@@ -386,6 +401,6 @@ public struct RepairProgress: Sendable, Hashable {
   /// The number of keys that differed, and were copied to the secondary or removed from it.
   public var repairedCount = 0
 
-  /// The position up to which the stores were compared, or `nil` before the first batch.
+  /// The position up that the stores were compared to, or `nil` before the first batch.
   public var cursor: PageCursor?
 }

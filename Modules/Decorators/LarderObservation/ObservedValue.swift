@@ -34,6 +34,11 @@ public import Observation
 
   /// Follows the value of a key, which is `nil` if the key is missing.
   ///
+  /// ```swift
+  /// let profile = ObservedValue(users, forKey: "user:7")
+  /// show(profile.value?.name ?? "unknown")
+  /// ```
+  ///
   /// - Parameters:
   ///   - store: The store.
   ///   - key: The key.
@@ -120,6 +125,10 @@ public import Observation
   ///
   /// ``value`` changes when the store reports the write, soon after the method has returned.
   ///
+  /// ```swift
+  /// try await settings.set(Settings())
+  /// ```
+  ///
   /// - Parameter state: The new state.
   /// - Throws: `StoreError` and `CancellationError`, as `DataStore.update(_:_:)`; `closed` if the store was released.
   public func set(_ state: State) async throws {
@@ -153,7 +162,7 @@ public import Observation
 /// The object follows the store from its creation until it is released or the store is closed. It does not keep the
 /// store open.
 @Observable @MainActor public final class ObservedEntries<Value: Sendable> {
-  /// The latest entries, or none if they were not read yet.
+  /// The latest entries, or an empty array if they were not read yet.
   public private(set) var entries: [StoreEntry<Value>] = []
 
   /// A Boolean value that indicates whether the entries were read, so no entries mean an empty range.

@@ -154,7 +154,7 @@ extension ObservingStore: ReadForwardingStore {
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
   ) async throws -> Result {
     switch operation {
-    // A touch may change the moment at which an observed value expires.
+    // A touch may change the moment when an observed value expires.
     case .apply, .touch, .purgeExpired:
       let change = key.map(StoreChange.key) ?? .range(.all)
       return try await reporting(operation) {

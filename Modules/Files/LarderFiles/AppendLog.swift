@@ -1,8 +1,14 @@
-/// The writable end of a file to which records are appended.
+/// The writable end of a file that records are appended to.
 ///
 /// The log tracks which records are written, which are durable, and whether it can still be used. The caller defines
 /// the format of a record, and therefore where the valid records end. The log promises that a failed append leaves
 /// nothing that could be mistaken for a record, and that nothing more is written once the state of the file is unknown.
+///
+/// ```swift
+/// var log = try AppendLog(continuing: file, at: endOfLastRecord)
+/// try log.append(record)
+/// try log.synchronize()
+/// ```
 public struct AppendLog: Sendable {
   private let file: any OpenStoreFile
 

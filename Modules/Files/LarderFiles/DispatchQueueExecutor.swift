@@ -3,6 +3,13 @@ import Larder
 
 /// An executor that runs the jobs of an actor on its own serial queue, so work that waits for the disk never occupies a
 /// thread of the cooperative pool.
+///
+/// ```swift
+/// actor Writer {
+///   private let executor = DispatchQueueExecutor(label: "org.example.writer")
+///   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+/// }
+/// ```
 public final class DispatchQueueExecutor: SerialExecutor {
   private let label: String
   private let queue: DispatchQueue

@@ -30,7 +30,7 @@ public struct FileLock: Sendable {
   ///   - path: The path of the lock file. An exclusive lock creates the file if it is missing; a shared lock does not.
   ///   - kind: The kind of lock. Defaults to ``Kind/exclusive``.
   ///   - guarded: The attributes of the guarded file. A new lock file gets its owner and its read and write
-  ///     permissions. Defaults to `nil`, which means 0600 and the owner of the process.
+  ///     permissions. Defaults to `nil`, meaning 0600 and the owner of the process.
   ///   - fileSystem: The file system.
   /// - Returns: The lock, or `nil` if another owner holds a conflicting lock.
   /// - Throws: ``FileError``.
@@ -78,6 +78,11 @@ public struct FileLock: Sendable {
   /// Releases the lock.
   ///
   /// Otherwise, it is released with the last copy of this value.
+  ///
+  /// ```swift
+  /// guard let lock = try FileLock.acquire(path + ".lock", .shared, in: fileSystem) else { throw InUse() }
+  /// try lock.release()
+  /// ```
   ///
   /// - Throws: ``FileError``.
   public func release() throws(FileError) {

@@ -28,13 +28,19 @@ extension StoreFileSystem {
   /// The text between the name of a file and the random part of the names of its temporary files.
   public static var temporaryMark: String { ".larder-tmp-" }
 
-  /// Replaces a file through a temporary file beside it, which gets the name of the file once it is durable.
+  /// Replaces a file through a temporary file beside it that gets the name of the file once it is durable.
+  ///
+  /// ```swift
+  /// try fileSystem.replaceFile(at: path) { writer in
+  ///   for line in lines { try writer.write(Array((line + "\n").utf8)) }
+  /// }
+  /// ```
   ///
   /// - Parameters:
-  ///   - path: The path of the file, which need not exist. It must be canonical; a symbolic link would be replaced by
+  ///   - path: The path of the file. It need not exist. It must be canonical; a symbolic link would be replaced by
   ///     the file.
   ///   - existing: The attributes of the file whose permissions the new file gets, and whose owner if the process is
-  ///     allowed to change it. Defaults to `nil`, which means 0600 and the owner of the process.
+  ///     allowed to change it. Defaults to `nil`, meaning 0600 and the owner of the process.
   ///   - write: A closure that writes the content.
   /// - Throws: The error that `write` throws; ``FileError``. If the operation of the error is
   ///   ``FileError/Operation/rename`` or ``FileError/Operation/synchronizeDirectory``, the new file may be in place, or
@@ -69,6 +75,10 @@ extension StoreFileSystem {
   }
 
   /// Creates a directory and its missing parents, durably, with permissions 0700.
+  ///
+  /// ```swift
+  /// try fileSystem.createDirectories(at: folder + "/backups/2026")
+  /// ```
   ///
   /// - Parameter path: The path of the directory. If it exists, only its entry in its parent is made durable, because a process
   ///   that died may have created it.
@@ -114,7 +124,7 @@ public struct FileReplacement: Sendable {
   /// Creates the temporary file.
   ///
   /// - Parameters:
-  ///   - path: The path of the file to replace, which need not exist. It must be canonical; a symbolic link would be
+  ///   - path: The path of the file to replace. It need not exist. It must be canonical; a symbolic link would be
   ///     replaced by the file.
   ///   - existing: The attributes of the file whose permissions the new file gets, and whose owner if the process is
   ///     allowed to change it; `nil` for 0600 and the owner of the process.

@@ -5,6 +5,12 @@ public import Larder
 /// returned, and no other.
 ///
 /// Only the ``FileWriter`` of the store changes it. Readers never wait for the disk.
+///
+/// ```swift
+/// let content = SharedContent<[StoreKey: User]>([:])
+/// content.change { $0["user:1"] = User(name: "Ada") }
+/// let user = content.look { $0["user:1"] }
+/// ```
 public final class SharedContent<Content: Sendable>: Sendable {
   private let content: Locked<Content>
 
@@ -77,7 +83,9 @@ public actor FileWriter<File: Sendable> {
   /// A Boolean value that indicates whether the files are closed.
   public private(set) var isClosed = false
 
-  /// The executor, which has a thread of its own, so blocking calls do not occupy the cooperative pool.
+  /// The executor.
+  ///
+  /// It has a thread of its own, so blocking calls do not occupy the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Opens the files of a store.

@@ -6,6 +6,12 @@ extension [UInt8] {
   }
 
   /// Appends a variable-length number with seven bits per byte, lowest bits first (LEB128).
+  ///
+  /// ```swift
+  /// var record: [UInt8] = []
+  /// record.append(littleEndian: UInt32(17))
+  /// record.append(variable: 300)
+  /// ```
   @inlinable
   public mutating func append(variable number: UInt64) {
     var rest = number

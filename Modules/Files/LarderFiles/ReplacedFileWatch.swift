@@ -30,7 +30,7 @@ public final class ReplacedFileWatch: Sendable {
   ///   - path: The path of the file, without symbolic links.
   ///   - fileSystem: The file system. Defaults to the real one.
   ///   - now: A closure that returns a time in nanoseconds that never goes backward. Defaults to a monotonic clock of the
-  ///     system, which is some milliseconds late.
+  ///     system. It is some milliseconds late.
   public init(
     _ identity: FileAttributes.Identity, at path: String, in fileSystem: some StoreFileSystem = POSIXFileSystem(),
     now: @escaping @Sendable () -> UInt64 = { ReplacedFileWatch.coarseTime }

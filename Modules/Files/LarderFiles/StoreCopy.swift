@@ -8,6 +8,11 @@ public import Larder
 /// process left. On a file system without locks, a copy is written too, but what a killed process left stays.
 ///
 /// All methods block.
+///
+/// ```swift
+/// let copy = try StoreCopy(StoreFileSet(at: path), store: "users")
+/// try copy.write { path in try fileSystem.replaceFile(at: path) { try $0.write(document) } }
+/// ```
 public struct StoreCopy: Sendable {
   private static let lockName = "lock"
   private static let unlockedName = "unlocked"
@@ -16,7 +21,7 @@ public struct StoreCopy: Sendable {
   /// The files of the copy.
   public let files: StoreFileSet
 
-  /// The path at which the copy is written, inside the temporary folder.
+  /// The path where the copy is written, inside the temporary folder.
   public let temporaryPath: String
 
   private let source: StoreFileSet?
@@ -34,7 +39,7 @@ public struct StoreCopy: Sendable {
   /// Checks that the copy can be written, removes the temporary folders of killed processes, and creates a new one.
   ///
   /// - Parameters:
-  ///   - files: The files of the copy, of which none may exist.
+  ///   - files: The files of the copy, which must not exist.
   ///   - source: The files of the store that is copied, whose compression dictionaries the copy gets. Defaults to `nil`,
   ///     for a new store, or one that is only in memory.
   ///   - operation: The operation, for errors. Defaults to a backup.

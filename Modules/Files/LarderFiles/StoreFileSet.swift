@@ -62,7 +62,7 @@ public struct StoreFileSet: Sendable, Hashable {
 
   /// The names of the files in the folder of the store, the one with the data first.
   ///
-  /// Empty for a store that is a file, and for a folder in which the names change.
+  /// Empty for a store that is a file, and for a folder where the names change.
   public let contents: [String]
 
   /// Creates the list of the files of a store.
@@ -71,7 +71,7 @@ public struct StoreFileSet: Sendable, Hashable {
   ///   - path: The path of the data file or folder.
   ///   - companions: The companions of the format. Defaults to an empty list, for a folder that holds all files.
   ///   - contents: The names of the files in the folder, the one with the data first. Defaults to an empty list, for a store that is
-  ///     a file, and for a folder in which the names change.
+  ///     a file, and for a folder where the names change.
   public init(at path: String, companions: [Companion] = [], contents: [String] = []) {
     let (folder, name) = FilePaths.split(path)
     // A relative path stays as it was written.

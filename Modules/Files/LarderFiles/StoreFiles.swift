@@ -34,7 +34,7 @@ extension StoreFiles {
   ///   - operation: The operation.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A text for people that says what is wrong, without any key or value.
-  ///   - outcome: The outcome, which says whether the operation may have changed anything. Defaults to
+  ///   - outcome: The outcome. It says whether the operation may have changed anything. Defaults to
   ///     `nothingChanged`.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
@@ -80,7 +80,7 @@ extension StoreFiles {
   ///   - lockPath: The path of the lock file.
   ///   - path: The path of the guarded file or folder. It may be missing.
   ///   - access: The access of the store to its file.
-  /// - Returns: The lock, or `nil` if a reader acquires none.
+  /// - Returns: The lock, or `nil` if a reader needs no lock.
   /// - Throws: `StoreError`: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
   public func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
     switch access {

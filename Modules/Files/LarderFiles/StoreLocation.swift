@@ -3,6 +3,11 @@ public import Larder
 
 /// The location in a URL such as `lmdb:shop#orders`: the path of a file or folder that holds several stores and, after
 /// the last `#`, the name of one of them.
+///
+/// ```swift
+/// let location = try StoreLocation(
+///   of: StoreURL("notes:work#inbox"), defaultName: "main", whereStoresExist: StoreLocation.exists)
+/// ```
 public struct StoreLocation: Sendable {
   /// The path of the file or folder.
   public let path: String

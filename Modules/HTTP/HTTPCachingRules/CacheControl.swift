@@ -5,6 +5,11 @@ public import HTTPTypes
 ///
 /// Directives that conflict are read in the most restrictive way: two different `max-age` are stale, and a directive
 /// that restricts counts even if its argument is malformed. An unknown directive is ignored.
+///
+/// ```swift
+/// let control = CacheControl(response.headerFields)
+/// if control.noStore { print("not stored") } else { print("fresh for", control.maxAge ?? 0, "seconds") }
+/// ```
 public struct CacheControl: Sendable, Equatable {
   /// The seconds of `max-age`; 0 if the value is invalid.
   public var maxAge: Int64?

@@ -4,6 +4,11 @@
 /// A cache without partitions and identities uses `CacheScope()` for all requests. Otherwise, pass the stored responses of
 /// ``own`` to a decision, and of those of ``common`` the ones that are public, by ``HTTPCacheRules/isPublic(_:)``. A new
 /// response has one of the two as its ``StoredResponse/partition``.
+///
+/// ```swift
+/// let scope = CacheScope(partition: Array("tenant7".utf8))
+/// let decision = rules.decide(request: request, url: url, scope: scope, stored: stored[url] ?? [], now: .now)
+/// ```
 public struct CacheScope: Sendable, Equatable {
   /// The partition of the responses that are for this user alone.
   public let own: [UInt8]

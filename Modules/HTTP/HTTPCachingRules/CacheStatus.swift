@@ -2,7 +2,12 @@
 public import HTTPTypes
 internal import RawStructuredFieldValues
 
-/// The way in which a cache handled a request, as `Cache-Status` of RFC 9211 says it.
+/// The way a cache handled a request, as `Cache-Status` of RFC 9211 says it.
+///
+/// ```swift
+/// let status = CacheStatus(forward: .stale)
+/// response.headerFields[.init("Cache-Status")!] = status.fieldValue(name: "ExampleCache")
+/// ```
 public struct CacheStatus: Sendable, Hashable {
   /// The reason why a request was forwarded.
   public enum ForwardReason: String, Sendable, Hashable, CaseIterable {
@@ -42,7 +47,7 @@ public struct CacheStatus: Sendable, Hashable {
   /// A Boolean value that indicates whether the request waited for the response to another one.
   public var isCollapsed: Bool = false
 
-  /// The reason for which the response isn't stored, or another detail for people; a token of the cache's own.
+  /// The reason why the response isn't stored, or another detail for people; a token of the cache's own.
   public var detail: String?
 
   /// Creates a status.

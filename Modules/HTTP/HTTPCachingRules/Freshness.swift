@@ -142,7 +142,7 @@ extension HTTPCacheRules {
   }
 }
 
-/// The ways in which an origin fails.
+/// The ways an origin fails.
 ///
 /// The rules for stale responses differ.
 public enum OriginFailure: Sendable, Hashable {
@@ -171,9 +171,13 @@ extension HTTPCacheRules {
   /// To decide on an error response that you have received, use ``decide(response:to:requestTime:responseTime:)``. This method
   /// also decides on a request that need not be forwarded, because the origin has failed a moment ago.
   ///
+  /// ```swift
+  /// let decision = rules.decide(failureOf: exchange, by: .disconnected, now: .now)
+  /// ```
+  ///
   /// - Parameters:
   ///   - exchange: The request that was forwarded.
-  ///   - failure: The way in which the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale
+  ///   - failure: The way the origin fails. Defaults to `disconnected`. After an `errorResponse`, a stale
   ///     response answers only with `stale-if-error`, and the decision is never to refuse.
   ///   - now: The present time.
   /// - Returns: The decision.

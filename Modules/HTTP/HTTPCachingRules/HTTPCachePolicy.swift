@@ -13,6 +13,10 @@
 /// A policy never overrides a directive of the response: a response with `no-cache`, and a stale one with
 /// `must-revalidate`, is validated before it is reused, and one with `no-store` is never stored. `URLSession` differs
 /// there. A response to any policy but ``cacheOnly`` is stored if it may be stored.
+///
+/// ```swift
+/// let decision = rules.decide(request: request, url: url, policy: .cacheOnly, stored: stored[url] ?? [], now: .now)
+/// ```
 public enum HTTPCachePolicy: String, Sendable, Hashable, CaseIterable {
   /// The rules of RFC 9111 alone decide.
   case standard

@@ -60,7 +60,7 @@ public struct HTTPCacheRules: Sendable, Hashable {
 
   /// The longest heuristic freshness, in seconds.
   ///
-  /// Defaults to 86,400, which is a day.
+  /// Defaults to 86,400, a day.
   public var heuristicLimit: Double = 86_400
 
   /// The targeted fields of RFC 9213, such as `CDN-Cache-Control`; the first one that a response has decides.

@@ -3,6 +3,10 @@
 ///
 /// The parser accepts the three formats of the RFC and nothing else. Names of days and months and `GMT` may have any
 /// case; the name of the day isn't compared with the date.
+///
+/// ```swift
+/// let date = HTTPDate("Sun, 06 Nov 1994 08:49:37 GMT".utf8, received: Date.now.timeIntervalSince1970)
+/// ```
 public struct HTTPDate: Sendable, Hashable, Comparable {
   /// The seconds since 1970.
   public var seconds: Int64

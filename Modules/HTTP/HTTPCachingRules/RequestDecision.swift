@@ -217,6 +217,10 @@ extension HTTPCacheRules {
   /// Decides whether a whole response to one request also answers another request that waited for it (RFC 9111,
   /// section 4).
   ///
+  /// ```swift
+  /// if let reuse = rules.share(newResponse, with: waitingRequest, url: url, now: .now) { answer(waitingRequest, with: reuse) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - response: The response, as ``ResponseDecision/Storing`` or ``Reuse`` has it. Its body may still be incoming.
   ///   - request: The request that waited.

@@ -1,13 +1,18 @@
 #if HTTPCache
 public import HTTPTypes
 
-/// The URL of a request, which is the key of its responses.
+/// The URL of a request, the key of its responses.
 ///
 /// The scheme and the host are in lower case; the scheme's default port and the fragment are gone. Nothing else is
 /// normalized, because an origin may treat two spellings of a path or a query differently. All characters are ASCII, so
 /// two URLs are equal only if their bytes are.
 ///
 /// Forward the same URL that you use as the key. Otherwise a client can store the response to another URL under this one.
+///
+/// ```swift
+/// let url = try RequestURL("https://example.com/news")
+/// let next = url.resolving(Array("/news/2".utf8))
+/// ```
 public struct RequestURL: Sendable, Hashable {
   /// A reason why a text or a request has no URL that a cache can use.
   public enum Problem: Error, Sendable, Hashable {

@@ -97,7 +97,7 @@ public struct ResponseDecision: Sendable {
   /// The answer to the client.
   public var delivery: Delivery
 
-  /// The way in which the request was handled, as `Cache-Status` in the head says it.
+  /// The way the request was handled, as `Cache-Status` in the head says it.
   public var status: CacheStatus
 
   /// The number of bytes that the origin's body must have, or `nil` if the head doesn't say it.
@@ -110,6 +110,11 @@ extension HTTPCacheRules {
   /// Decides on a final response of the origin.
   ///
   /// An interim response (1xx) isn't a response to the request: don't pass it to this method. If you do, it isn't stored.
+  ///
+  /// ```swift
+  /// let decision = rules.decide(response: response, to: exchange, requestTime: sent, responseTime: .now)
+  /// if let storing = decision.storing { try await save(storing) }
+  /// ```
   ///
   /// - Parameters:
   ///   - response: The head, with the fields of the connection.

@@ -99,7 +99,7 @@ extension Reuse {
 }
 
 extension HTTPCacheRules {
-  /// The way in which one stored response could answer a request.
+  /// The way one stored response could answer a request.
   enum Form: Equatable {
     /// It answers the request.
     case answer(Reuse.Answer)

@@ -15,7 +15,7 @@ public struct StoredResponse: Sendable, Equatable {
   /// The whole URL that was forwarded, as ``RequestURL`` writes it.
   public var url: String
 
-  /// The partition of the cache that the response belongs to; empty if the cache has none.
+  /// The partition of the cache that the response belongs to; empty if the cache has no partitions.
   public var partition: [UInt8]
 
   /// The final status code.
@@ -23,7 +23,7 @@ public struct StoredResponse: Sendable, Equatable {
   /// A stored part of a representation has 200.
   public var status: Int
 
-  /// The fields of the head that may be stored, in the order in which they came.
+  /// The fields of the head that may be stored, in the order they came.
   public var fields: HTTPFields {
     didSet { facts = ResponseFacts(fields, received: responseTime.timeIntervalSince1970) }
   }
@@ -101,8 +101,12 @@ public struct StoredResponse: Sendable, Equatable {
 
   /// Returns the gaps of a range of the representation, in ascending order: the bytes that aren't stored.
   ///
+  /// ```swift
+  /// for gap in response.missing(in: 0..<1_000_000) { try await fetch(gap) }
+  /// ```
+  ///
   /// - Parameter range: The range.
-  /// - Returns: The gaps; none if the range is empty.
+  /// - Returns: The gaps. There are no gaps if the range is empty.
   public func missing(in range: Range<Int64>) -> [Range<Int64>] {
     var gaps: [Range<Int64>] = []
     var next = range.lowerBound

@@ -3,7 +3,7 @@ internal import HTTPTypes
 internal import RawStructuredFieldValues
 
 extension CacheControl {
-  /// Reads a targeted field (RFC 9213), which is a dictionary of RFC 9651.
+  /// Reads a targeted field (RFC 9213), a dictionary of RFC 9651.
   ///
   /// - Parameter fields: The lines of the field.
   /// - Returns: The directives, or `nil` if the field is empty or invalid, or if a known directive has a value of the

@@ -3,10 +3,10 @@ public import Larder
 
 // This declaration stands in for the module if the trait is off, so that the compiler says what is missing.
 
-/// Requires the trait `HTTPCache` of the package Larder, which is off.
+/// Requires the trait `HTTPCache` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"HTTPCache\"])")
 public struct HTTPCache {
-  /// Requires the trait `HTTPCache` of the package Larder, which is off.
+  /// Requires the trait `HTTPCache` of the package Larder.
   public init(_ store: some DataStore<[UInt8]>) {}
 }
 #endif

@@ -56,6 +56,10 @@ public struct CachedHTTPClient: Sendable {
     ///
     /// Credentials are not sent to another origin.
     ///
+    /// ```swift
+    /// let http = CachedHTTPClient(cache: cache, redirects: .follow(max: 3))
+    /// ```
+    ///
     /// - Parameters:
     ///   - max: The largest number of redirects of a request. Defaults to 5. After more, the request fails with
     ///     `redirectLimitReached`.
@@ -120,7 +124,7 @@ public struct CachedHTTPClient: Sendable {
 
   /// Returns the response to a request, from the store or from the origin.
   ///
-  /// The version of the response is 1.1 whatever the origin's, because a stored response has none.
+  /// The version of the response is 1.1 whatever the origin's, because a stored response has no version.
   ///
   /// ```swift
   /// let response = try await http.execute(request, deadline: .now() + .seconds(10), partition: Array(account.utf8))
@@ -146,6 +150,10 @@ public struct CachedHTTPClient: Sendable {
 
   /// Returns the response to a request, from the store or from the origin.
   ///
+  /// ```swift
+  /// let response = try await http.execute(HTTPClientRequest(url: "https://example.com/news"), timeout: .seconds(10))
+  /// ```
+  ///
   /// - Parameters:
   ///   - request: The request.
   ///   - timeout: The time that may pass until the head of the response has arrived.
@@ -168,7 +176,7 @@ public struct CachedHTTPClient: Sendable {
     let policy: HTTPCachePolicy
     let partition: [UInt8]?
 
-    /// The time for which the request may wait for that of another caller.
+    /// The time that the request may wait for that of another caller.
     ///
     /// After it, its own request exceeds the deadline.
     var remaining: Duration? {
@@ -272,7 +280,7 @@ public struct CachedHTTPClient: Sendable {
 }
 
 extension HTTPClientResponse {
-  /// The way in which a cache answered, read from `Cache-Status`.
+  /// The way a cache answered, read from `Cache-Status`.
   ///
   /// `nil` if the response does not have the field, or a cache of another program wrote it in another form. A
   /// ``CachedHTTPClient`` adds the field unless the cache's configuration has no name; the status is then the one of a

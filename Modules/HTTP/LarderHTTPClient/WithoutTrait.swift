@@ -1,10 +1,10 @@
 #if !HTTPClient
 // This declaration stands in for the module if the trait is off, so that the compiler says what is missing.
 
-/// Requires the trait `HTTPClient` of the package Larder, which is off.
+/// Requires the trait `HTTPClient` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"HTTPClient\"])")
 public struct CachedHTTPClient {
-  /// Requires the trait `HTTPClient` of the package Larder, which is off.
+  /// Requires the trait `HTTPClient` of the package Larder.
   public init() {}
 }
 #endif

@@ -95,6 +95,10 @@ public final class CachedURLSession: Sendable {
 
   /// Returns the response to a request with its whole body, from the store or from the server.
   ///
+  /// ```swift
+  /// let (data, response) = try await session.data(for: request, policy: .preferCache, upTo: 1_000_000)
+  /// ```
+  ///
   /// - Parameters:
   ///   - request: The request. Its cache policy is not used.
   ///   - policy: The policy of the cache. Defaults to `standard`.
@@ -203,7 +207,7 @@ private final class Identities: Sendable {
 }
 
 extension HTTPURLResponse {
-  /// The way in which a cache answered, read from `Cache-Status`.
+  /// The way a cache answered, read from `Cache-Status`.
   ///
   /// `nil` if the response does not have the field, or a cache of another program wrote it in another form. A
   /// ``CachedURLSession`` adds the field unless the cache's configuration has no name; the status is then the one of a cache on

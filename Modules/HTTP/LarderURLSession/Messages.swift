@@ -64,9 +64,9 @@ extension URLRequest {
     return next
   }
 
-  /// The time for which the request may wait for that of another caller, or `nil` for that of the cache.
+  /// The time that the request may wait for that of another caller, or `nil` for that of the cache.
   ///
-  /// The timeout is that of the caller, which can be unlimited.
+  /// The timeout is that of the caller. It can be unlimited.
   var waitLimit: Duration? {
     timeoutInterval >= 0 && timeoutInterval <= 86_400 ? .seconds(timeoutInterval) : nil
   }

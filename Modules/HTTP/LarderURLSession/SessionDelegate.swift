@@ -6,7 +6,7 @@ internal import Larder
 internal import FoundationNetworking
 #endif
 
-/// The delegate of a session, which passes responses on as they arrive and follows no redirects.
+/// The delegate of a session that passes responses on as they arrive and follows no redirects.
 final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
   private struct State {
     var transfers: [Int: Transfer] = [:]

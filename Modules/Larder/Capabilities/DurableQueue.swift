@@ -44,6 +44,10 @@ public protocol DurableQueue<Value>: DataStore {
   /// in that time, because a producer that repeats a call must not bring back an item that an operator has purged. To process the
   /// item again, requeue its dead letter, enqueue it with another id, or set its key.
   ///
+  /// ```swift
+  /// try await queue.enqueue([QueueInput(event), QueueInput(reminder, after: .seconds(3600))])
+  /// ```
+  ///
   /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
   /// - Returns: The result for each item, in order.
   /// - Throws: ``StoreError`` with `invalidArgument` if a delay, a priority or a group is invalid; `unsupported` if the
@@ -55,13 +59,20 @@ public protocol DurableQueue<Value>: DataStore {
   /// Leases and returns the first items that are due, without waiting for any.
   ///
   /// The lease is written before an item is decoded, so an item that crashes the process counts as delivered. An item
-  /// that cannot be decoded is released, and becomes a dead letter after its last delivery. If the program lacks
+  /// that cannot be decoded is released, and becomes a dead letter after its last delivery. If your program lacks
   /// something to decode an item, such as a key, the method throws, and no delivery counts.
+  ///
+  /// ```swift
+  /// for delivery in try await queue.receive(max: 100, lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await queue.acknowledge(delivery.receipt)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `corrupted`, `undecodable` or another code of the codec
   ///   if no item can be decoded; `full` or `ioFailed` if the leases could not be written. `CancellationError` if the
   ///   task was cancelled before the call began.
@@ -71,15 +82,26 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// This is the basis of ``withNext(lease:renewsLease:_:)`` and ``deliveries(lease:)``, which most programs use.
   ///
+  /// ```swift
+  /// let delivery = try await queue.nextDelivery(lease: .seconds(30)).get()
+  /// try await send(delivery.value)
+  /// try await queue.acknowledge(delivery.receipt)
+  /// ```
+  ///
   /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or the error of an item that cannot be read or decoded. Such an item is not leased any more.
-  /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if the program cannot decode items. `CancellationError`
+  /// - Throws: ``StoreError`` as ``receive(max:lease:)``, also if your program cannot decode items. `CancellationError`
   ///   if the task is cancelled while it waits.
   func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError>
 
   /// Acknowledges deliveries and permanently removes their items, in one commit.
   ///
   /// Acknowledging ignores cancellation.
+  ///
+  /// ```swift
+  /// let stale = try await queue.acknowledge(deliveries.map(\.receipt))
+  /// if !stale.isEmpty { logger.warning("\(stale.count) items will be delivered again") }
+  /// ```
   ///
   /// - Parameter receipts: The receipts of the deliveries.
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
@@ -90,6 +112,10 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// If the deliveries count, an item that was delivered too often becomes a dead letter. Releasing ignores
   /// cancellation.
+  ///
+  /// ```swift
+  /// try await queue.release(deliveries.map(\.receipt), after: .seconds(60), countsAsAttempt: false)
+  /// ```
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
@@ -106,14 +132,23 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// Extending ignores cancellation.
   ///
+  /// ```swift
+  /// let lost = try await queue.extend(deliveries.map(\.receipt), lease: .seconds(30))
+  /// guard lost.isEmpty else { throw LeaseLost() }
+  /// ```
+  ///
   /// - Parameters:
-  ///   - receipts: The receipts of the deliveries, which stay valid.
+  ///   - receipts: The receipts of the deliveries. They stay valid.
   ///   - lease: The new duration of the leases from now. It must be greater than zero.
   /// - Returns: The receipts that are stale. The leases of all other receipts are extended.
   /// - Throws: ``StoreError`` with `invalidArgument`, `closed`, `full` or `ioFailed`.
   func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt]
 
   /// Returns the items that would be received first, without leasing them.
+  ///
+  /// ```swift
+  /// for entry in try await queue.peek(max: 10) { print(entry.key, entry.value) }
+  /// ```
   ///
   /// - Parameter max: The maximum number of items, at least 0.
   /// - Returns: The items with their keys, in the order of delivery.
@@ -123,21 +158,37 @@ public protocol DurableQueue<Value>: DataStore {
 
   /// Returns the number of items in each state, and the age of the oldest item.
   ///
+  /// ```swift
+  /// let statistics = try await queue.queueStatistics()
+  /// print(statistics.counts.waiting, "waiting,", statistics.counts.dead, "dead")
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
   func queueStatistics() async throws -> QueueStatistics
 
   /// Returns dead letters in the order of arrival.
   ///
+  /// ```swift
+  /// for letter in try await queue.deadLetters(limit: 20, after: 0) {
+  ///   print(letter.key, letter.reason, letter.attempts, letter.date)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters, at least 0.
-  ///   - sequence: The sequence number after which to start. Only dead letters with a greater ``DeadLetter/sequence``
-  ///     are returned.
+  ///   - sequence: The sequence number to start after. Only dead letters with a greater ``DeadLetter/sequence`` are
+  ///     returned.
   /// - Throws: ``StoreError`` with `invalidArgument`; `closed`; `ioFailed`.
   func deadLetters(limit: Int, after sequence: UInt128) async throws -> [DeadLetter<Value>]
 
   /// Moves the dead letters of several keys to the end of the queue, as if they were enqueued now.
   ///
   /// If several dead letters have the same key, the latest one is moved.
+  ///
+  /// ```swift
+  /// let letters = try await queue.deadLetters(limit: 20, after: 0)
+  /// try await queue.requeue(letters.filter { $0.reason == .tooManyDeliveries }.map(\.key))
+  /// ```
   ///
   /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
   /// - Returns: The number of dead letters moved.
@@ -151,6 +202,11 @@ public protocol DurableQueue<Value>: DataStore {
   /// A dead letter stays if an item in the queue has its key. If the call fails, some dead letters may already have been
   /// moved.
   ///
+  /// ```swift
+  /// let count = try await queue.requeueDeadLetters()  // after the cause was removed
+  /// print("\(count) items will be delivered again")
+  /// ```
+  ///
   /// - Returns: The number of dead letters moved.
   /// - Throws: ``StoreError`` with `full`; `closed`; `ioFailed`. `CancellationError`.
   @discardableResult
@@ -159,6 +215,11 @@ public protocol DurableQueue<Value>: DataStore {
   /// Permanently removes the dead letters of several keys.
   ///
   /// Their ids stay remembered; see ``enqueue(_:)``.
+  ///
+  /// ```swift
+  /// let letters = try await queue.deadLetters(limit: 20, after: 0)
+  /// try await queue.purgeDeadLetters(letters.filter { $0.reason == .undecodable }.map(\.key))
+  /// ```
   ///
   /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
   /// - Returns: The number of dead letters removed.
@@ -177,6 +238,12 @@ public protocol DurableQueue<Value>: DataStore {
   ///
   /// If several processes share a queue, each item is reported in one of them.
   ///
+  /// ```swift
+  /// let observation = queue.observeDeadLetters { letter in
+  ///   logger.error("\(letter.key) failed after \(letter.attempts) attempts")
+  /// }
+  /// ```
+  ///
   /// - Parameter observer: A closure that receives the report after the change is written. It runs on the thread that
   ///   made the change, so it must return quickly and must not call the queue.
   /// - Returns: The observation. It ends when you cancel it or release it.
@@ -188,14 +255,6 @@ extension StoreDecorator where Base: DurableQueue {
   public var clock: any Clock<Duration> { base.clock }
 
   /// Acknowledges deliveries of the base; see ``DurableQueue/acknowledge(_:)-([DeliveryReceipt])``.
-  ///
-  /// ```swift
-  /// try await bytes.transaction { tx in
-  ///   try await tx.acknowledge(delivery.receipt, in: orders)
-  ///   try await tx.update("revenue", in: totals) { $0 = ($0 ?? 0) + delivery.value }
-  ///   return .commit(())
-  /// }
-  /// ```
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
     try await forward(.acknowledge, of: nil) { try await base.acknowledge(receipts) }
   }
@@ -220,14 +279,6 @@ extension StoreDecorator where Base: DurableQueue {
   }
 
   /// Moves dead letters of the base to the end of the queue; see ``DurableQueue/requeue(_:)``.
-  ///
-  /// ```swift
-  /// for letter in try await jobs.deadLetters(limit: 100) {
-  ///   print(letter.key, letter.reason, letter.attempts)
-  /// }
-  /// try await jobs.requeue(["photo:17"])
-  /// try await jobs.purgeDeadLetters()  // the others
-  /// ```
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try await forward(.requeue, of: nil) { try await base.requeue(keys) }
@@ -240,14 +291,6 @@ extension StoreDecorator where Base: DurableQueue {
   }
 
   /// Removes dead letters of the base; see ``DurableQueue/purgeDeadLetters(_:)``.
-  ///
-  /// ```swift
-  /// for letter in try await jobs.deadLetters(limit: 100) {
-  ///   print(letter.key, letter.reason, letter.attempts)
-  /// }
-  /// try await jobs.requeue(["photo:17"])
-  /// try await jobs.purgeDeadLetters()  // the others
-  /// ```
   @discardableResult
   public func purgeDeadLetters(_ keys: [StoreKey]) async throws -> Int {
     try await forward(.purgeDeadLetters, of: nil) { try await base.purgeDeadLetters(keys) }

@@ -4,8 +4,18 @@ public import Foundation
 ///
 /// An expired entry is absent in every operation. Decorators forward this capability, so you can use it on any stack
 /// that contains an expiring layer.
+///
+/// ```swift
+/// func extendVisit(_ id: StoreKey, in sessions: some ExpirableStore<Session>) async throws -> Bool {
+///   try await sessions.touch(id, timeToLive: .after(.seconds(1800)))
+/// }
+/// ```
 public protocol ExpirableStore<Value>: DataStore {
   /// Stores a value under a key, replacing any other, and sets its time to live.
+  ///
+  /// ```swift
+  /// try await sessions.setValue(session, forKey: "7f3a", timeToLive: .after(.seconds(1800)))
+  /// ```
   ///
   /// - Parameters:
   ///   - value: The value.
@@ -16,6 +26,10 @@ public protocol ExpirableStore<Value>: DataStore {
   func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws
 
   /// Returns the value of a key without moving a sliding deadline.
+  ///
+  /// ```swift
+  /// let session = try await sessions.peekValue(forKey: "7f3a")  // an administrator looks, and the session is not renewed
+  /// ```
   ///
   /// - Parameter key: The key.
   /// - Returns: The value, or `nil` if the key is missing or has expired.
@@ -41,6 +55,10 @@ public protocol ExpirableStore<Value>: DataStore {
 
   /// Gives an entry a new time to live, starting now, and leaves its value unchanged.
   ///
+  /// ```swift
+  /// guard try await sessions.touch("7f3a", timeToLive: .after(.seconds(1800))) else { throw SignedOut() }
+  /// ```
+  ///
   /// - Parameters:
   ///   - key: The key of the entry.
   ///   - timeToLive: The new time to live, or `nil` for the default of the store.
@@ -54,6 +72,12 @@ public protocol ExpirableStore<Value>: DataStore {
   ///
   /// ``timeUntilExpiry(of:)`` returns it as a duration.
   ///
+  /// ```swift
+  /// if case .after(let duration) = try await sessions.remainingTime(forKey: "7f3a") {
+  ///   print("You will be signed out in \(duration.components.seconds) seconds.")
+  /// }
+  /// ```
+  ///
   /// - Parameter key: The key of the entry.
   /// - Returns: ``TimeToLive/after(_:)`` or ``TimeToLive/never``, or `nil` if the key is missing or has expired.
   /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
@@ -62,13 +86,17 @@ public protocol ExpirableStore<Value>: DataStore {
   /// Returns the time until the first of some entries expires, without moving a sliding deadline.
   ///
   /// - Parameter keys: The keys of the entries.
-  /// - Returns: The time, or zero if one of the keys is missing or has expired, or `nil` if none of the entries expires.
+  /// - Returns: The time, or zero if one of the keys is missing or has expired, or `nil` if the entries do not expire.
   /// - Throws: ``StoreError``, as ``DataStore/values(forKeys:)``.
   func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration?
 
-  /// Removes expired entries, which frees their space.
+  /// Removes expired entries, and frees their space.
   ///
   /// An entry that was written again in the meantime is never removed.
+  ///
+  /// ```swift
+  /// while try await sessions.purgeExpired(limit: 1000) == 1000 {}
+  /// ```
   ///
   /// - Parameter limit: The maximum number of entries to remove; `Int.max` for all expired entries.
   /// - Returns: The number of removed entries.
@@ -113,6 +141,10 @@ extension ExpirableStore {
 }
 
 /// The time after which an entry expires.
+///
+/// ```swift
+/// let choices: [TimeToLive] = [.after(.seconds(60)), .sliding(.seconds(1800)), .never]
+/// ```
 public enum TimeToLive: Sendable, Hashable {
   /// The entry does not expire.
   case never

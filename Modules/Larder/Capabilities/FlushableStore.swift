@@ -1,6 +1,12 @@
 /// A store that accepts writes before it passes them to its base, such as a write-behind store.
 ///
 /// Decorators forward this capability, so you can use it on any stack that contains a write-behind layer.
+///
+/// ```swift
+/// func endOfDay(_ positions: some FlushableStore<Position>) async throws {
+///   try await positions.flush()  // all accepted writes have the durability of the store below
+/// }
+/// ```
 public protocol FlushableStore<Value>: DataStore {
   /// Waits until the base has received every write that was accepted before the call.
   ///

@@ -83,6 +83,35 @@ extension ForwardingStore {
 ///
 /// It suits a decorator that changes how entries are written, and reads as the base does. The compiler still names each
 /// requirement that writes. Reads don't pass through ``StoreDecorator/forward(_:of:_:)``.
+///
+/// ```swift
+/// struct AuditedStore<Base: DataStore>: ReadForwardingStore {
+///   let base: Base
+///   let log: AuditLog
+///   var information: StoreInformation { base.information }
+///
+///   func apply(_ changes: ChangeBatch<Base.Value>) async throws {
+///     try await base.apply(changes)
+///     log.record(changes.changes.count)
+///   }
+///
+///   func update<Result: Sendable>(
+///     deciding keys: [StoreKey],
+///     _ body: @escaping @Sendable (inout UpdateSlots<Base.Value>) -> UpdateDecision<Result>
+///   ) async throws -> Result {
+///     try await base.update(deciding: keys, body)
+///   }
+///
+///   func synchronize() async throws { try await base.synchronize() }
+///   func close() async throws { try await base.close() }
+///
+///   func forward<Result>(
+///     _ operation: StoreOperation, of key: StoreKey?, _ body: nonisolated(nonsending) () async throws -> Result
+///   ) async throws -> Result {
+///     try await body()
+///   }
+/// }
+/// ```
 public protocol ReadForwardingStore<Base>: StoreDecorator where Value == Base.Value {}
 
 // Inlinable, because a decorator costs nearly nothing only if its reads are specialized for its base.

@@ -12,11 +12,19 @@ public protocol InvalidatableStore<Value>: DataStore {
   ///
   /// The base keeps its entry. A read that began before the call may still return the value that it found.
   ///
+  /// ```swift
+  /// try users.invalidate("user:7")  // another program has changed this user
+  /// ```
+  ///
   /// - Parameter key: The key.
   /// - Throws: ``StoreError`` with `invalidKey`; `closed`.
   func invalidate(_ key: StoreKey) throws
 
   /// Removes all entries from the cache; see ``invalidate(_:)``.
+  ///
+  /// ```swift
+  /// try users.invalidateAll()  // the file was restored from a backup
+  /// ```
   ///
   /// - Throws: ``StoreError`` with `closed`.
   func invalidateAll() throws

@@ -2,8 +2,22 @@
 ///
 /// Decorators forward this capability, so you can call it on any stack whose base has it. For a store whose type is
 /// known only at run time, use ``AnyDataStore/maintenance``.
+///
+/// ```swift
+/// func backUp(_ store: some MaintainableStore<User>, to path: String) async throws {
+///   let report = try await store.verify()
+///   guard report.findings.isEmpty else { throw DamagedBackupError(report: report) }
+///   try await store.backup(to: path, compacting: true)
+/// }
+/// ```
 public protocol MaintainableStore<Value>: DataStore {
   /// Returns the size of the store.
+  ///
+  /// ```swift
+  /// let statistics = try await store.storeStatistics()
+  /// print(statistics.entryCount, "entries in", statistics.bytesOnDisk ?? 0, "bytes")
+  /// for detail in statistics.details { print(detail.name, detail.value) }
+  /// ```
   ///
   /// - Returns: The number of entries, the space on disk, and details that depend on the kind of store.
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
@@ -14,17 +28,31 @@ public protocol MaintainableStore<Value>: DataStore {
   /// Damage is not an error. The report contains it as a finding, and also each encrypted value that cannot be checked
   /// because its key is not available.
   ///
+  /// ```swift
+  /// let report = try await store.verify()
+  /// for finding in report.findings { print(finding.key?.description ?? finding.place, finding.message) }
+  /// ```
+  ///
   /// - Returns: The number of entries that were read, and the findings.
   /// - Throws: ``StoreError`` with `closed`; `ioFailed` if the store cannot be read.
   func verify() async throws -> VerificationReport
 
   /// Returns the space of overwritten and removed entries to the file system.
   ///
+  /// ```swift
+  /// try await store.removeAll(in: .prefix("2024-"))
+  /// try await store.compact()  // frees the space on disk
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `unsupported` if this kind of store cannot release space; `closed`; `ioFailed`;
   ///   `full`.
   func compact() async throws
 
   /// Writes a complete copy of the store, as it is at one moment, that can be opened as a store of the same kind.
+  ///
+  /// ```swift
+  /// try await store.backup(to: "/backups/users", compacting: true)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the copy. Nothing may exist there.
@@ -36,6 +64,11 @@ public protocol MaintainableStore<Value>: DataStore {
 
 extension DataStore {
   /// Reads every value of the store, one at a time, and reports the values that are damaged or cannot be decoded.
+  ///
+  /// ```swift
+  /// let report = try await store.verifyEachEntry()  // for a store without a structure of its own
+  /// print(report.entryCount, report.findings.count)
+  /// ```
   ///
   /// - Throws: ``StoreError`` as the reads do, except for damage.
   public func verifyEachEntry() async throws -> VerificationReport {
@@ -118,6 +151,11 @@ extension DamagedBackupError: CustomStringConvertible {
 }
 
 /// The size of a store.
+///
+/// ```swift
+/// StoreStatistics(
+///   entryCount: entryCount, bytesOnDisk: fileSize, details: [.init(name: "segments", value: 2)])
+/// ```
 public struct StoreStatistics: Sendable, Hashable {
   /// The number of entries.
   public var entryCount: Int
@@ -125,7 +163,7 @@ public struct StoreStatistics: Sendable, Hashable {
   /// The space that the store takes on disk, in bytes, or `nil` if the store has no files.
   public var bytesOnDisk: Int64?
 
-  /// Further figures that depend on the kind of store, in the order in which they are shown.
+  /// Further figures that depend on the kind of store, in the order they are shown.
   ///
   /// Their names are in lower camel case and end with the unit, if any, such as `journalBytes`.
   public var details: [Detail]
@@ -141,7 +179,7 @@ public struct StoreStatistics: Sendable, Hashable {
     /// Creates a figure.
     ///
     /// - Parameters:
-    ///   - name: The name, in lower camel case, which ends with the unit, if any.
+    ///   - name: The name, in lower camel case. It ends with the unit, if any.
     ///   - value: The figure.
     public init(name: String, value: Int64) {
       self.name = name
@@ -203,6 +241,11 @@ extension VerificationReport.Finding {
 }
 
 /// The result of the verification of a store.
+///
+/// ```swift
+/// var report = VerificationReport(entryCount: 2)
+/// report.findings.append(.init(key: "user:7", place: "page 12", message: "the checksum is wrong"))
+/// ```
 public struct VerificationReport: Sendable, Hashable {
   /// A damaged part of a store.
   public struct Finding: Sendable, Hashable {
@@ -231,7 +274,9 @@ public struct VerificationReport: Sendable, Hashable {
   /// The number of entries that were read and checked, including damaged ones.
   public var entryCount: Int
 
-  /// The damaged parts, in key order if their keys are known, or none if the store is intact.
+  /// The damaged parts, in key order if their keys are known.
+  ///
+  /// It is empty if the store is intact.
   public var findings: [Finding]
 
   /// Creates a report.

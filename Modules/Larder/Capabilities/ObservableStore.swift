@@ -27,6 +27,12 @@ public protocol ObservableStore<Value>: DataStore {
   /// This is the basis of ``changes(in:)``, `updates(forKey:)` and `entries(observing:)`,
   /// which most programs use.
   ///
+  /// ```swift
+  /// let observation = users.observe(.prefix("user:")) { event in
+  ///   if case .changed(let changes) = event { reloads.yield(changes) }
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
   ///   - observer: A closure that receives the changes in the range. It is called on the thread of the writer, so it
@@ -63,6 +69,13 @@ extension StoreDecorator where Base: ObservableStore {
 }
 
 /// A change of a store: what a write set or removed.
+///
+/// ```swift
+/// switch change {
+/// case .key(let key): index.remove(key)
+/// case .range(let range): index.removeAll(in: range)
+/// }
+/// ```
 public enum StoreChange: Sendable, Hashable {
   /// The entry of a key was set or removed, or may have been.
   case key(StoreKey)
@@ -111,7 +124,7 @@ public final class StoreObservation: Sendable {
   /// its own commits, or one that looks for those of other processes on the same machine some milliseconds later. A store
   /// that reads the commits of other hosts returns the time since it last knew all of them. This time is longer than any
   /// limit until the store has looked for the first time, and grows while a server cannot be reached. The clock counts the
-  /// time in which the system sleeps, and not that in which a virtual machine is paused by its host:
+  /// time when the system sleeps, and not that in which a virtual machine is paused by its host:
   ///
   /// ```swift
   /// if observation.lag <= .seconds(1) {
@@ -130,6 +143,12 @@ public final class StoreObservation: Sendable {
   /// Ends the observation.
   ///
   /// A report that is being delivered at the same time may still reach the observer.
+  ///
+  /// ```swift
+  /// let observation = users.observe(.all) { _ in refreshes.yield() }
+  /// try await importUsers()
+  /// observation.cancel()
+  /// ```
   public func cancel() {
     end()
   }

@@ -26,6 +26,12 @@ public protocol PausableQueue<Value>: DurableQueue {
   ///
   /// A call of ``DurableQueue/receive(max:lease:)`` that runs at the same time can still return items.
   ///
+  /// ```swift
+  /// try await queue.pause()  // consumers wait, and producers continue to enqueue
+  /// try await migrateDatabase()
+  /// try await queue.resume()
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `notPermitted` if the queue is open for reading only; `closed`; `full`; `ioFailed`.
   ///   `CancellationError`.
   func pause() async throws

@@ -1,10 +1,10 @@
 /// A store that wraps another one, its base, and forwards the capabilities of the base.
 ///
 /// A decorator declares each capability that it forwards. The requirements of the capability then have default
-/// implementations, which call the base through ``forward(_:of:_:)``:
+/// implementations that call the base through ``forward(_:of:_:)``:
 ///
 /// ```swift
-/// extension MyDecorator: MaintainableStore where Base: MaintainableStore {}
+/// extension AuditedStore: MaintainableStore where Base: MaintainableStore {}
 /// ```
 ///
 /// Implement a requirement yourself if the decorator does more than that. The defaults leave keys and values as they are. A
@@ -23,8 +23,8 @@ public protocol StoreDecorator: DataStore {
   /// Performs an operation of a capability on the base.
   ///
   /// A decorator that does nothing before or after such an operation returns the result of `body`. The method is not called
-  /// for the operations of ``InvalidatableStore``, which are synchronous. Write the type of `body` as it is here, with
-  /// `nonisolated(nonsending)`: without it, the type is another one unless your package has the feature
+  /// for the operations of ``InvalidatableStore``, because they are synchronous. Write the type of `body` as it is here,
+  /// with `nonisolated(nonsending)`: without it, the type is another one unless your package has the feature
   /// `NonisolatedNonsendingByDefault` of Swift.
   ///
   /// - Parameters:

@@ -51,9 +51,22 @@ public final class StoreObservers: Sendable {
 
   /// Adds an observer, or reports to it that the store is closed.
   ///
+  /// ```swift
+  /// private let observers = StoreObservers()
+  ///
+  /// func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+  ///   observers.add(range, observer)
+  /// }
+  ///
+  /// func apply(_ batch: ChangeBatch<User>) async throws {
+  ///   try await commit(batch)
+  ///   observers.report(batch)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
-  ///   - lag: A closure that returns the ``StoreObservation/lag`` of the store. Defaults to `nil`, for none.
+  ///   - lag: A closure that returns the ``StoreObservation/lag`` of the store. Defaults to `nil`, for no lag.
   ///   - observer: A closure that receives the events.
   /// - Returns: The observation. It does not hold the list.
   public func add(

@@ -2,6 +2,22 @@
 ///
 /// A store records the ``name`` of its codec and refuses to be opened with another codec, so the name must change with
 /// the format.
+///
+/// ```swift
+/// struct TextCodec: Codec {
+///   var name: String { "text" }
+///   var format: CodecFormat { .binary }
+///
+///   func encode(_ value: String, into bytes: inout [UInt8], context: ValueContext) throws {
+///     bytes += value.utf8
+///   }
+///
+///   func decode(_ bytes: RawSpan, context: ValueContext) throws -> String {
+///     guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else { throw NotText() }
+///     return text
+///   }
+/// }
+/// ```
 public protocol Codec<Value>: Sendable {
   /// The type of the values.
   associatedtype Value: Sendable
@@ -35,8 +51,8 @@ public protocol Codec<Value>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - bytes: The array to which the method appends the bytes. After an error, its content is undefined.
-  ///   - context: The entry to which the value belongs. A codec that wraps another one passes it on, with
+  ///   - bytes: The array that receives the bytes. After an error, its content is undefined.
+  ///   - context: The entry that the value belongs to. A codec that wraps another one passes it on, with
   ///     ``ValueContext/stored`` reduced to the bytes of the other codec.
   /// - Throws: An error of the value or the format if the value cannot be encoded. A store reports it as the underlying
   ///   error of ``StoreError/Code/encodingFailed``.
@@ -47,7 +63,7 @@ public protocol Codec<Value>: Sendable {
   /// - Parameters:
   ///   - bytes: The bytes that ``encode(_:into:context:)`` appended. They may be memory of the store that is valid only
   ///     during the call.
-  ///   - context: The entry to which the value belongs.
+  ///   - context: The entry that the value belongs to.
   /// - Throws: An error of the value or the format if the bytes do not encode a value. A store reports it as the
   ///   underlying error of a ``StoreError``. The code is that of the error if it is a ``StoreErrorConvertible``;
   ///   ``StoreError/Code/undecodable`` if it is a `DecodingError` other than `dataCorrupted`, because the bytes are sound
@@ -56,11 +72,16 @@ public protocol Codec<Value>: Sendable {
 }
 
 /// The entry to which a value belongs that a codec encodes or decodes.
+///
+/// ```swift
+/// var bytes: [UInt8] = []
+/// try codec.encode(user, into: &bytes, context: ValueContext(key: "user:7"))
+/// ```
 public struct ValueContext: Sendable {
   /// The key of the entry, or `nil` for a value without a key.
   ///
-  /// A value is decoded with the key with which it was encoded. The key is that of the store that holds the bytes: a
-  /// ``TypedView`` passes the key including its prefix. An item of a queue has a key only if the program gave it one,
+  /// A value is decoded with the key that it was encoded with. The key is that of the store that holds the bytes: a
+  /// ``TypedView`` passes the key including its prefix. An item of a queue has a key only if you gave it one,
   /// because a generated key is not known yet when the item is encoded.
   public var key: StoreKey?
 
@@ -122,7 +143,7 @@ extension Codec {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - bytes: The array to which the method appends the bytes.
+  ///   - bytes: The array that receives the bytes.
   /// - Throws: As ``encode(_:into:context:)``.
   public func encode(_ value: Value, into bytes: inout [UInt8]) throws {
     try encode(value, into: &bytes, context: ValueContext())
@@ -144,6 +165,10 @@ public protocol StoreErrorConvertible: Error {
 }
 
 /// The kind of the bytes that a codec writes, for stores and codecs that put something around them.
+///
+/// ```swift
+/// var format: CodecFormat { base.format == .json ? .json : .binary }
+/// ```
 public enum CodecFormat: Sendable, Hashable {
   /// One JSON value as text in UTF-8 (RFC 8259).
   case json
@@ -154,6 +179,11 @@ public enum CodecFormat: Sendable, Hashable {
 }
 
 /// A codec that stores bytes unchanged.
+///
+/// ```swift
+/// let images = try await LMDBStore(path: folder + "/images", codec: .raw)
+/// try await images.setValue(photo, forKey: "logo")
+/// ```
 public struct RawCodec: Codec {
   /// Creates the codec.
   public init() {}

@@ -16,6 +16,14 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
 
   /// Creates a codec.
   ///
+  /// ```swift
+  /// let encoder = JSONCodec<Event>.makeEncoder()
+  /// encoder.dateEncodingStrategy = .iso8601
+  /// let decoder = JSONDecoder()
+  /// decoder.dateDecodingStrategy = .iso8601
+  /// let codec = JSONCodec<Event>(name: "json-iso8601", encoder: encoder, decoder: decoder)
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the format. Defaults to `json`. If `encoder` writes dates, data or keys in another way than
   ///     by default, you must choose another name, so a store is never opened with a codec that misreads them.
@@ -36,7 +44,9 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
     return encoder
   }
 
-  /// The name of the format, which defaults to `json`.
+  /// The name of the format.
+  ///
+  /// Defaults to `json`.
   public let name: String
 
   /// ``CodecFormat/json``.
@@ -60,6 +70,10 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
 
 extension Codec {
   /// Returns a codec that writes JSON with Foundation's coders; see ``JSONCodec``.
+  ///
+  /// ```swift
+  /// let users = try await SQLiteStore(path: "users.sqlite", codec: .json(User.self))
+  /// ```
   ///
   /// - Parameter type: The type of the values, which the compiler can usually infer.
   public static func json<Value: Codable & Sendable>(_ type: Value.Type = Value.self) -> Self

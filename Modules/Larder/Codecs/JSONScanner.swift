@@ -2,8 +2,16 @@
 ///
 /// The scanner is strict. Any other JSON parser accepts the text that it accepts. It reads every byte at most twice,
 /// keeps one byte for each open array or object, and rejects text that nests deeper than ``maximumDepth`` levels.
+///
+/// ```swift
+/// var scanner = JSONScanner(Array(#"{"id": 7, "tags": ["a", "b"]}"#.utf8)[...])
+/// try scanner.forEachMember { _, name, scanner in
+///   print(String(decoding: name, as: UTF8.self), try scanner.value().count)
+/// }
+/// try scanner.expectEnd()
+/// ```
 public struct JSONScanner {
-  /// The maximum depth of nested arrays and objects, which is that of Foundation's decoder.
+  /// The maximum depth of nested arrays and objects: that of Foundation's decoder.
   public static let maximumDepth = 512
 
   /// The text.
@@ -29,7 +37,9 @@ public struct JSONScanner {
     position < text.endIndex ? text[position] : nil
   }
 
-  /// Returns an error for an index of the text, which defaults to the current position.
+  /// Returns an error for an index of the text.
+  ///
+  /// Defaults to the current position.
   public func error(_ message: String, at index: Int? = nil) -> JSONSyntaxError {
     JSONSyntaxError(message, at: (index ?? position) - text.startIndex, of: text)
   }
@@ -283,6 +293,11 @@ public struct JSONScanner {
   }
 
   /// Skips whitespace and an array, and calls a closure before each element.
+  ///
+  /// ```swift
+  /// var scanner = JSONScanner(Array("[1, 2, 3]".utf8)[...])
+  /// try scanner.forEachElement { scanner in print(try scanner.value().count) }
+  /// ```
   ///
   /// - Parameter body: A closure that must skip the element.
   /// - Throws: The error that `body` throws; ``JSONSyntaxError`` if no well-formed array follows.

@@ -3,7 +3,7 @@ extension JSONText {
   ///
   /// - Parameters:
   ///   - text: Well-formed UTF-8.
-  ///   - bytes: The array to which the string is appended. Only characters that require it are escaped.
+  ///   - bytes: The array that the string is appended to. Only characters that require it are escaped.
   public static func append(string text: some Sequence<UInt8>, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
     for byte in text {
@@ -25,7 +25,7 @@ extension JSONText {
   ///
   /// - Parameters:
   ///   - json: Well-formed JSON text.
-  ///   - bytes: The array to which the text is appended, in one line.
+  ///   - bytes: The array that the text is appended to, in one line.
   public static func append(compacted json: ArraySlice<UInt8>, to bytes: inout [UInt8]) {
     // Most text has no such whitespace, in which case there is a single copy at the end.
     var isWithinString = false

@@ -2,13 +2,18 @@
 ///
 /// Use it in a program that passes JSON on, such as the command-line tool. Every digit of a number stays as it was
 /// written. Only the whitespace between tokens is removed. Two texts are equal if they have the same bytes.
+///
+/// ```swift
+/// let document = try JSONText(#"{"theme":"dark"}"#)
+/// try await documents.setValue(document, forKey: "settings")
+/// ```
 public struct JSONText: Sendable, Hashable {
   /// The text in UTF-8, in one line.
   public let bytes: [UInt8]
 
   /// Creates a JSON value from its text.
   ///
-  /// - Parameter text: JSON (RFC 8259) in UTF-8, which may have whitespace around it.
+  /// - Parameter text: JSON (RFC 8259) in UTF-8. It may have whitespace around it.
   /// - Throws: ``JSONSyntaxError`` if the text is not one JSON value, or nests more than 512 levels deep.
   public init(_ text: some Sequence<UInt8>) throws {
     var scanner = JSONScanner(Array(text)[...])
@@ -19,13 +24,17 @@ public struct JSONText: Sendable, Hashable {
 
   /// Creates a JSON value from its text.
   ///
-  /// - Parameter text: JSON (RFC 8259), which may have whitespace around it.
+  /// - Parameter text: JSON (RFC 8259). It may have whitespace around it.
   /// - Throws: ``JSONSyntaxError`` if the text is not one JSON value, or nests more than 512 levels deep.
   public init(_ text: String) throws {
     try self.init(text.utf8)
   }
 
   /// Creates a JSON string.
+  ///
+  /// ```swift
+  /// let name = JSONText(string: "Ada")  // with quotes and escapes
+  /// ```
   ///
   /// - Parameter text: The content of the string, without quotes and escapes.
   public init(string text: String) {
@@ -44,9 +53,8 @@ public struct JSONText: Sendable, Hashable {
   /// Returns the content of a JSON string.
   ///
   /// ```swift
-  /// let preferences = try await JSONFileStore<Preferences>(path: folder + "/preferences.json")
-  /// let old = Preferences(name: defaults.string(forKey: "name") ?? "", volume: defaults.double(forKey: "volume"))
-  /// try await preferences.setValue(old, forKey: "preferences")
+  /// let member = try JSONText(#"{"name":"Ada"}"#).members()?.first
+  /// let name = try member?.value.string()  // "Ada"
   /// ```
   ///
   /// - Returns: The content, or `nil` if the value is not a string.
@@ -70,6 +78,10 @@ public struct JSONText: Sendable, Hashable {
   }
 
   /// Returns the members of a JSON object, in the order of the text.
+  ///
+  /// ```swift
+  /// for member in try document.members() ?? [] { print(member.name, member.value) }
+  /// ```
   ///
   /// - Returns: The members, or `nil` if the value is not an object.
   /// - Throws: ``JSONSyntaxError``, but never in practice, because every text of this type is validated.
@@ -126,6 +138,10 @@ public struct JSONTextCodec: Codec {
 
 extension Codec where Self == JSONTextCodec {
   /// A codec that stores JSON text unchanged; see ``JSONTextCodec``.
+  ///
+  /// ```swift
+  /// let documents = try await SQLiteStore(path: "documents.sqlite", codec: .jsonText)
+  /// ```
   public static var jsonText: JSONTextCodec { JSONTextCodec() }
 }
 

@@ -25,9 +25,14 @@ public struct ValueMigration<Value: Sendable>: Sendable {
 extension ValueMigration {
   /// Creates a migration of the values of one version.
   ///
+  /// ```swift
+  /// let migration = ValueMigration(from: 1, .json(UserV1.self)) { User(name: $0.name, email: nil) }
+  /// let codec = try JSONCodec<User>().versioned(2, migration)
+  /// ```
+  ///
   /// - Parameters:
   ///   - version: The version of the values; 0 for values that were written without a version.
-  ///   - codec: The codec with which they were written. It must have the name of the codec that ``VersionedCodec`` wraps.
+  ///   - codec: The codec that they were written with. It must have the name of the codec that ``VersionedCodec`` wraps.
   ///   - migrate: A closure that converts a value. It must return the same value each time, because a value is
   ///     converted at each reading until it is written again.
   public init<Old: Sendable>(
@@ -40,7 +45,12 @@ extension ValueMigration {
     self.init(readers: [reader])
   }
 
-  /// Returns this migration with another step, which also reads the values of one more version.
+  /// Returns this migration with another step that also reads the values of one more version.
+  ///
+  /// ```swift
+  /// let migration = ValueMigration(from: 1, .json(UserV1.self)) { UserV2(name: $0.name, email: nil) }
+  ///   .then(from: 2, .json()) { User($0) }
+  /// ```
   ///
   /// - Parameters:
   ///   - version: The version of the values that this migration returns.
@@ -94,7 +104,7 @@ public struct OlderVersion<Value: Sendable>: Sendable {
 ///
 /// A store reports it as ``StoreError/Code/undecodable``, because the stored bytes are sound.
 public struct MigrationError: StoreErrorConvertible {
-  /// The version from which the value could not be converted.
+  /// The version that the value could not be converted from.
   public let version: Int
 
   /// The error that the closure threw.

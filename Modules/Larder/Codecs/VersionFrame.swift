@@ -10,7 +10,7 @@
 ///
 /// A JSON or CBOR value of any other form has version 0.
 public struct VersionFrame: Sendable, Hashable {
-  /// The version of the value; 0 if the bytes state none.
+  /// The version of the value; 0 if the bytes do not state it.
   public let version: Int
 
   /// The part of the bytes that the base codec has written.
@@ -48,7 +48,7 @@ extension VersionFrame {
   /// - Parameters:
   ///   - version: The version, at least 1.
   ///   - format: The format of the base.
-  ///   - bytes: The array to which the method appends.
+  ///   - bytes: The array that the method appends to.
   ///   - encode: A closure that appends the bytes of the value.
   /// - Throws: The error that `encode` throws.
   public static func append(
@@ -154,9 +154,9 @@ extension VersionFrame {
   }
 }
 
-/// An error that is thrown if the version of a stored value is damaged, newer than the program, or has no migration.
+/// An error that is thrown if the version of a stored value is damaged, newer than your program, or has no migration.
 public struct ValueVersionError: StoreErrorConvertible, RedactedError, Hashable {
-  /// The code with which a store reports the error: `versionMismatch` if the version is newer than the program,
+  /// The code with which a store reports the error: `versionMismatch` if the version is newer than your program,
   /// `undecodable` if an older one has no migration, and `corrupted` if it is damaged.
   public let storeErrorCode: StoreError.Code
 

@@ -35,7 +35,7 @@
 /// codec can open a store of the base codec, as ``adoptedNames`` says. The store is unchanged until the first write,
 /// which records the name of this codec. From then on, the store refuses programs with the base codec.
 ///
-/// Before you adopt a JSON store, make sure that none of its values is an object of exactly the members `$version` and
+/// Before you adopt a JSON store, make sure that no value in it is an object of exactly the members `$version` and
 /// `$value`, because it has the form of a value with a version. ``JSONCodec`` writes such members in the other order by
 /// default. Then reading throws ``StoreError/Code/undecodable``, so the value is not mistaken.
 ///

@@ -5,18 +5,23 @@
 /// batch.setValue(payer, forKey: "account:1")
 /// batch.setValue(payee, forKey: "account:2")
 /// batch.removeValue(forKey: "transfer:17")
-/// try await store.apply(batch)
+/// try await accounts.apply(batch)
 /// ```
 ///
 /// A later change to a key replaces an earlier one. If you remove a range and then set its keys, the batch therefore
 /// replaces everything in the range in one step.
 public struct ChangeBatch<Value> {
-  /// The changes, in the order in which they take effect.
+  /// The changes, in the order they take effect.
   public private(set) var changes: [BatchChange<Value>]
 
   /// Creates a batch.
   ///
-  /// - Parameter changes: The changes, in the order in which they take effect. Defaults to an empty list.
+  /// ```swift
+  /// let batch = ChangeBatch(imported.map { .set("user:\($0.name)", $0) })
+  /// try await store.apply(batch)
+  /// ```
+  ///
+  /// - Parameter changes: The changes, in the order they take effect. Defaults to an empty list.
   public init(_ changes: [BatchChange<Value>] = []) {
     self.changes = changes
   }
@@ -54,6 +59,13 @@ public struct ChangeBatch<Value> {
 
   /// Appends a change that removes every key of a range.
   ///
+  /// ```swift
+  /// var batch = ChangeBatch<User>()
+  /// batch.removeAll(in: .prefix("user:"))  // replaces all users in one step
+  /// for user in imported { batch.setValue(user, forKey: "user:\(user.name)") }
+  /// try await store.apply(batch)
+  /// ```
+  ///
   /// - Parameter range: The keys to remove. Defaults to all keys.
   public mutating func removeAll(in range: KeyRange = .all) {
     changes.append(.removeAll(range))
@@ -73,7 +85,11 @@ extension ChangeBatch: Equatable where Value: Equatable {}
 extension ChangeBatch: ExpressibleByArrayLiteral {
   /// Creates a batch from an array literal.
   ///
-  /// - Parameter elements: The changes, in the order in which they take effect.
+  /// ```swift
+  /// try await store.apply([.set("user:1", ada), .remove("user:2"), .removeAll(.prefix("guest:"))])
+  /// ```
+  ///
+  /// - Parameter elements: The changes, in the order they take effect.
   public init(arrayLiteral elements: BatchChange<Value>...) {
     self.init(elements)
   }
@@ -98,6 +114,10 @@ public enum BatchChange<Value> {
   }
 
   /// Returns the same change with a transformed value.
+  ///
+  /// ```swift
+  /// let encoded = try change.mapValue { key, user in try JSONEncoder().encode(user) }
+  /// ```
   ///
   /// - Parameter transform: A closure that returns the new value for a key and its value.
   /// - Throws: The error that `transform` throws.

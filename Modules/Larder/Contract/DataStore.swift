@@ -33,7 +33,7 @@
 ///
 /// ## Implementing a store
 ///
-/// Implement every requirement. None has a default implementation, so a decorator that forgets to forward one does not
+/// Implement every requirement. They have no default implementations, so a decorator that forgets to forward one does not
 /// compile. Check arguments with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting`
 /// against your store.
 ///
@@ -51,6 +51,10 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the value of a key.
   ///
+  /// ```swift
+  /// guard let user = try await store.value(forKey: "user:7") else { throw UnknownUser() }
+  /// ```
+  ///
   /// - Parameter key: The key.
   /// - Returns: The value, or `nil` if the key is missing.
   /// - Throws: ``StoreError`` with `invalidKey`; `corrupted` or `undecodable` if the stored bytes cannot be decoded;
@@ -58,6 +62,10 @@ public protocol DataStore<Value>: Sendable {
   func value(forKey key: StoreKey) async throws -> Value?
 
   /// Returns the values of several keys as they are at one moment.
+  ///
+  /// ```swift
+  /// let balances = try await accounts.values(forKeys: ["alice", "bob"])  // of the same moment
+  /// ```
   ///
   /// - Parameter keys: The keys, in any order. A key may occur more than once.
   /// - Returns: One element for each key, in the order of `keys`: the value, or `nil` if the key is missing.
@@ -67,10 +75,14 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the first entries of a range as they are at one moment.
   ///
+  /// ```swift
+  /// let latest = try await orders.entries(in: "2026-01"..<"2026-02", limit: 20, order: .descending)
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
   ///   - limit: The maximum number of entries to return: 0 for no limit, `Int.max` for all.
-  ///   - order: The direction of the scan, which decides whether the first entries have the lowest or the highest keys.
+  ///   - order: The direction of the scan. It decides whether the first entries have the lowest or the highest keys.
   /// - Returns: The entries, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `corrupted` or `undecodable`, with the
   ///   first such key, if a value cannot be decoded; `closed`; `ioFailed`.
@@ -78,25 +90,37 @@ public protocol DataStore<Value>: Sendable {
 
   /// Returns the first keys of a range as they are at one moment, without decoding any value.
   ///
+  /// ```swift
+  /// let first = try await store.keys(in: .prefix("user:"), limit: 1, order: .ascending).first
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
   ///   - limit: The maximum number of keys to return: 0 for no limit, `Int.max` for all.
-  ///   - order: The direction of the scan, which decides whether the first keys are the lowest or the highest.
+  ///   - order: The direction of the scan. It decides whether the first keys are the lowest or the highest.
   /// - Returns: The keys, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey]
 
   /// Returns the number of entries in a range.
   ///
+  /// ```swift
+  /// let userCount = try await store.count(in: .prefix("user:"))
+  /// ```
+  ///
   /// - Parameter range: The range of keys to count.
   /// - Returns: The number of entries.
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
   func count(in range: KeyRange) async throws -> Int
 
-  /// Applies several changes, all or none of them.
+  /// Applies several changes atomically.
   ///
   /// The changes take effect in sequence. A later change to a key replaces an earlier one, so the removal of a range
   /// followed by sets replaces the content of the range. No reader, crash or error ever exposes a part of the batch.
+  ///
+  /// ```swift
+  /// try await store.apply([.set("user:ada", user), .remove("invitation:17")])  // both, or neither
+  /// ```
   ///
   /// - Parameter changes: The changes. An empty batch is a no-op.
   /// - Throws: ``StoreError`` with `invalidKey`, `encodingFailed` or `valueTooLarge` if any change cannot be made, with
@@ -132,6 +156,12 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// The method ignores cancellation. It is a no-op for a store that keeps its entries in memory only.
   ///
+  /// ```swift
+  /// let store = try await JSONFileStore<User>(path: "import.json", durability: .buffered)
+  /// for user in imported { try await store.setValue(user, forKey: "user:\(user.name)") }
+  /// try await store.synchronize()  // from here on, a power failure loses nothing
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`; `full`.
   func synchronize() async throws
 
@@ -141,11 +171,23 @@ public protocol DataStore<Value>: Sendable {
   /// in a cancelled task, although invalid arguments may be rejected first. Closing a decorator closes its base. The
   /// method ignores cancellation.
   ///
+  /// ```swift
+  /// let store = try await JSONFileStore<User>(path: "users.json")
+  /// try await store.setValue(ada, forKey: "user:1")
+  /// try await store.close()
+  /// ```
+  ///
   /// - Throws: ``StoreError`` with `ioFailed`; `full`. The store is closed even if the method throws.
   func close() async throws
 }
 
 /// A key and its value.
+///
+/// ```swift
+/// for entry in try await store.entries(in: .prefix("user:"), limit: 20, order: .ascending) {
+///   print(entry.key, entry.value.name)
+/// }
+/// ```
 public struct StoreEntry<Value> {
   /// The key.
   public let key: StoreKey
@@ -170,6 +212,10 @@ extension StoreEntry: Equatable where Value: Equatable {}
 extension StoreEntry: Hashable where Value: Hashable {}
 
 /// The direction of a scan.
+///
+/// ```swift
+/// let latest = try await orders.entries(in: .all, limit: 1, order: .descending).first
+/// ```
 public enum ScanOrder: Sendable, Hashable, CaseIterable {
   /// From the lowest key to the highest.
   case ascending

@@ -26,6 +26,10 @@ public enum Durability: Sendable, Hashable, CaseIterable {
 
 extension Durability {
   /// The durabilities that you can choose for a store that owns a file.
+  ///
+  /// ```swift
+  /// let cache = try await LMDBStore<User>(path: folder + "/cache", durability: .buffered)
+  /// ```
   public enum File: Sendable, Hashable, CaseIterable {
     /// A write returns after it has reached the disk, so it survives a power failure. The default.
     case synced

@@ -6,13 +6,15 @@
 /// do {
 ///   try await store.setValue(user, forKey: "user:1")
 /// } catch StoreError.Code.full {
-///   …
+///   showStorageIsFull()
 /// }
 /// ```
 ///
 /// A layer that passes on an error of its base completes it or gives it the layer's own name and keys, by assigning them:
 ///
 /// ```swift
+/// do {
+///   try await base.removeValue(forKey: storedKey(for: key))
 /// } catch var error as StoreError {
 ///   error.key = error.key.flatMap { myKey(for: $0) }
 ///   throw error
@@ -23,6 +25,15 @@
 /// contains the key, and the text of the ``underlying`` error, in which a codec may have put a value.
 public struct StoreError: Error {
   /// The effect of a failed write, as far as it is known.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await orders.setValue(order, forKey: "order:17")
+  /// } catch let error as StoreError where error.outcome == .unknown {
+  ///   let stored = try await orders.value(forKey: "order:17")  // the write may have taken effect
+  ///   print(stored == order)
+  /// }
+  /// ```
   public enum Outcome: Sendable, Hashable {
     /// Nothing was changed.
     case nothingChanged
@@ -66,6 +77,12 @@ public struct StoreError: Error {
 
   /// Creates an error.
   ///
+  /// ```swift
+  /// throw StoreError(
+  ///   .unsupported, during: .backup, store: information.name,
+  ///   message: "this store has no file; copy its entries to another store")
+  /// ```
+  ///
   /// - Parameters:
   ///   - code: The kind of failure.
   ///   - operation: The operation that failed.
@@ -74,7 +91,7 @@ public struct StoreError: Error {
   ///   - message: A text for people that says what is wrong, without any key or value.
   ///   - underlying: The error that caused this one. Defaults to `nil`.
   ///   - isRetryable: A Boolean value that indicates whether a later retry can succeed. Defaults to `false`.
-  ///   - outcome: The outcome, which says whether the operation may have changed anything. Defaults to
+  ///   - outcome: The outcome. It says whether the operation may have changed anything. Defaults to
   ///     `nothingChanged`.
   public init(
     _ code: Code,
@@ -101,6 +118,13 @@ extension StoreError {
   /// A kind of failure.
   ///
   /// The set of codes is open, so code that handles some of them still compiles when others are added.
+  ///
+  /// ```swift
+  /// extension StoreError.Code {
+  ///   /// The account of the request has too many orders.
+  ///   static let quotaExceeded = StoreError.Code(rawValue: "quotaExceeded")
+  /// }
+  /// ```
   public struct Code: RawRepresentable, Sendable, Hashable {
     /// The name.
     public let rawValue: String
@@ -141,7 +165,7 @@ extension StoreError {
     public static let ioFailed = Code(rawValue: "ioFailed")
     /// The operating system denies access, or a write was attempted on a store that was opened for reading only.
     public static let notPermitted = Code(rawValue: "notPermitted")
-    /// The store does not exist, and the caller did not ask to create it.
+    /// The store does not exist, and you did not ask to create it.
     public static let notFound = Code(rawValue: "notFound")
     /// The operation is not supported by this store, or for this file.
     public static let unsupported = Code(rawValue: "unsupported")
@@ -152,7 +176,7 @@ extension StoreError {
     /// The operation exceeded its timeout.
     public static let timedOut = Code(rawValue: "timedOut")
 
-    /// Returns whether an error is a ``StoreError`` with a code, which enables `catch StoreError.Code.full`.
+    /// Returns whether an error is a ``StoreError`` with a code, for `catch StoreError.Code.full`.
     public static func ~= (code: Code, error: any Error) -> Bool {
       (error as? StoreError)?.code == code
     }
@@ -203,6 +227,8 @@ extension CancellationError: RedactedError {}
 /// damage:
 ///
 /// ```swift
+/// do {
+///   for try await entry in store.entries(in: remaining) { show(entry) }
 /// } catch let error as StoreError {
 ///   let lost = (error.underlying as? any UnreadableKeysError)?.keys
 ///   guard let next = lost?.upperBound else { throw error }
@@ -210,7 +236,7 @@ extension CancellationError: RedactedError {}
 /// }
 /// ```
 public protocol UnreadableKeysError: RedactedError {
-  /// A single key, or a range in which it is unknown which keys exist.
+  /// A single key, or a range where it is unknown which keys exist.
   ///
   /// Unless there is other damage, you can read the entries before ``KeyRange/lowerBound`` and from
   /// ``KeyRange/upperBound`` on.

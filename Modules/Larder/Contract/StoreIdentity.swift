@@ -16,7 +16,7 @@ public struct StoreIdentity: Sendable, Hashable {
 
   /// Returns the identity of a part of the entries.
   ///
-  /// - Parameter prefix: The prefix of the keys of the part, which its own keys lack.
+  /// - Parameter prefix: The prefix of the keys of the part that its own keys lack.
   public func view(withPrefix prefix: StoreKey) -> StoreIdentity {
     var view = self
     view.prefixes.append(prefix)

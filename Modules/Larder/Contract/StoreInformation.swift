@@ -1,4 +1,9 @@
 /// The name, the limits and the durability of a store.
+///
+/// ```swift
+/// print(store.information.name, store.information.durability)
+/// if let limit = store.information.maximumValueSize, photo.count > limit { throw TooLarge() }
+/// ```
 public struct StoreInformation: Sendable {
   /// The number of objects and processes that can have the data of a store open at the same time.
   public enum Sharing: Sendable, Hashable {
@@ -47,7 +52,7 @@ public struct StoreInformation: Sendable {
 
   /// How long entries stay without a call that removes them.
   ///
-  /// Defaults to `nil`, for unknown, which counts as the worst case where a layer would lose its records.
+  /// Defaults to `nil`, for unknown. This counts as the worst case where a layer would lose its records.
   public var entryLifetime: EntryLifetime?
 
   /// The commits that the store reports to its observers, if it is an ``ObservableStore``.
@@ -64,13 +69,13 @@ public struct StoreInformation: Sendable {
   /// A Boolean value that indicates whether reads may return copies that are older than the latest commit, such as
   /// those of a cache.
   ///
-  /// Defaults to `nil`, for unknown, which counts as `true`.
+  /// Defaults to `nil`, for unknown. This counts as `true`.
   public var readsMayBeCopies: Bool?
 
   /// The form of the values in files and servers.
   ///
   /// A layer that copies encrypted values refuses a store that keeps them in plain form, unless you allow it by name. Defaults to
-  /// `nil`, for unknown, which counts as plain where copies are kept.
+  /// `nil`, for unknown. This counts as plain where copies are kept.
   public var valuesAtRest: ValuesAtRest?
 
   /// The form of the values in files and servers.
@@ -116,6 +121,10 @@ public struct StoreInformation: Sendable {
   }
 
   /// Creates the information of a store.
+  ///
+  /// ```swift
+  /// StoreInformation(name: "redis", durability: .accepted, sharing: .betweenHosts, maximumValueSize: 512 << 20)
+  /// ```
   ///
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. It must not contain a secret.
@@ -188,6 +197,13 @@ extension StoreInformation {
 extension StoreInformation {
   /// Checks that a key has at least one byte and at most ``maximumKeyLength`` bytes.
   ///
+  /// ```swift
+  /// func value(forKey key: StoreKey) async throws -> User? {
+  ///   try information.check(key, for: .value)
+  ///   return try await fetch(key)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - key: The key.
   ///   - operation: The operation that received the key.
@@ -231,6 +247,13 @@ extension StoreInformation {
 
   /// Checks that the store is writable, that every key of a batch is valid, and that it has no more changes than
   /// ``maximumChangeCount``.
+  ///
+  /// ```swift
+  /// func apply(_ changes: ChangeBatch<User>) async throws {
+  ///   try information.check(changes)
+  ///   try await commit(changes)
+  /// }
+  /// ```
   ///
   /// - Parameter changes: The batch.
   /// - Throws: ``StoreError`` with `notPermitted`; `invalidArgument`; `invalidKey` for the first invalid key.
@@ -288,6 +311,10 @@ extension StoreInformation {
 
   /// Checks that a layer can keep records in the store, or a copy of it, that must not lose entries.
   ///
+  /// ```swift
+  /// try base.information.checkKeepsEntries(for: "audit")  // refuses a base whose entries expire or are evicted
+  /// ```
+  ///
   /// - Parameters:
   ///   - layer: The layer, as the subject of a sentence, such as "an index".
   ///   - operation: The operation, for errors. Defaults to opening.
@@ -313,6 +340,10 @@ extension StoreInformation {
 
   /// Checks that the store is no queue.
   ///
+  /// ```swift
+  /// try base.information.checkIsNoQueue(for: "audit", during: .open)
+  /// ```
+  ///
   /// - Parameters:
   ///   - layer: The user of the store, as the subject of a sentence, such as "a copy".
   ///   - operation: The operation, for errors.
@@ -327,6 +358,14 @@ extension StoreInformation {
   }
 
   /// Returns the error of an operation on a closed store.
+  ///
+  /// ```swift
+  /// func value(forKey key: StoreKey) async throws -> User? {
+  ///   guard operations.begin() else { throw information.closedError(for: .value) }
+  ///   defer { operations.end() }
+  ///   return try await fetch(key)
+  /// }
+  /// ```
   ///
   /// - Parameter operation: The operation.
   public func closedError(for operation: StoreOperation) -> StoreError {

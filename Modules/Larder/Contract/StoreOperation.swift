@@ -1,6 +1,13 @@
 /// The name of an operation on a store, for errors, metrics and logs.
 ///
 /// The set of operations is open. A store with further operations gives them names of its own.
+///
+/// ```swift
+/// extension StoreOperation {
+///   /// Exporting all entries as a file of comma-separated values.
+///   static let export = StoreOperation(rawValue: "export")
+/// }
+/// ```
 public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   /// The name.
   public let rawValue: String

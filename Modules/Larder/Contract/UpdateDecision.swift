@@ -17,7 +17,7 @@ public enum UpdateDecision<Result> {
   /// Nothing is written, reported or kept, and the update returns the result.
   case discard(Result)
 
-  /// The result, which the update returns in both cases.
+  /// The result that the update returns in both cases.
   @inlinable public var result: Result {
     switch self {
     case .commit(let result), .discard(let result): result
@@ -56,7 +56,10 @@ extension UpdateDecision {
   ///
   /// ```swift
   /// try await base.update(deciding: keys) { slots in
-  ///   UpdateDecision(catching: { try change(&slots) })
+  ///   UpdateDecision(catching: {
+  ///     slots[0] = try edited(slots[0])
+  ///     return .commit(())
+  ///   })
   /// }.get()
   /// ```
   ///

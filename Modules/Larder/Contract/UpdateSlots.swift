@@ -39,6 +39,10 @@ public struct UpdateSlots<Value: Sendable>: Sendable {
 
   /// Returns whether a slot was assigned.
   ///
+  /// ```swift
+  /// let isWritten = keys.indices.filter { slots.isAssigned($0) }  // only these are encoded and written
+  /// ```
+  ///
   /// - Parameter index: The position of the key in the keys of the update.
   @inlinable
   public func isAssigned(_ index: Int) -> Bool { slots[index].isAssigned }

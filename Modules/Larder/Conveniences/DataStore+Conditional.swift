@@ -42,6 +42,10 @@ extension DataStore {
   ///
   /// Of several callers at the same time, one gets the value.
   ///
+  /// ```swift
+  /// guard let invitation = try await invitations.takeValue(forKey: token) else { throw AlreadyUsed() }
+  /// ```
+  ///
   /// - Parameter key: The key.
   /// - Returns: The value, or `nil` if the key is missing.
   /// - Throws: As ``update(_:_:)-([StoreKey],_)``.

@@ -28,6 +28,10 @@ extension DataStore {
 
   /// Stores a value under a key, replacing any other.
   ///
+  /// ```swift
+  /// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
@@ -40,6 +44,10 @@ extension DataStore {
 
   /// Removes a key, if it exists.
   ///
+  /// ```swift
+  /// try await store.removeValue(forKey: "user:1")
+  /// ```
+  ///
   /// - Parameter key: The key. It may be missing.
   /// - Throws: As ``apply(_:)``.
   @inlinable
@@ -49,6 +57,10 @@ extension DataStore {
 
   /// Removes every key of a range in one step.
   ///
+  /// ```swift
+  /// try await store.removeAll(in: .prefix("session:"))
+  /// ```
+  ///
   /// - Parameter range: The range of keys to remove. Defaults to all keys.
   /// - Throws: As ``apply(_:)``.
   public func removeAll(in range: KeyRange = .all) async throws {
@@ -56,6 +68,10 @@ extension DataStore {
   }
 
   /// Returns whether a key exists, without decoding its value.
+  ///
+  /// ```swift
+  /// guard try await !store.contains("user:ada") else { throw NameTaken() }
+  /// ```
   ///
   /// - Parameter key: The key.
   /// - Throws: ``StoreError`` with `invalidKey`; `closed`; `ioFailed`.
@@ -119,6 +135,12 @@ extension DataStore {
   }
 
   /// Returns the entries of a range in pages.
+  ///
+  /// ```swift
+  /// for try await page in store.pages(of: .prefix("user:"), size: 100) {
+  ///   try await archive.apply(ChangeBatch(page.entries.map { .set($0.key, $0.value) }))
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. Defaults to all keys.

@@ -19,7 +19,7 @@ extension DataStore where Value: Equatable {
   /// - Parameters:
   ///   - destination: The store to copy to.
   ///   - range: The keys to copy. Defaults to all keys.
-  ///   - cursor: The position after which to continue, from an earlier copy. Defaults to `nil`, for the beginning.
+  ///   - cursor: The position to continue after, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
   ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does
   ///     not encrypt them. Defaults to `false`.
@@ -41,7 +41,7 @@ extension DataStore where Value: Equatable {
     ) { $0 }
   }
 
-  /// Calls a closure with each key for which two stores differ.
+  /// Calls a closure with each key whose values differ in two stores.
   ///
   /// ```swift
   /// try await old.forEachDifference(from: new) { print($0.key, $0.kind) }
@@ -88,7 +88,7 @@ extension DataStore {
   /// - Parameters:
   ///   - destination: The store to copy to.
   ///   - range: The keys to copy. Defaults to all keys.
-  ///   - cursor: The position after which to continue, from an earlier copy. Defaults to `nil`, for the beginning.
+  ///   - cursor: The position to continue after, from an earlier copy. Defaults to `nil`, for the beginning.
   ///   - batchSize: The maximum number of entries in memory and in a commit, from 1. Defaults to 1,000.
   ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does
   ///     not encrypt them. Defaults to `false`.
@@ -158,6 +158,12 @@ extension DataStore {
 }
 
 /// The progress of ``DataStore/copy(to:in:after:batchSize:allowsPlainCopies:progress:)``.
+///
+/// ```swift
+/// try await old.copy(to: new, after: savedCursor) { progress in
+///   save(progress.cursor)  // an interrupted copy continues here
+/// }
+/// ```
 public struct CopyProgress: Sendable, Hashable {
   /// The number of entries that were written to the destination.
   public var copiedCount = 0
@@ -176,9 +182,9 @@ public struct CopyProgress: Sendable, Hashable {
   }
 }
 
-/// A key for which two stores differ; see ``DataStore/forEachDifference(from:in:batchSize:_:)``.
+/// A key whose values differ in two stores; see ``DataStore/forEachDifference(from:in:batchSize:_:)``.
 public struct StoreDifference: Sendable, Hashable {
-  /// The three ways in which two stores can differ.
+  /// The three ways two stores can differ.
   public enum Kind: Sendable, Hashable {
     /// Only the first store has the key.
     case onlyInFirst
@@ -191,7 +197,7 @@ public struct StoreDifference: Sendable, Hashable {
   /// The key.
   public var key: StoreKey
 
-  /// The way in which the stores differ.
+  /// The way the stores differ.
   public var kind: Kind
 
   /// Creates a difference.

@@ -8,10 +8,10 @@ extension DataStore {
   /// ```
   ///
   /// The walk reads the keys in ascending order and updates `batchSize` of them at a time. An update is one atomic step
-  /// of the store, which reads the values with their migrations and writes them back. Other readers and writers can use
+  /// of the store that reads the values with their migrations and writes them back. Other readers and writers can use
   /// the store during the walk, and every value is readable at every moment.
   ///
-  /// If the program ends during the walk, call the method again. Values that already have the newest version have the
+  /// If your program ends during the walk, call the method again. Values that already have the newest version have the
   /// same bytes as before, so a store does not write them. To skip the entries that were already examined, continue
   /// behind ``RewriteProgress/lastKey``:
   ///
@@ -50,12 +50,12 @@ extension DataStore {
   /// }
   /// ```
   ///
-  /// The method needs a codec that encrypts. It passes the stored bytes to that codec, which encrypts a value again if the
+  /// The method needs a codec that encrypts. It passes the stored bytes to that codec that encrypts a value again if the
   /// bytes need another key than the primary one. All other values have the same bytes as before, so a store does not
   /// write them.
   ///
   /// The walk is that of ``migrateAll(in:batchSize:progress:)``: in ascending order, in small atomic steps, beside other
-  /// readers and writers. If the program ends during the walk, call the method again, from the beginning or after the last
+  /// readers and writers. If your program ends during the walk, call the method again, from the beginning or after the last
   /// ``RewriteProgress/cursor``.
   ///
   /// An entry that cannot be read stays as it is, for example because its key is missing or its bytes are damaged. It is
@@ -64,7 +64,7 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - range: The keys to examine. Defaults to all keys.
-  ///   - cursor: The position after which to continue, from an earlier call. Defaults to `nil`, for the beginning of the
+  ///   - cursor: The position to continue after, from an earlier call. Defaults to `nil`, for the beginning of the
   ///     range.
   ///   - batchSize: The maximum number of entries of an update, from 1. Other writers wait for that long. Defaults to
   ///     256.
@@ -155,6 +155,11 @@ extension DataStore {
 
 /// The progress of ``DataStore/migrateAll(in:batchSize:progress:)`` or
 /// ``DataStore/reencrypt(in:after:batchSize:progress:)``.
+///
+/// ```swift
+/// let outcome = try await users.migrateAll()
+/// for failure in outcome.failures { print(failure) }
+/// ```
 public struct RewriteProgress: Sendable {
   /// The maximum number of ``failures``.
   public static let failureLimit = 100
@@ -162,7 +167,7 @@ public struct RewriteProgress: Sendable {
   /// The number of entries that were examined, including those that could not be written again.
   public internal(set) var examinedCount = 0
 
-  /// The last key that was examined, or `nil` if none was.
+  /// The last key that was examined, or `nil` if there isn't one.
   public internal(set) var lastKey: StoreKey?
 
   /// The position after ``lastKey``, at which another call can continue, or `nil` if no entry was examined.

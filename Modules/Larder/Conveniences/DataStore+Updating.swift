@@ -73,7 +73,7 @@ extension DataStore {
   /// Updates a key as one step, with a closure that decides whether to commit.
   ///
   /// ```swift
-  /// let isTaken = try await store.update(deciding: "seat/7A") { owner in
+  /// let isTaken = try await seats.update(deciding: "seat/7A") { owner in
   ///   guard owner == nil else { return .discard(true) }
   ///   owner = name
   ///   return .commit(false)

@@ -26,7 +26,7 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   /// The total number of pages of the range at present, independent of a starting cursor, or 0 if the range has no
   /// entry.
   ///
-  /// The property counts the entries of the range, which in most stores costs more than reading a page.
+  /// The property counts the entries of the range. This in most stores costs more than reading a page.
   ///
   /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1; as ``DataStore/count(in:)``.
   public var pageCount: Int {
@@ -61,6 +61,11 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Returns the page that follows another.
+  ///
+  /// ```swift
+  /// let pages = store.pages(of: .prefix("user:"), size: 20)
+  /// let page = try await pages.page(after: PageCursor(cursorOfRequest))
+  /// ```
   ///
   /// - Parameter cursor: The ``StorePage/next`` cursor of the preceding page, from these pages or earlier ones.
   /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1, or if the cursor has the opposite
@@ -163,9 +168,9 @@ public struct PageCursor: Sendable, Hashable {
   /// Creates a cursor that continues after a key.
   ///
   /// - Parameters:
-  ///   - key: The key, which need not exist.
+  ///   - key: The key. It need not exist.
   ///   - order: The order of the pages. Defaults to ``ScanOrder/ascending``.
-  ///   - index: The name of the index to which the key belongs, or `nil` if it is the key of an entry. Defaults to `nil`.
+  ///   - index: The name of the index that the key belongs to, or `nil` if it is the key of an entry. Defaults to `nil`.
   public init(after key: StoreKey, order: ScanOrder = .ascending, index: String? = nil) {
     self.key = key
     self.order = order
@@ -173,6 +178,10 @@ public struct PageCursor: Sendable, Hashable {
   }
 
   /// Creates a cursor from its ``text``.
+  ///
+  /// ```swift
+  /// let cursor = try PageCursor(cursorOfRequest)  // throws if the text is not that of a cursor
+  /// ```
   ///
   /// - Parameter text: The ``text`` of a cursor, from this process or an earlier one.
   /// - Throws: ``StoreError`` with `invalidArgument` if the text is not the text of a cursor.

@@ -2,7 +2,7 @@ public import Foundation
 
 /// A component of a key that consists of several, such as the account, the date and the number of a transaction.
 ///
-/// Components are written in the tuple encoding of FoundationDB, which keeps their order. Keys sort by their first
+/// Components are written in the tuple encoding of FoundationDB. This keeps their order. Keys sort by their first
 /// component, then by their second, and so on. Components of different types sort by type, in the order of the cases
 /// below. Integers sort by value across all widths.
 ///
@@ -10,6 +10,10 @@ public import Foundation
 /// and 0.0, but they make different keys. If the difference matters, compare the keys.
 ///
 /// Source of the format: FoundationDB, "Tuple encoding specification", `design/tuple.md` in its repository.
+///
+/// ```swift
+/// let key = StoreKey(components: [.string("order"), .integer(17)])
+/// ```
 public enum KeyComponent: Sendable, Hashable {
   /// A null value, which sorts before all other components. Type code 0x00.
   case null
@@ -89,6 +93,15 @@ public enum KeyComponent: Sendable, Hashable {
 /// A type whose values can be components of a key.
 ///
 /// To use values of your own type in keys, such as account numbers, return the component that represents the value.
+///
+/// ```swift
+/// enum Status: Int, KeyComponentConvertible {
+///   case open, shipped
+///
+///   var keyComponent: KeyComponent { .integer(Int128(rawValue)) }
+/// }
+/// let key = StoreKey(components: Status.shipped, order.number)
+/// ```
 public protocol KeyComponentConvertible {
   /// The component that represents the value.
   var keyComponent: KeyComponent { get }
@@ -229,6 +242,10 @@ extension StoreKey {
 
 extension KeyRange {
   /// Returns the range of keys that begin with the given components, including the key of only these components.
+  ///
+  /// ```swift
+  /// let ordersOfAda = try await orders.entries(in: .prefix(components: "order", "ada"), limit: 20, order: .descending)
+  /// ```
   ///
   /// - Parameter components: The first components of the keys; see
   ///   ``StoreKey/init(components:)-(KeyComponentConvertible...)``.

@@ -48,7 +48,7 @@ enum KeyComponentCode {
 
 /// A decoder of components in the tuple encoding of FoundationDB.
 ///
-/// The key must have at most ``StoreKey/maximumLength`` bytes, which limits the depth of nested components.
+/// The key must have at most ``StoreKey/maximumLength`` bytes. This limits the depth of nested components.
 struct KeyComponentDecoder {
   private let key: StoreKey
   private let bytes: [UInt8]

@@ -3,11 +3,20 @@
 /// A layer has the entries of the base whose keys begin with the prefix and are longer than it. Its own keys are without the
 /// prefix. ``KeyMappingStore`` and ``TypedView`` have one, and a layer of yours that keeps entries and records of its own in
 /// a base has one for its entries.
+///
+/// ```swift
+/// let prefix = KeyPrefix("users/")
+/// let stored = prefix.storedKey("7")  // "users/7"
+/// let key = prefix.key(ofStored: stored)  // "7"
+/// let range = prefix.storedRange(.prefix("a"))
+/// ```
 public struct KeyPrefix: Sendable, Hashable {
   /// The first of all keys.
   private static let firstKey = StoreKey(bytes: [0])
 
-  /// The prefix, which may be empty.
+  /// The prefix.
+  ///
+  /// It may be empty.
   public let prefix: StoreKey
 
   /// Creates a translation.

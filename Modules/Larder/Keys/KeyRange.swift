@@ -9,7 +9,7 @@
 /// The direct successor of a key is the key followed by a NUL byte. Therefore every range with other bounds has a
 /// half-open equivalent, and a store needs to handle only that form.
 ///
-/// A range whose lower bound is not less than its upper bound is empty, which is not an error. A bound need not be a
+/// A range whose lower bound is not less than its upper bound is empty. This is not an error. A bound need not be a
 /// valid key. It may be empty or longer than ``StoreKey/maximumLength``.
 public struct KeyRange: Sendable, Hashable {
   /// The first key that may belong to the range, or the empty key if the range has no lower bound.
@@ -34,8 +34,7 @@ public struct KeyRange: Sendable, Hashable {
   /// Returns the range of keys that begin with a prefix.
   ///
   /// ```swift
-  /// let users = AnyDataStore(stores[1]).cached()
-  /// for try await entry in users.entries(in: .prefix("user:")) {
+  /// for try await entry in store.entries(in: .prefix("user:")) {
   ///   print(entry.key, entry.value.visits)
   /// }
   /// ```
@@ -54,6 +53,10 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns the range of a single key.
   ///
+  /// ```swift
+  /// let isStored = try await store.count(in: .only("user:1")) == 1
+  /// ```
+  ///
   /// - Parameter key: The key.
   public static func only(_ key: StoreKey) -> KeyRange {
     KeyRange(from: key, upTo: key.successor)
@@ -66,6 +69,10 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns whether a key belongs to the range.
   ///
+  /// ```swift
+  /// let isUser = KeyRange.prefix("user:").contains(key)
+  /// ```
+  ///
   /// - Parameter key: The key.
   public func contains(_ key: StoreKey) -> Bool {
     key >= lowerBound && upperBound.map { key < $0 } ?? true
@@ -73,14 +80,22 @@ public struct KeyRange: Sendable, Hashable {
 
   /// Returns the part of the range after a key, without the key itself.
   ///
-  /// - Parameter key: The key, which need not belong to the range.
+  /// ```swift
+  /// let rest = KeyRange.prefix("user:").after("user:ada")  // without "user:ada" itself
+  /// ```
+  ///
+  /// - Parameter key: The key. It need not belong to the range.
   public func after(_ key: StoreKey) -> KeyRange {
     KeyRange(from: max(lowerBound, key.successor), upTo: upperBound)
   }
 
   /// Returns the part of the range before a key, without the key itself.
   ///
-  /// - Parameter key: The key, which need not belong to the range.
+  /// ```swift
+  /// let older = KeyRange.prefix("2026-").before("2026-03-01")
+  /// ```
+  ///
+  /// - Parameter key: The key. It need not belong to the range.
   public func before(_ key: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound.map { min($0, key) } ?? key)
   }
@@ -93,6 +108,10 @@ public struct KeyRange: Sendable, Hashable {
   }
 
   /// Returns the range of the keys that belong to both this range and another one.
+  ///
+  /// ```swift
+  /// let visible = KeyRange.prefix("user:").intersection("user:a"..<"user:n")
+  /// ```
   ///
   /// - Parameter other: The other range.
   public func intersection(_ other: KeyRange) -> KeyRange {
@@ -114,6 +133,10 @@ extension StoreKey {
   /// Returns the range from a key up to, but not including, another key.
   ///
   /// If the bounds are in the wrong order, the range is empty. Swift's own ranges would stop the program instead.
+  ///
+  /// ```swift
+  /// let january: KeyRange = "2026-01-01"..<"2026-02-01"
+  /// ```
   public static func ..< (lowerBound: StoreKey, upperBound: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound)
   }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The key of an entry, which is a byte string that is ordered byte by byte.
+/// The key of an entry, a byte string that is ordered byte by byte.
 ///
 /// You can create a key from a string literal or interpolation, from a `String`, from bytes, from an integer or a
 /// `UUID` in a form that keeps their order, or from several components
@@ -55,6 +55,10 @@ public struct StoreKey: Sendable {
 
   /// Creates a key from bytes.
   ///
+  /// ```swift
+  /// let key = StoreKey(bytes: SHA256.hash(data: photo))  // 32 bytes
+  /// ```
+  ///
   /// - Parameter bytes: The bytes. Of a slice, for example of `Data`, the key contains only the bytes in the slice.
   public init(bytes: some Sequence<UInt8>) {
     let key = bytes.withContiguousStorageIfAvailable { StoreKey(copying: UnsafeRawBufferPointer($0)) }
@@ -79,6 +83,10 @@ public struct StoreKey: Sendable {
   /// Creates a key of 8 bytes from an integer, so keys have the order of the integers.
   ///
   /// The bytes are big-endian, with the sign bit flipped.
+  ///
+  /// ```swift
+  /// let keys = [StoreKey(integer: Int64(-1)), StoreKey(integer: Int64(42))]  // in the order of the numbers
+  /// ```
   ///
   /// - Parameter integer: The integer.
   public init(integer: Int64) {
@@ -109,6 +117,10 @@ public struct StoreKey: Sendable {
   }
 
   /// Calls a closure with the bytes of the key, without copying a long key.
+  ///
+  /// ```swift
+  /// let firstByte = key.withBytes { $0.byteCount > 0 ? $0.unsafeLoad(as: UInt8.self) : nil }
+  /// ```
   ///
   /// - Parameter body: A closure that receives the bytes. The span is valid only during the call.
   /// - Returns: The result of `body`.
@@ -159,12 +171,20 @@ public struct StoreKey: Sendable {
 
   /// Returns whether the key begins with the bytes of another key.
   ///
+  /// ```swift
+  /// let isUser = key.hasPrefix("user:")
+  /// ```
+  ///
   /// - Parameter prefix: The prefix. An empty key is a prefix of every key.
   public func hasPrefix(_ prefix: StoreKey) -> Bool {
     withUnsafeBytes { bytes in prefix.withUnsafeBytes { bytes.starts(with: $0) } }
   }
 
   /// Returns the key that has the bytes of this key, followed by those of another one.
+  ///
+  /// ```swift
+  /// let key = StoreKey("user:").appending(StoreKey(userID))  // 16 bytes of a UUID after the text
+  /// ```
   ///
   /// - Parameter other: The key whose bytes follow.
   public func appending(_ other: StoreKey) -> StoreKey {
@@ -232,7 +252,7 @@ extension StoreKey: ExpressibleByStringInterpolation {
 }
 
 extension StoreKey: CustomStringConvertible {
-  /// The key as text for people, which is its text in quotes, or its bytes in hexadecimal if they are not UTF-8.
+  /// The key as text for people: its text in quotes, or its bytes in hexadecimal if they are not UTF-8.
   public var description: String {
     string.map { $0.debugDescription } ?? "0x" + hexadecimal
   }
@@ -240,6 +260,10 @@ extension StoreKey: CustomStringConvertible {
 
 extension StoreKey {
   /// Creates a key from its bytes in hexadecimal, or returns `nil` if the text is not pairs of hexadecimal digits.
+  ///
+  /// ```swift
+  /// guard let key = StoreKey(hexadecimal: "00ff17") else { throw InvalidArgument() }
+  /// ```
   ///
   /// - Parameter hexadecimal: Two digits for each byte, in upper or lower case.
   public init?(hexadecimal: String) {
@@ -254,12 +278,17 @@ extension StoreKey {
 extension StoreKey {
   /// Creates a key from the 16 bytes of a UUID.
   ///
+  /// ```swift
+  /// let id = UUID()
+  /// try await store.setValue(user, forKey: StoreKey(id))
+  /// ```
+  ///
   /// - Parameter uuid: The UUID. The bytes keep their order, so UUIDs of version 7 sort by time.
   public init(_ uuid: UUID) {
     self = Swift.withUnsafeBytes(of: uuid.uuid) { StoreKey(copying: $0) }
   }
 
-  /// The UUID from which the key was created, or `nil` if the key does not have 16 bytes.
+  /// The UUID that the key was created from, or `nil` if the key does not have 16 bytes.
   public var uuid: UUID? {
     guard count == 16 else { return nil }
     return withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }

@@ -27,6 +27,10 @@ public struct LimiterConfiguration: Sendable, Hashable {
 
   /// Creates a configuration.
   ///
+  /// ```swift
+  /// let configuration = LimiterConfiguration(concurrency: 5, rate: RateLimit(100, per: .seconds(60), burst: 10))
+  /// ```
+  ///
   /// - Parameters:
   ///   - concurrency: The maximum number of permits at the same time, from 1 to 1,000, or `nil` for no limit. Defaults
   ///     to `nil`.

@@ -1,7 +1,7 @@
-/// The right to do some work, which a ``StoreLimiter`` grants.
+/// The right to do some work that a ``StoreLimiter`` grants.
 ///
-/// If the number of permits is limited, a permit has a lease, which is renewed in each third of its duration until the permit is
-/// released. If the object is discarded without that, or its process crashes, the permit ends with its lease.
+/// If the number of permits is limited, a permit has a lease that is renewed in each third of its duration until the permit
+/// is released. If the object is discarded without that, or its process crashes, the permit ends with its lease.
 public final class LimiterPermit: Sendable {
   /// The time of the decision to grant the permit, which counts as the time of its starts.
   public let time: ClockReading
@@ -36,7 +36,7 @@ public final class LimiterPermit: Sendable {
   /// If the release fails, the permit ends with its lease.
   ///
   /// ```swift
-  /// guard let permit = try await limiter.tryAcquire() else { return .tooManyRequests }
+  /// guard let permit = try await limiter.tryAcquire() else { throw TooManyRequests() }
   /// return try await permit.holding { try await respond() }
   /// ```
   ///

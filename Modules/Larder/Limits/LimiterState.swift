@@ -16,7 +16,7 @@
 ///
 /// A limiter object that is refused again after it has waited makes a reservation: one permit and the starts that it
 /// needs are kept for it, so an object that is faster, or has more callers, cannot take them all. One object at a time
-/// has a reservation, which ends if its owner does not come back.
+/// has a reservation that ends if its owner does not come back.
 public struct LimiterState: Sendable, Hashable {
   /// A permit that has not been released.
   struct Permit: Sendable, Hashable {

@@ -38,10 +38,10 @@ public struct RateLimit: Sendable, Hashable {
     return Int64(clamping: max((interval.attoseconds + divisor - 1) / divisor, 1))
   }
 
-  /// The time in which a whole burst becomes available, in nanoseconds.
+  /// The time when a whole burst becomes available, in nanoseconds.
   var capacity: Int64 { time(for: burst) }
 
-  /// Returns the time in which some starts become available, in nanoseconds.
+  /// Returns the time when some starts become available, in nanoseconds.
   func time(for starts: Int) -> Int64 {
     let (time, overflows) = spacing.multipliedReportingOverflow(by: Int64(starts))
     return overflows ? .max : time
@@ -68,6 +68,12 @@ public struct RateLimit: Sendable, Hashable {
 /// form as a virtual scheduling algorithm: the only state is the theoretical arrival time, here ``fullAt``. A start
 /// moves it by the time between two evenly spaced starts, and is permitted if the time is then at most a whole burst
 /// ahead of the clock.
+///
+/// ```swift
+/// var state = RateLimitState()
+/// let wait = state.take(by: RateLimit(10, per: .seconds(1)), at: reading)
+/// if wait > .zero { throw TooManyRequests(retryAfter: wait) }
+/// ```
 public struct RateLimitState: Sendable, Hashable {
   /// The time when the whole burst is available if nothing starts until then, in nanoseconds since the origin of the
   /// clock.
@@ -106,7 +112,7 @@ public struct RateLimitState: Sendable, Hashable {
   /// Takes starts if they are available.
   ///
   /// - Parameters:
-  ///   - starts: The number of starts, which happen at the same moment. More than the burst are never available.
+  ///   - starts: The number of starts that happen at the same moment. More than the burst are never available.
   ///   - limit: The limit.
   ///   - reading: The time.
   /// - Returns: Zero if the starts were taken; otherwise, the time after which they are available if nothing else
@@ -124,11 +130,11 @@ public struct RateLimitState: Sendable, Hashable {
   /// can then be any time ahead of the clock, which must not be set back.
   ///
   /// - Parameters:
-  ///   - starts: The number of starts, which happen at the same moment. Defaults to 1. If there are several, the caller
+  ///   - starts: The number of starts that happen at the same moment. Defaults to 1. If there are several, the caller
   ///     waits for the first one only, and the next caller for all of them.
   ///   - limit: The limit.
   ///   - reading: The time.
-  /// - Returns: How long the caller must wait.
+  /// - Returns: How long you must wait.
   public mutating func reserve(_ starts: Int = 1, by limit: RateLimit, at reading: ClockReading) -> Duration {
     let wait = wait(for: 1, by: limit, at: reading)
     note(starts, by: limit, at: reading.advanced(byAtLeast: wait, atMost: wait))

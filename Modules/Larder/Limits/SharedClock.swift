@@ -1,7 +1,7 @@
 /// A reading of a ``SharedClock``.
 ///
 /// A clock that is read on another machine is known only within the time that the reading took. The true time lies
-/// between ``earliest`` and ``latest``, which are equal for a clock of the same machine.
+/// between ``earliest`` and ``latest``. They are equal for a clock of the same machine.
 public struct ClockReading: Sendable, Hashable {
   /// The identity of the clock's zero.
   ///
@@ -36,6 +36,11 @@ public struct ClockReading: Sendable, Hashable {
 /// - ``boot``, for stores of one machine. It never jumps, whatever happens to the wall clock.
 /// - The clock of a server, for stores that several machines share, such as that of a `PostgresDatabase`.
 /// - A clock of your own, or one that a test moves.
+///
+/// ```swift
+/// let limiter = try StoreLimiter(
+///   bytes, key: "limits/mail", configuration: LimiterConfiguration(concurrency: 5), time: database.serverClock)
+/// ```
 public struct SharedClock: Sendable {
   /// A Boolean value that indicates whether the clock is the same on all machines.
   public let spansHosts: Bool

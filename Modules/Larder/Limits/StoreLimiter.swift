@@ -11,7 +11,7 @@
 /// }
 /// ```
 ///
-/// The state is one entry of the store, which each request changes in one update. So the limits hold for all processes,
+/// The state is one entry of the store that each request changes in one update. So the limits hold for all processes,
 /// and after their restarts. <doc:Limits> is the guide, and <doc:LimiterFormat> describes the entry.
 ///
 /// ## The limits
@@ -24,8 +24,8 @@
 ///
 /// ## Waiting
 ///
-/// The callers of one object get their permits in the order in which they asked. An object that waits for the permit of
-/// another one looks again after ``LimiterConfiguration/pollInterval``. Objects that wait get their turns; see
+/// The callers of one object get their permits in the order they asked. An object that waits for the permit of another
+/// one looks again after ``LimiterConfiguration/pollInterval``. Objects that wait get their turns; see
 /// ``LimiterState``.
 public final class StoreLimiter: Sendable {
   /// The store that keeps the state.
@@ -53,7 +53,7 @@ public final class StoreLimiter: Sendable {
   /// The number of callers that wait.
   private let waiterCount = Locked(0)
 
-  /// Creates a limiter, which reads nothing until its first use.
+  /// Creates a limiter that reads nothing until its first use.
   ///
   /// - Parameters:
   ///   - base: The store that keeps the state.
@@ -97,7 +97,7 @@ public final class StoreLimiter: Sendable {
 
   // MARK: Permits
 
-  /// Runs a closure with a permit, which is renewed while the closure runs.
+  /// Runs a closure with a permit that is renewed while the closure runs.
   ///
   /// - Parameters:
   ///   - starts: The number of starts that the closure makes at the same moment. Defaults to 1.
@@ -109,6 +109,11 @@ public final class StoreLimiter: Sendable {
   }
 
   /// Waits for a permit.
+  ///
+  /// ```swift
+  /// let permit = try await limiter.acquire()
+  /// try await permit.holding { try await send(message) }
+  /// ```
   ///
   /// - Parameter starts: The number of starts, from 1 to the burst of the rate limit, which are permitted together.
   ///   Defaults to 1.
@@ -147,7 +152,7 @@ public final class StoreLimiter: Sendable {
   /// Returns a permit if there is one now, and no other caller of this object waits for one.
   ///
   /// ```swift
-  /// guard let permit = try await limiter.tryAcquire() else { return .tooManyRequests }
+  /// guard let permit = try await limiter.tryAcquire() else { throw TooManyRequests() }
   /// return try await permit.holding { try await respond() }
   /// ```
   ///
@@ -166,6 +171,11 @@ public final class StoreLimiter: Sendable {
   /// Takes starts if they are available now, without a permit and without waiting, in one commit.
   ///
   /// A refusal writes nothing, apart from the correction of a clock that has jumped.
+  ///
+  /// ```swift
+  /// let decision = try await limiter.takeStarts()
+  /// guard decision.isGranted else { throw TooManyRequests(retryAfter: decision.retryAfter) }
+  /// ```
   ///
   /// - Parameters:
   ///   - starts: The number of starts, from 1 to the burst of the rate limit. Defaults to 1.
@@ -279,7 +289,7 @@ public final class StoreLimiter: Sendable {
     }
   }
 
-  /// Changes the state in one update, which writes nothing if it stays the same.
+  /// Changes the state in one update, and writes nothing if it stays the same.
   private func update<Result: Sendable>(
     _ body: @escaping @Sendable (inout LimiterState?) -> Result
   ) async throws -> Result {

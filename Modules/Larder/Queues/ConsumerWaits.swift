@@ -4,14 +4,18 @@
 /// misses no signal:
 ///
 /// ```swift
-/// let number = waits.enter()
-/// if let item = try await firstItem() {
-///   waits.leave(number)
-///   // There may be more items than signals.
-///   waits.signal()
-///   return item
+/// func nextItem() async throws -> Event {
+///   while true {
+///     let number = waits.enter()
+///     if let item = try await firstItem() {
+///       waits.leave(number)
+///       // There may be more items than signals.
+///       waits.signal()
+///       return item
+///     }
+///     try await waits.wait(number, atMost: .seconds(1), clock: clock)
+///   }
 /// }
-/// try await waits.wait(number, atMost: .seconds(1), clock: clock)
 /// ```
 ///
 /// If looking throws, leave before you rethrow, so no signal is lost.
@@ -24,7 +28,7 @@ public final class ConsumerWaits: Sendable {
 
   private struct State: Sendable {
     var waiters: [Waiter] = []
-    /// The consumers that were signalled before they were suspended.
+    /// The consumers that were signaled before they were suspended.
     var signalled: Set<UInt64> = []
     var nextNumber: UInt64 = 0
     var isClosed = false
@@ -58,7 +62,7 @@ public final class ConsumerWaits: Sendable {
     if wasSignalled { signal() }
   }
 
-  /// Suspends a consumer until it is signalled, or for a time at most.
+  /// Suspends a consumer until it is signaled, or for a time at most.
   ///
   /// - Parameters:
   ///   - number: The number of the consumer. It has left afterward.
@@ -71,13 +75,13 @@ public final class ConsumerWaits: Sendable {
     _ = try await wait(number, timer: timer)
   }
 
-  /// Suspends a consumer until it is signalled, or until a timer ends.
+  /// Suspends a consumer until it is signaled, or until a timer ends.
   ///
   /// - Parameters:
   ///   - number: The number of the consumer. It has left afterward.
   ///   - timer: A closure that returns when the consumer must look by itself, and is cancelled when it need not; `nil` for
   ///     no timer.
-  /// - Returns: A Boolean value that indicates whether the consumer was signalled.
+  /// - Returns: A Boolean value that indicates whether the consumer was signaled.
   /// - Throws: `CancellationError` if the task is cancelled.
   public func wait(_ number: UInt64, timer: (@Sendable () async throws -> Void)?) async throws -> Bool {
     var task: Task<Void, Never>?

@@ -1,6 +1,15 @@
 public import Foundation
 
 /// An item that is no longer delivered.
+///
+/// ```swift
+/// for letter in try await queue.deadLetters(limit: 20, after: 0) {
+///   switch letter.value {
+///   case .success(let event): print(letter.key, event.name)
+///   case .failure(let error): print(letter.key, error)
+///   }
+/// }
+/// ```
 public struct DeadLetter<Element: Sendable>: Sendable {
   /// The key of the item.
   ///
@@ -16,7 +25,7 @@ public struct DeadLetter<Element: Sendable>: Sendable {
   /// The reason why the item became a dead letter.
   public let reason: DeadLetterReason
 
-  /// The date on which the item became a dead letter.
+  /// The date when the item became a dead letter.
   public let date: Date
 
   /// The item, or an error if it cannot be read or decoded.
@@ -29,7 +38,7 @@ public struct DeadLetter<Element: Sendable>: Sendable {
   ///   - sequence: The item's position in the order of arrival.
   ///   - attempts: The number of times the item was delivered.
   ///   - reason: The reason why the item became a dead letter.
-  ///   - date: The date on which the item became a dead letter.
+  ///   - date: The date when the item became a dead letter.
   ///   - value: The item, or an error if it cannot be read or decoded.
   public init(
     key: StoreKey, sequence: UInt128, attempts: Int, reason: DeadLetterReason, date: Date,

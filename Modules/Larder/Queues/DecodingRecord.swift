@@ -17,7 +17,7 @@ public final class DecodingRecord: Sendable {
     var deferred: Set<UInt128> = []
   }
 
-  /// The number of items that may fail before receiving stops, if none has been decoded.
+  /// The number of items that may fail before receiving stops, if no item has been decoded.
   public static var failureLimit: Int { 3 }
 
   private let state = Locked(State())
@@ -28,12 +28,12 @@ public final class DecodingRecord: Sendable {
   /// A Boolean value that indicates whether an item has been decoded since the queue was opened, so failures count.
   public var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
 
-  /// The sequence numbers of the items that the program lacks something to decode.
+  /// The sequence numbers of the items that your program lacks something to decode.
   ///
-  /// They are tried again only if no other item is due, so they block none.
+  /// They are tried again only if no other item is due, so they do not block other items.
   public var deferred: Set<UInt128> { state.withLock { $0.deferred } }
 
-  /// Records that an item was decoded, or that the program lacks something to decode it.
+  /// Records that an item was decoded, or that your program lacks something to decode it.
   ///
   /// If a deferred item was decoded, the program no longer lacks anything, and all items are due in the order of arrival
   /// again.

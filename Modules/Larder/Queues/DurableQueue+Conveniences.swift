@@ -7,6 +7,10 @@ extension DurableQueue {
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for some time
   /// after that item was acknowledged or became a dead letter.
   ///
+  /// ```swift
+  /// try await queue.enqueue(event, id: "order:17", after: .seconds(60))
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The item.
   ///   - id: The key of the item. Defaults to `nil`, for a generated key.
@@ -23,6 +27,10 @@ extension DurableQueue {
   }
 
   /// Appends an item to the queue that can be received from a date on.
+  ///
+  /// ```swift
+  /// try await queue.enqueue(reminder, at: appointment.addingTimeInterval(-86_400), id: "reminder:17")
+  /// ```
   ///
   /// - Parameters:
   ///   - value: The item.
@@ -43,6 +51,13 @@ extension DurableQueue {
 
   /// Leases and returns the first item that is due, without waiting for it; see ``receive(max:lease:)``.
   ///
+  /// ```swift
+  /// while let delivery = try await queue.receive(lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await queue.acknowledge(delivery.receipt)
+  /// }
+  /// ```
+  ///
   /// - Parameter lease: The duration of the lease. It must be greater than zero.
   /// - Returns: The item, or `nil` if no item is due.
   /// - Throws: The same errors as ``receive(max:lease:)``.
@@ -54,6 +69,14 @@ extension DurableQueue {
   ///
   /// Acknowledging ignores cancellation.
   ///
+  /// ```swift
+  /// do {
+  ///   try await queue.acknowledge(delivery.receipt)
+  /// } catch StoreError.Code.staleReceipt {
+  ///   // The lease has ended, and another consumer may have the item.
+  /// }
+  /// ```
+  ///
   /// - Parameter receipt: The receipt of the delivery.
   /// - Throws: ``StoreError`` with `staleReceipt`, `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipt: DeliveryReceipt) async throws {
@@ -63,6 +86,10 @@ extension DurableQueue {
   /// Releases an item for another delivery, at its old position.
   ///
   /// If the delivery counts, an item that was delivered too often becomes a dead letter. Releasing ignores cancellation.
+  ///
+  /// ```swift
+  /// try await queue.release(delivery.receipt, after: .seconds(60))
+  /// ```
   ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery.
@@ -95,8 +122,12 @@ extension DurableQueue {
   ///
   /// Extending ignores cancellation.
   ///
+  /// ```swift
+  /// try await queue.extend(delivery.receipt, lease: .seconds(60))
+  /// ```
+  ///
   /// - Parameters:
-  ///   - receipt: The receipt of the delivery, which stays valid.
+  ///   - receipt: The receipt of the delivery. It stays valid.
   ///   - lease: The new duration of the lease from now. It must be greater than zero.
   /// - Throws: ``StoreError`` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {
@@ -112,6 +143,11 @@ extension DurableQueue {
   }
 
   /// Returns the number of items in each state; see ``queueStatistics()``.
+  ///
+  /// ```swift
+  /// let counts = try await queue.counts()
+  /// print(counts.waiting, counts.delayed, counts.leased, counts.dead)
+  /// ```
   ///
   /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
   public func counts() async throws -> QueueCounts {
@@ -156,6 +192,14 @@ extension DurableQueue {
   ///
   /// If waiting fails with an error that a retry can mend, such as that of a server that restarts, the method waits and
   /// tries again. It throws the eleventh such error in a row, after about a minute of pauses.
+  ///
+  /// ```swift
+  /// while !Task.isCancelled {
+  ///   try await queue.withNext(lease: .seconds(30), renewsLease: true) { delivery in
+  ///     try await send(delivery.value)
+  ///   }
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - lease: The duration of the lease. It must be greater than zero.
@@ -215,16 +259,16 @@ extension DurableQueue {
   /// for try await result in queue.deliveries(lease: .seconds(30)) {
   ///   switch result {
   ///   case .success(let delivery):
-  ///     try await handle(delivery.value)
+  ///     try await send(delivery.value)
   ///     try await queue.acknowledge(delivery.receipt)
   ///   case .failure(let error):
-  ///     log(error)
+  ///     logger.error("\(error)")
   ///   }
   /// }
   /// ```
   ///
   /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of the
-  /// queue's retry policy, up to its last delivery. If the program lacks something to decode an item, the iterator
+  /// queue's retry policy, up to its last delivery. If your program lacks something to decode an item, the iterator
   /// throws; see ``receive(max:lease:)``. Several consumers share the items. The sequence ends when the queue is closed.
   ///
   /// If waiting fails with an error that a retry can mend, such as that of a server that restarts, the iterator waits and

@@ -76,7 +76,7 @@ public final class HeldLeases: Sendable {
 
   /// Calls a closure when the leases are lost, or immediately if they are.
   ///
-  /// - Parameter action: The closure, which replaces an earlier one. It must return quickly, and must not call the queue.
+  /// - Parameter action: The closure. It replaces an earlier one. It must return quickly, and must not call the queue.
   public func onLoss(_ action: @escaping @Sendable () -> Void) {
     let areLost = state.withLock { state in
       guard !state.leases.areLost else { return true }
@@ -103,7 +103,7 @@ public final class HeldLeases: Sendable {
   /// If the caller is cancelled, the renewal ends, too, so a closure that ignores its cancellation keeps no item.
   ///
   /// - Parameters:
-  ///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+  ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`; ``StoreError`` with `staleReceipt` if `body` throws after the leases were lost, with the
@@ -124,6 +124,11 @@ public final class HeldLeases: Sendable {
   /// ``DurableQueue/acknowledge(_:)-([DeliveryReceipt])``.
   ///
   /// Acknowledging ignores cancellation, and is repeated as described for the class.
+  ///
+  /// ```swift
+  /// let stale = try await leases.acknowledge()
+  /// if !stale.isEmpty { logger.warning("\(stale.count) items will be delivered again") }
+  /// ```
   ///
   /// - Parameter receipts: The receipts. Defaults to `nil`, for all of them.
   /// - Returns: The receipts that are stale. The items of all other receipts are removed.
@@ -190,7 +195,7 @@ public final class HeldLeases: Sendable {
     state.withLock { $0.renewal = renewal }
   }
 
-  /// The time until the next renewal, or `nil` if there will be none.
+  /// The time until the next renewal, or `nil` if there is no further one.
   private var pauseBeforeRenewal: Duration? {
     let now = time.duration
     return state.withLock { state in
@@ -232,7 +237,7 @@ extension DurableQueue {
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
-  ///   - lease: The duration with which they were received, and of each renewal.
+  ///   - lease: The duration that they were received with, and of each renewal.
   ///   - age: The time since the deliveries were received, or since that call began. Defaults to zero.
   ///   - renews: A Boolean value that indicates whether the leases are renewed. Defaults to `true`.
   public func hold(

@@ -24,7 +24,7 @@ public struct QueueDelivery<Element: Sendable>: Sendable {
   /// The number of times the item has been delivered, including this delivery.
   public var attempt: Int { Int(receipt.attempt) }
 
-  /// The date on which the item was enqueued.
+  /// The date when the item was enqueued.
   public let enqueueDate: Date
 
   /// The priority of the item.
@@ -45,7 +45,7 @@ public struct QueueDelivery<Element: Sendable>: Sendable {
   ///   - key: The key of the item.
   ///   - value: The item.
   ///   - receipt: The receipt.
-  ///   - enqueueDate: The date on which the item was enqueued.
+  ///   - enqueueDate: The date when the item was enqueued.
   ///   - priority: The priority of the item. Defaults to 0.
   ///   - group: The group of the item. Defaults to `nil`.
   ///   - isSuspect: A Boolean value that indicates whether the item may crash its consumer. Defaults to `false`.
@@ -94,6 +94,11 @@ public struct DeliveryReceipt: Sendable, Hashable {
 
 extension DeliveryReceipt: LosslessStringConvertible {
   /// Creates a receipt from its text.
+  ///
+  /// ```swift
+  /// guard let receipt = DeliveryReceipt("17-1-9a3f") else { throw InvalidArgument() }
+  /// try await queue.acknowledge(receipt)
+  /// ```
   ///
   /// - Parameter text: A ``description``. The result is `nil` for any other text.
   public init?(_ text: String) {

@@ -53,8 +53,13 @@ public struct QueueInput<Element: Sendable>: Sendable {
 }
 
 /// The result of enqueuing an item.
+///
+/// ```swift
+/// let item = try await queue.enqueue(event, id: "order:17")
+/// if item.isDuplicate { logger.info("the item is in the queue already") }
+/// ```
 public struct EnqueuedItem: Sendable, Hashable {
-  /// The key with which the item can be read, replaced or withdrawn, either given or generated.
+  /// The key that the item can be read with, replaced or withdrawn, either given or generated.
   ///
   /// A generated key is text of hexadecimal digits that sorts by arrival.
   public let key: StoreKey

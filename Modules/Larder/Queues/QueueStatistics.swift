@@ -1,4 +1,9 @@
 /// The number of items in a queue, and how old they are; see ``DurableQueue/queueStatistics()``.
+///
+/// ```swift
+/// let statistics = try await queue.queueStatistics()
+/// if let age = statistics.oldestAge, age > .seconds(300) { logger.warning("the oldest item is \(age) old") }
+/// ```
 public struct QueueStatistics: Sendable, Hashable {
   /// The number of items in each state.
   public var counts: QueueCounts

@@ -12,7 +12,7 @@ public struct FailedDelivery: Error {
     ///
     /// The delivery does not count.
     case refused
-    /// The program lacks something to decode the item, such as a key.
+    /// Your program lacks something to decode the item, such as a key.
     ///
     /// No delivery of the call counts, and the item comes after all others.
     case deferred
@@ -74,7 +74,7 @@ public struct LeasedDeliveries<Element: Sendable>: Sendable {
 /// Leases are written before their items are decoded, so an item that crashes the process counts as delivered. A queue
 /// gives the loop the three steps that are its own. The loop has the rules that all queues of Larder share: a bad item
 /// becomes a dead letter after its last delivery, a program that cannot decode any item makes no dead letters, and an item
-/// for which the program lacks a key comes after all others.
+/// for which your program lacks a key comes after all others.
 ///
 /// ```swift
 /// public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
@@ -98,7 +98,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   ///   - mayBeSuspect: A Boolean value that indicates whether an item may be returned that must be received alone. If
   ///     not, it also ends the lease.
   ///   - isFirst: A Boolean value that indicates whether the call has leased nothing yet. If not, the lease may ignore
-  ///     cancellation, and takes no items that the program lacks something to decode.
+  ///     cancellation, and takes no items that your program lacks something to decode.
   /// - Returns: The items in the order of delivery.
   /// - Throws: ``StoreError`` if the leases could not be written, or no item could be read for a reason that concerns none
   ///   of them; `CancellationError`.
@@ -161,7 +161,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: The errors of the steps; the error of the first item that cannot be decoded, if no item can be
   ///   delivered and the failure may concern the program.
   public func receiveDue(_ max: Int, _ lease: Duration) async throws -> [QueueDelivery<Element>] {
@@ -214,7 +214,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   ///   - reading: The item, or its failure.
   ///   - lease: The duration of the lease.
   /// - Returns: The item, or the error of an item that cannot be delivered.
-  /// - Throws: The errors of the steps; the error of the item if the program lacks something to decode it, or has
+  /// - Throws: The errors of the steps; the error of the item if your program lacks something to decode it, or has
   ///   failed to decode several and has never decoded one.
   public func result(
     of reading: Result<QueueDelivery<Element>, FailedDelivery>, _ lease: Duration
@@ -266,7 +266,7 @@ public protocol LeasingQueueConfiguration {
   /// The delays of released items.
   var retryPolicy: RetryPolicy { get }
 
-  /// The time for which the key of an item that has left the queue is remembered.
+  /// The time that the key of an item that has left the queue is remembered.
   var duplicateWindow: Duration { get }
 
   /// The time after which dead letters are removed, or `nil` to keep them.

@@ -1,6 +1,11 @@
 /// The delay of released items: exponential backoff with a ceiling and jitter.
 ///
 /// The jitter keeps items that failed together from being delivered again together.
+///
+/// ```swift
+/// let policy = RetryPolicy(base: .seconds(5), ceiling: .seconds(3600), jitter: 0.2)
+/// let queue = try await QueueStore<Event>(path: "outbox", configuration: QueueConfiguration(retryPolicy: policy))
+/// ```
 public struct RetryPolicy: Sendable, Hashable {
   /// The delay after the first delivery, before jitter.
   ///
@@ -10,7 +15,7 @@ public struct RetryPolicy: Sendable, Hashable {
   /// The maximum delay, before jitter.
   public var ceiling: Duration
 
-  /// The fraction of the delay that is random, from 0 for none to 1 for all of it.
+  /// The fraction of the delay that is random, from 0 to 1.
   ///
   /// The random part shortens the delay.
   public var jitter: Double

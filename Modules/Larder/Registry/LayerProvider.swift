@@ -51,7 +51,7 @@ public protocol LayerProvider: Sendable {
   /// - Parameters:
   ///   - codec: The codec of the values.
   ///   - base: What is below the layer.
-  ///   - settings: The settings, which ``check(_:)`` has accepted.
+  ///   - settings: The settings that ``check(_:)`` has accepted.
   /// - Returns: The layer over the store below.
   /// - Throws: The errors of opening `base`; those of the layer, when `base` has been closed again.
   func open<Value: Sendable>(
@@ -82,6 +82,10 @@ public protocol OpenableStore: Sendable {
 ///
 /// A stack has at most one layer at each place. The order of the named places is the recommended order of decorators and
 /// codecs; see <doc:Composing>.
+///
+/// ```swift
+/// var place: LayerPlace { LayerPlace(distance: 45) }  // between batching and the cache
+/// ```
 public struct LayerPlace: Sendable, Hashable, Comparable {
   /// A limit of the space of a store of bytes.
   public static let limit = LayerPlace(distance: 10)

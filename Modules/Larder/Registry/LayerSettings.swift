@@ -1,4 +1,8 @@
 /// A setting that a layer has.
+///
+/// ```swift
+/// let setting = LayerSetting("entries", .count(1...1_000_000), "the largest number of entries")
+/// ```
 public struct LayerSetting: Sendable, Hashable {
   /// The kind of value of a setting.
   public enum Kind: Sendable, Hashable {
@@ -59,6 +63,11 @@ extension LayerSetting.Kind: CustomStringConvertible {
 }
 
 /// The settings of one layer in one stack.
+///
+/// ```swift
+/// let settings = LayerSettings(
+///   stack: "sessions", layerKey: "stores.sessions.cached", values: ["entries": .number(50_000)])
+/// ```
 public struct LayerSettings: Sendable {
   /// The value of a setting.
   public enum Value: Sendable, Hashable {

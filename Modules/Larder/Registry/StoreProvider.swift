@@ -1,6 +1,6 @@
 /// A type that opens stores of one kind by URL.
 ///
-/// Each module with stores has a provider, which you pass to a ``StoreRegistry``.
+/// Each module with stores has a provider that you pass to a ``StoreRegistry``.
 public protocol StoreProvider: Sendable {
   /// The type of an open store whose type of values is not chosen yet.
   associatedtype Untyped: UntypedStore
@@ -20,14 +20,14 @@ public protocol StoreProvider: Sendable {
   ///   - url: The URL of the store, whose scheme is ``scheme``.
   ///   - options: The options for opening the store.
   ///   - newCodecName: The name of the codec that a new store records, or `nil` for ``codecName``. It is also the codec of a
-  ///     store that another program created and that records none.
+  ///     store that another program created without a record.
   /// - Throws: ``StoreError`` with `notFound` if the store does not exist and `options` do not allow it to be created;
   ///   `invalidArgument` with an ``UnrecordedCodecError`` if the store records no codec, its values can have any, and
   ///   `newCodecName` is `nil`; other codes that opening a store of this kind throws.
   func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> Untyped
 }
 
-/// The error of a store that another program created and that records no codec, if none was chosen.
+/// The error of a store that another program created and that records no codec, if you did not choose one.
 ///
 /// It is the ``StoreError/underlying`` error of ``StoreProvider/open(_:options:newCodecName:)``. Pass the name of the
 /// codec of its values. A default could be wrong, and would be recorded, so programs that read the values otherwise
@@ -84,6 +84,11 @@ public protocol UntypedStore: Sendable {
 }
 
 /// The options for opening a store by URL.
+///
+/// ```swift
+/// let options = StoreOptions(createsIfMissing: false, access: .readOnly)
+/// let users = try await registry.open("json:users.json", codec: .json(User.self), options: options)
+/// ```
 public struct StoreOptions: Sendable, Hashable {
   /// A Boolean value that indicates whether a missing store is created.
   ///

@@ -19,6 +19,12 @@ public struct StoreRegistry: Sendable {
 
   /// Adds a provider, replacing any other with the same scheme.
   ///
+  /// ```swift
+  /// var registry = StoreRegistry()
+  /// registry.register(JSONFileStoreProvider())
+  /// registry.register(SQLiteStoreProvider())
+  /// ```
+  ///
   /// - Parameter provider: The provider.
   public mutating func register(_ provider: any StoreProvider) {
     providersByScheme[provider.scheme] = provider
@@ -30,6 +36,11 @@ public struct StoreRegistry: Sendable {
   }
 
   /// Opens a store by its URL as text.
+  ///
+  /// ```swift
+  /// let users = try await registry.open(
+  ///   "sqlite:users.sqlite", codec: .json(User.self), options: StoreOptions(createsIfMissing: false))
+  /// ```
   ///
   /// - Parameters:
   ///   - url: The URL: the scheme, a colon, and the location.

@@ -2,6 +2,11 @@
 ///
 /// The location is the text after the first colon, used literally. No character in it is special or has to be escaped.
 /// Two URLs are equal only if they have the same bytes, because a composed and a decomposed "é" may name two files.
+///
+/// ```swift
+/// let url = try StoreURL("sqlite:shop.sqlite#users")
+/// print(url.scheme, url.location)
+/// ```
 public struct StoreURL: Sendable, Hashable {
   /// The scheme, which names the kind of store, such as `json`.
   public let scheme: String
@@ -12,6 +17,10 @@ public struct StoreURL: Sendable, Hashable {
   public let location: String
 
   /// Creates a URL from its parts.
+  ///
+  /// ```swift
+  /// let url = StoreURL(scheme: "json", location: folder + "/users.json")
+  /// ```
   ///
   /// - Parameters:
   ///   - scheme: The scheme.

@@ -39,6 +39,10 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
 
   /// Wraps a store, hiding its type and keeping its capabilities.
   ///
+  /// ```swift
+  /// let stores: [AnyDataStore<User>] = [AnyDataStore(MemoryStore()), AnyDataStore(try await JSONFileStore(path: "users.json"))]
+  /// ```
+  ///
   /// - Parameter base: The store.
   public init(_ base: some DataStore<Value>) {
     if let erased = base as? AnyDataStore<Value> {
@@ -83,7 +87,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     try await base.count(in: range)
   }
 
-  /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies several changes atomically; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await base.apply(changes)
   }
@@ -115,12 +119,6 @@ extension AnyDataStore: CustomStringConvertible {
 /// An erased store can be maintained through any decorator above it, also if the store inside cannot maintain itself.
 extension AnyDataStore: MaintainableStore {
   /// Measures the store inside, or counts its entries if it is not a ``MaintainableStore``.
-  ///
-  /// ```swift
-  /// try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
-  /// try sessions.invalidate("7f3a")
-  /// let statistics = try await sessions.storeStatistics()
-  /// ```
   public func storeStatistics() async throws -> StoreStatistics {
     if let maintenance { return try await maintenance.storeStatistics() }
     return StoreStatistics(entryCount: try await count(in: .all))

@@ -16,7 +16,7 @@
 /// base.
 ///
 /// No prefix may begin with another one of the same base. For a store of bytes with values of several types, use a
-/// ``TypedView``, which has a prefix too. To do something else in a decorator that changes keys, put a ``ForwardingStore`` over
+/// ``TypedView``. It has a prefix too. To do something else in a decorator that changes keys, put a ``ForwardingStore`` over
 /// this one.
 public struct KeyMappingStore<Base: DataStore>: DataStore {
   /// The type of the values.
@@ -85,7 +85,7 @@ public struct KeyMappingStore<Base: DataStore>: DataStore {
 
   // MARK: Writing
 
-  /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies several changes atomically; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let stored = ChangeBatch(
@@ -199,9 +199,8 @@ extension KeyMappingStore: InvalidatableStore where Base: InvalidatableStore {
   /// Removes the entry of a key from the cache; see ``InvalidatableStore/invalidate(_:)``.
   ///
   /// ```swift
-  /// try await sessions.touch("7f3a", timeToLive: .after(.seconds(60)))
-  /// try sessions.invalidate("7f3a")
-  /// let statistics = try await sessions.storeStatistics()
+  /// let users = cache.prefixed(by: "user/")
+  /// try users.invalidate("7")  // removes "user/7" from the cache
   /// ```
   public func invalidate(_ key: StoreKey) throws {
     let stored = try storedKey(key, for: .invalidate)
@@ -269,7 +268,12 @@ extension KeyMappingStore: MaintainableStore where Base: MaintainableStore {
 extension DataStore {
   /// Returns a store over the entries of this one whose keys begin with a prefix; see ``KeyMappingStore``.
   ///
-  /// - Parameter prefix: The prefix, which the keys of the store are without.
+  /// ```swift
+  /// let tenant = store.prefixed(by: "tenant7/")
+  /// let users = try await tenant.keys(in: .all, limit: 10, order: .ascending)  // without the prefix
+  /// ```
+  ///
+  /// - Parameter prefix: The prefix that the keys of the store are without.
   public func prefixed(by prefix: StoreKey) -> KeyMappingStore<Self> {
     KeyMappingStore(self, prefix: prefix)
   }

@@ -1,7 +1,7 @@
 /// A store for reading, made of a closure that loads the value of a key, such as a download.
 ///
 /// ```swift
-/// let pages = LoadingStore<Page> { key in try await server.page(id: key.string) }
+/// let pages = LoadingStore<Page> { key in try await server.page(id: "\(key)") }
 /// let cached = try pages.cached(
 ///   in: disk, codec: .cbor(), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600)))
 /// let page = try await cached.value(forKey: "index.html")
@@ -9,7 +9,7 @@
 ///
 /// It puts a cache in front of anything that is not a store. It keeps nothing itself, so each read calls the closure.
 ///
-/// The values are those of another place, which others can change at any time. A cache therefore uses a value for a limited
+/// The values are those of another place that others can change at any time. A cache therefore uses a value for a limited
 /// time; see `StoreInformation.sharing`. Several values that one call returns may be of different moments, as
 /// `StoreInformation.readsMayBeCopies` says.
 ///
@@ -25,6 +25,12 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   private let operations = RunningOperations()
 
   /// Creates a store.
+  ///
+  /// ```swift
+  /// let users = LoadingStore<User>(name: "accounts", concurrencyLimit: 8) { key in
+  ///   try await server.user(id: "\(key)")
+  /// }.cached(CachedStoreConfiguration(entryLimit: 10_000))
+  /// ```
   ///
   /// - Parameters:
   ///   - name: The name of the store in errors, reports and logs. Defaults to `loading`.
@@ -52,7 +58,7 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   /// Loads the value of a key.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` if the closure returns none.
+  /// - Returns: The value, or `nil` if the closure returns `nil`.
   /// - Throws: ``StoreError`` with `invalidKey`, `closed`, or the code of an error of the closure. `CancellationError` if the
   ///   closure throws after the task was cancelled.
   public func value(forKey key: StoreKey) async throws -> Value? {
@@ -64,7 +70,7 @@ public final class LoadingStore<Value: Sendable>: DataStore {
   ///
   /// - Parameter keys: The keys, in any order. A key may occur more than once.
   /// - Returns: One element for each key. They may be of different moments.
-  /// - Throws: As ``value(forKey:)``, with the first error, which cancels the other calls.
+  /// - Throws: As ``value(forKey:)``, with the first error, and cancels the other calls.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
     return try await operations.run(.values, of: information) {

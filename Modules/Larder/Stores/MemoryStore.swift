@@ -72,7 +72,7 @@ public final class MemoryStore<Value: Sendable>: DataStore {
     try snapshot(for: .count) { $0.count(in: range) }
   }
 
-  /// Applies several changes, all or none of them.
+  /// Applies several changes atomically.
   ///
   /// - Throws: ``StoreError`` with `invalidKey`; `closed`. `CancellationError` if the task was cancelled before.
   public func apply(_ changes: ChangeBatch<Value>) throws {

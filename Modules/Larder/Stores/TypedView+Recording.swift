@@ -1,9 +1,9 @@
 /// Views that record their codec.
 ///
-/// The record is the entry of the base whose key is the prefix of the view, which has no key in the view. Its value is the
+/// The record is the entry of the base whose key is the prefix of the view, and has no key in the view. Its value is the
 /// name of the codec in UTF-8.
 extension TypedView {
-  /// The key of the record, or none.
+  /// The key of the record, or an empty array.
   var recordKeys: [StoreKey] { recordsCodec ? [prefix] : [] }
 
   /// Compares the codec with the record, at opening.

@@ -131,7 +131,7 @@ extension TypedView {
 
   // MARK: Writing
 
-  /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies several changes atomically; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let format = codecRecord.format

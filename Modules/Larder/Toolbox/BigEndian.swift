@@ -8,6 +8,10 @@ extension FixedWidthInteger {
 
   /// Creates a number from its bytes in big-endian order.
   ///
+  /// ```swift
+  /// let number = UInt64(bigEndianBytes: key.bytes.suffix(8))
+  /// ```
+  ///
   /// - Parameter bytes: The bytes. If there are more than the type has, the last ones count.
   public init(bigEndianBytes bytes: some Sequence<UInt8>) {
     self = bytes.reduce(0) { $0 << 8 | Self(truncatingIfNeeded: $1) }

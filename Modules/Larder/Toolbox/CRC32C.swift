@@ -22,6 +22,10 @@ public enum CRC32C {
 
   /// Returns the checksum of a sequence of bytes.
   ///
+  /// ```swift
+  /// guard CRC32C.checksum(of: record.dropFirst(4)) == storedChecksum else { throw DamagedRecord() }
+  /// ```
+  ///
   /// - Parameter bytes: The bytes. For example, the checksum of "123456789" is 0xE3069283.
   public static func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
     let contiguous = bytes.withContiguousStorageIfAvailable { checksum(ofBuffer: UnsafeRawBufferPointer($0)) }

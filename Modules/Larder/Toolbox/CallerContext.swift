@@ -34,13 +34,20 @@ public enum CallerContexts {
   /// Register it once, before the first operation that it concerns. If several are registered, each call has the context of
   /// the first that returns one.
   ///
-  /// - Parameter source: A closure that returns the context of the current task, or `nil` if the task has none.
+  /// - Parameter source: A closure that returns the context of the current task, or `nil` if the task doesn't have one.
   public static func register(_ source: @escaping @Sendable () -> (any CallerContext)?) {
     sources.withLock { $0.append(source) }
     areRegistered.store(true, ordering: .releasing)
   }
 
   /// The context of the current task, or `nil` if it doesn't have one.
+  ///
+  /// ```swift
+  /// let context = CallerContexts.current
+  /// pending.append {
+  ///   try await CallerContexts.run(for: [context]) { try await commit(batch) }
+  /// }
+  /// ```
   public static var current: (any CallerContext)? {
     guard areRegistered.load(ordering: .acquiring) else { return nil }
     return sources.withLock { $0 }.lazy.compactMap { $0() }.first

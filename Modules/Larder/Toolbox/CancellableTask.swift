@@ -4,8 +4,8 @@
 /// right is lost:
 ///
 /// ```swift
-/// let result = try await withCancellableTask(work) { cancel in
-///   lease.onLoss(cancel)
+/// try await withCancellableTask({ try await importUsers() }) { cancel in
+///   leases.onLoss(cancel)
 /// }
 /// ```
 ///
@@ -13,10 +13,10 @@
 ///
 /// - Parameters:
 ///   - body: The closure.
-///   - isolation: The actor on which the closure runs. Defaults to that of the caller.
+///   - isolation: The actor that the closure runs on. Defaults to your actor.
 ///   - onCancel: A closure that is called if the caller is cancelled, beside the cancellation of `body`. Defaults to one
 ///     that does nothing.
-///   - onStart: A closure that receives the closure that cancels `body`, which may be called any number of times.
+///   - onStart: A closure that receives the closure that cancels `body`. It may be called any number of times.
 /// - Returns: The result of `body`.
 /// - Throws: The error of `body`.
 public func withCancellableTask<Result>(
@@ -41,8 +41,8 @@ public func withCancellableTask<Result>(
 
 /// A value that one task hands over to another one and does not use before that one has ended.
 ///
-/// Proof for @unchecked: ``withCancellableTask(_:isolation:onCancel:onStart:)`` waits for the task, on the actor of which
-/// the closure runs.
+/// Proof for @unchecked: ``withCancellableTask(_:isolation:onCancel:onStart:)`` waits for the task, on the actor that the
+/// closure runs on.
 private struct Handover<Value>: @unchecked Sendable {
   let value: Value
 

@@ -18,7 +18,7 @@
 /// A change that depends on a record which many writers change, such as a total, is better computed within the update,
 /// so it never becomes stale; see ``computeValue(forKey:reading:_:)``.
 ///
-/// This is plain state without any I/O. `Refusal` is the reason for which such a computation can refuse the commit, or
+/// This is plain state without any I/O. `Refusal` is the reason why such a computation can refuse the commit, or
 /// `Never`.
 public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   /// The outcome of a commit.

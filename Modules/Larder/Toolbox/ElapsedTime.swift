@@ -4,6 +4,12 @@ import Foundation
 ///
 /// A `ContinuousClock` is read by a direct call of the system. The 128-bit arithmetic of its instants costs as much as
 /// the reading, which the limits of metrics and expiry in `Docs/BenchmarkResults.md` do not allow.
+///
+/// ```swift
+/// let elapsed = ElapsedTime(by: ContinuousClock())
+/// try await commit(batch)
+/// if elapsed.duration > .seconds(1) { logger.warning("slow write") }
+/// ```
 public struct ElapsedTime: Sendable {
   /// Reads an injected clock; `nil` for a `ContinuousClock`.
   @usableFromInline let reading: (@Sendable () -> Int64)?

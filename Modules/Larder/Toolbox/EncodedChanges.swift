@@ -9,8 +9,8 @@ import Foundation
 /// let changes = try await coder.encoded(batch, for: information, during: .apply)
 /// for step in changes.steps {
 ///   switch step {
-///   case .items(let items): for item in items { write(item.key, item.value.map { changes.bytes[$0.part][$0.range] }) }
-///   case .removeAll(let range): removeAll(in: range)
+///   case .items(let items): for item in items { put(item.key, item.value.map { changes.bytes[$0.part][$0.range] }) }
+///   case .removeAll(let range): delete(range)
 ///   }
 /// }
 /// ```
@@ -221,7 +221,7 @@ extension ValueCoder {
   ///
   /// - Parameters:
   ///   - changes: The batch.
-  ///   - information: The information of the store, which checks the keys.
+  ///   - information: The information of the store. It checks the keys.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `invalidKey`, or the errors of
   ///   ``append(_:forKey:replacing:passesKey:to:during:)``.
@@ -248,7 +248,7 @@ extension ValueCoder {
   /// - Parameters:
   ///   - changes: The batch.
   ///   - allowance: The number of bytes that may be encoded.
-  ///   - information: The information of the store, which checks the keys.
+  ///   - information: The information of the store. It checks the keys.
   ///   - operation: The operation, for errors.
   /// - Throws: As ``encoded(_:for:during:)``; the error of an exceeded allowance, which ``BulkWork/run(atMost:_:)`` catches.
   @_specialize(where Value == [UInt8])

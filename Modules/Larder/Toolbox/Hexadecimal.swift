@@ -1,4 +1,9 @@
 /// Conversion between bytes and hexadecimal digits, two for each byte.
+///
+/// ```swift
+/// let text = Hexadecimal.text(of: key.bytes)
+/// let bytes = Hexadecimal.bytes(of: text.utf8)
+/// ```
 public enum Hexadecimal {
   /// Returns the lower-case digits of a sequence of bytes, as text.
   ///

@@ -20,6 +20,11 @@ public enum KeyDigest {
 
   /// Returns the digest of a byte string.
   ///
+  /// ```swift
+  /// let digest = Array(address.utf8).withUnsafeBytes { KeyDigest.digest(of: $0) }
+  /// let key = StoreKey("page/").appending(StoreKey(bytes: digest))
+  /// ```
+  ///
   /// - Parameter bytes: The bytes.
   /// - Returns: The ``length`` bytes of the digest.
   public static func digest(of bytes: UnsafeRawBufferPointer) -> [UInt8] {

@@ -17,6 +17,11 @@ extension KeyRange {
 
   /// Returns the part of the range after some keys, or `nil` if that would exclude nothing.
   ///
+  /// ```swift
+  /// guard let rest = remaining.part(after: lost) else { return }
+  /// remaining = rest
+  /// ```
+  ///
   /// - Parameter lost: The keys, such as ``StoreError/lostKeys``.
   public func part(after lost: KeyRange) -> KeyRange? {
     guard let start = lost.upperBound else { return KeyRange(from: lowerBound, upTo: lowerBound) }

@@ -24,7 +24,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - handle: The handle of the store.
-  ///   - root: The handle on which it depends.
+  ///   - root: The handle that it depends on.
   ///   - identifier: The identifier of the store in the file.
   ///   - observers: The observers of the store.
   public mutating func add(
@@ -37,7 +37,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
   /// Removes the store of a handle that is released, and those that depend on the handle.
   ///
   /// - Parameter handle: The handle.
-  /// - Returns: Their observers, which the caller closes.
+  /// - Returns: Their observers, which you must close.
   public mutating func remove(_ handle: ObjectIdentifier) -> [StoreObservers] {
     let removed = stores.filter { $0.handle == handle || $0.root == handle }
     stores.removeAll { $0.handle == handle || $0.root == handle }
@@ -46,7 +46,7 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
 
   /// Removes all stores.
   ///
-  /// - Returns: Their observers, which the caller closes.
+  /// - Returns: Their observers, which you must close.
   public mutating func removeAll() -> [StoreObservers] {
     defer { stores = [] }
     return stores.map(\.observers)
@@ -76,7 +76,9 @@ public struct ObservedStores<Identifier: Hashable & Sendable>: Sendable {
 
 /// The changes of a write transaction, for the observers of its stores.
 public struct CommitRecord<Identifier: Hashable & Sendable>: Sendable {
-  /// A Boolean value that indicates whether the changes are recorded, which costs time.
+  /// A Boolean value that indicates whether the changes are recorded.
+  ///
+  /// This costs time.
   ///
   /// If not, any entry may have changed.
   public let isRecording: Bool

@@ -9,10 +9,11 @@
 /// let order = OrderOfUse(interval: .seconds(600))
 ///
 /// // After a read:
-/// if order.note(key, at: now) { order.startWriting(at: now) { [self] keys in await writePlaces(of: keys) } }
+/// if order.note(key, at: now) { order.startWriting(at: now) { keys in await writePlaces(of: keys) } }
 ///
 /// // To make room:
-/// let spared = try await order.evict(in: places, page: read, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
+/// let spared = try await order.evict(
+///   in: places, page: readPage, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
 /// ```
 ///
 /// Times are in microseconds since 1970. It remembers the uses and places of the last 100,000 entries or more, and at most
@@ -30,7 +31,7 @@ public final class OrderOfUse: Sendable {
   ///
   /// - Parameters:
   ///   - interval: The time after which a further use of an entry is due to be written.
-  ///   - delay: The longest time for which a batch that is not full waits for further uses. Defaults to `interval`.
+  ///   - delay: The longest time that a batch that is not full waits for further uses. Defaults to `interval`.
   public init(interval: Duration, collectingFor delay: Duration? = nil) {
     state = Locked(PendingUses(interval: interval, delay: delay ?? interval))
   }
@@ -41,7 +42,7 @@ public final class OrderOfUse: Sendable {
   ///   - key: The key of the entry.
   ///   - persisted: The time of the last use that was written, or `nil` if it is unknown, so the first use is due.
   ///   - now: The current time.
-  /// - Returns: A Boolean value that indicates whether the caller must call ``startWriting(at:_:)``.
+  /// - Returns: A Boolean value that indicates whether you must call ``startWriting(at:_:)``.
   public func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
     state.withLock { $0.note(key, persisted: persisted, at: now) }
   }
@@ -174,7 +175,7 @@ struct PendingUses: Sendable {
   ///
   /// - Parameters:
   ///   - interval: The time after which a further use of an entry is due to be written.
-  ///   - delay: The longest time for which a batch that is not full waits.
+  ///   - delay: The longest time that a batch that is not full waits.
   init(interval: Duration, delay: Duration) {
     recent = RecentUses(interval: interval)
     self.delay = delay.wholeMicroseconds

@@ -7,8 +7,8 @@ import Synchronization
 /// ```swift
 /// private let operations = RunningOperations()
 ///
-/// func value(forKey key: StoreKey) async throws -> Value? {
-///   try await operations.run(.value, of: information) { try await read(key) }
+/// func value(forKey key: StoreKey) async throws -> User? {
+///   try await operations.run(.value, of: information) { try await fetch(key) }
 /// }
 ///
 /// func close() async {

@@ -9,6 +9,12 @@
 ///
 /// A change returns the values that it displaces, so a caller that holds a lock can release them outside the lock. The
 /// release of a value may run user code.
+///
+/// ```swift
+/// var places = SortedEntries<Int>()
+/// places.setValue(12, forKey: "user:1")
+/// places.forEach(in: .prefix("user:"), order: .descending) { key, place in print(key, place) }
+/// ```
 public struct SortedEntries<Value> {
   fileprivate struct Chunk {
     var keys: [StoreKey]
@@ -264,7 +270,7 @@ extension SortedEntries {
   ///
   /// - Parameters:
   ///   - change: The change.
-  ///   - displaced: The array to which the displaced values are appended, so the caller can release them outside a
+  ///   - displaced: The array that the displaced values are appended to, so the caller can release them outside a
   ///     lock.
   public mutating func apply(_ change: BatchChange<Value>, displacing displaced: inout [Value]) {
     switch change {
@@ -284,7 +290,7 @@ extension SortedEntries.Chunk: Sendable where Value: Sendable {}
 extension Array {
   /// Returns the first index whose element does not satisfy a condition.
   ///
-  /// The condition must hold for all elements before that index, and for none after it.
+  /// The condition must hold for exactly the elements before that index.
   @inlinable
   public func partitionPoint(where holds: (Element) -> Bool) -> Int {
     var low = 0

@@ -1,6 +1,11 @@
 /// The type of the values with which this process has a store open, to detect that another type is opened beside it.
 ///
 /// Two types over the same entries would read each other's values as damage.
+///
+/// ```swift
+/// let claim = Locked(TypeClaim())
+/// try claim.withLock { try $0.claim(for: User.self, store: "users") }
+/// ```
 public struct TypeClaim: Sendable {
   private var type: Any.Type?
   private var count = 0

@@ -1,4 +1,9 @@
 /// Durations and sizes as people write them in settings and on command lines.
+///
+/// ```swift
+/// let timeout = UnitText.duration("1.5s")
+/// let limit = UnitText.byteCount("64MiB")
+/// ```
 public enum UnitText {
   /// The units of durations, in milliseconds.
   private static let durations: [(name: String, factor: Int64)] = [
@@ -11,14 +16,14 @@ public enum UnitText {
     ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40),
   ]
 
-  /// Returns the duration that a text says, or `nil` if it says none.
+  /// Returns the duration that a text says, or `nil` if it has another form.
   ///
   /// - Parameter text: Digits, followed by `ms`, `s`, `m`, `h` or `d`, such as `500ms`.
   public static func duration(_ text: String) -> Duration? {
     number(text, units: durations).map { .milliseconds($0) }
   }
 
-  /// Returns the number of bytes that a text says, or `nil` if it says none.
+  /// Returns the number of bytes that a text says, or `nil` if it has another form.
   ///
   /// - Parameter text: Digits, followed by nothing, `B`, `KB`, `MB`, `GB` or `TB`, which are powers of 1,000, or by `KiB`,
   ///   `MiB`, `GiB` or `TiB`, which are powers of 1,024. An example is `64MB`.

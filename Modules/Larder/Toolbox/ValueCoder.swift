@@ -32,6 +32,10 @@ public struct ValueCoder<Value: Sendable>: Sendable {
 
   /// Creates a coder.
   ///
+  /// ```swift
+  /// let coder = ValueCoder(codec: .json(User.self), store: "users", maximumSize: 1 << 20)
+  /// ```
+  ///
   /// - Parameters:
   ///   - codec: The codec of the values.
   ///   - store: The name of the store in errors.
@@ -49,10 +53,10 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
   ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
-  ///   - bytes: The array to which the method appends the bytes.
+  ///   - bytes: The array that receives the bytes.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `encodingFailed`, or the code of a ``StoreErrorConvertible``; `valueTooLarge`.
   @inlinable @inline(__always)
@@ -78,7 +82,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``, as that method.
@@ -94,7 +98,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The bytes.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``, as that method.
   public func value(
@@ -118,7 +122,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - error: The error of the codec.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - operation: The operation.
   public func encodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
@@ -133,7 +137,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The bytes. They are only read during the call.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - passesKey: A Boolean value that indicates whether the codec learns the key. Defaults to `true`.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``; see ``decodingError(_:forKey:during:)``.
@@ -218,7 +222,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - error: The error of the codec.
-  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - key: The key of the entry, or `nil` if the value doesn't have one yet.
   ///   - operation: The operation.
   public func decodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation

@@ -9,6 +9,10 @@ public enum WallClock {
 
   /// Returns whether a recorded time is that of a clock that was ahead.
   ///
+  /// ```swift
+  /// if WallClock.wasAhead(at: record.beginning, now: now) { record.end = now + record.duration }
+  /// ```
+  ///
   /// - Parameters:
   ///   - time: The time that was recorded, in microseconds since 1970.
   ///   - now: The present time, in microseconds since 1970.

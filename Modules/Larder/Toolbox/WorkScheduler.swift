@@ -67,7 +67,7 @@ public final class WorkScheduler {
 
   // MARK: Executors and locks
 
-  /// Takes work of an executor, which runs after the earlier work of the same executor.
+  /// Takes work of an executor, and runs after the earlier work of the same executor.
   ///
   /// - Parameters:
   ///   - executor: The executor.

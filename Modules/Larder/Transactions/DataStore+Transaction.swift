@@ -5,7 +5,7 @@ extension DataStore where Value == [UInt8] {
   /// step if everything that was read is unchanged.
   ///
   /// ```swift
-  /// let result: MoveResult = try await store.transaction { tx in
+  /// let result: MoveResult = try await bytes.transaction { tx in
   ///   guard try await tx.contains(folder, in: folders) else { return .discard(.missingFolder) }
   ///   guard var note = try await tx.value(forKey: key, in: notes) else { return .discard(.missingNote) }
   ///   note.folder = folder

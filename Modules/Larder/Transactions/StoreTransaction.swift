@@ -3,7 +3,7 @@
 /// You get one from ``DataStore/transaction(_:)``. It works through the views, indexed stores and queues over the store:
 ///
 /// ```swift
-/// try await store.transaction { tx in
+/// try await bytes.transaction { tx in
 ///   guard var account = try await tx.value(forKey: key, in: accounts) else { return .discard(false) }
 ///   account.balance -= 10
 ///   try await tx.setValue(account, forKey: key, in: accounts)
@@ -60,6 +60,13 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
   /// Returns the bytes of several keys as they are stored, without the writes of the transaction.
   ///
   /// The transaction is committed only if they are still so.
+  ///
+  /// ```swift
+  /// try await bytes.transaction { tx in
+  ///   let stored = try await tx.storedValues(forKeys: ["head", "tail"])
+  ///   return .commit(stored[0] == stored[1])
+  /// }
+  /// ```
   ///
   /// - Parameter keys: The keys in the store.
   /// - Returns: The bytes for each key, or `nil` for a missing one.
@@ -131,7 +138,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
     }
   }
 
-  /// The participant to which a plan belongs: an object, or all values of a type with the same prefixes.
+  /// The participant that a plan belongs to: an object, or all values of a type with the same prefixes.
   private enum ParticipantIdentity: Hashable {
     case object(ObjectIdentifier)
     case value(ObjectIdentifier, [StoreKey])
@@ -230,7 +237,7 @@ public final class StoreTransaction<Base: DataStore> where Base.Value == [UInt8]
 
   // MARK: Ending
 
-  /// Asks the participants to finish their plans, in the order in which they took part, before the commit.
+  /// Asks the participants to finish their plans, in the order they took part, before the commit.
   func finish() async throws {
     var number = 0
     // A participant can make another one take part.

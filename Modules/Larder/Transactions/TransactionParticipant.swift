@@ -16,7 +16,7 @@ public protocol TransactionParticipant<Base>: Sendable {
   /// The type of the store.
   associatedtype Base: DataStore where Base.Value == [UInt8]
 
-  /// The plan of one attempt, or `Void` for a participant that needs none.
+  /// The plan of one attempt, or `Void` for a participant without a plan.
   associatedtype TransactionPlan: Sendable = Void
 
   /// The store. A transaction of another one refuses the participant.
@@ -55,7 +55,7 @@ public protocol TransactionParticipant<Base>: Sendable {
 }
 
 extension TransactionParticipant {
-  /// The first prefix, or none.
+  /// The first prefix, or an empty key.
   public var keyPrefix: StoreKey { prefixes.first ?? "" }
 }
 
@@ -127,6 +127,14 @@ extension StoreTransaction {
 
   /// Sets the value of a key.
   ///
+  /// ```swift
+  /// try await bytes.transaction { tx in
+  ///   try await tx.setValue(note, forKey: "7", in: archive)
+  ///   try await tx.removeValue(forKey: "7", in: inbox)
+  ///   return .commit(())
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
@@ -138,7 +146,7 @@ extension StoreTransaction {
     try await store.setValue(value, forKey: key, in: self)
   }
 
-  /// Removes a key, which may be missing.
+  /// Removes a key that may be missing.
   ///
   /// - Parameters:
   ///   - key: The key.

@@ -2,7 +2,7 @@
 public import Larder
 public import LarderFiles
 
-/// A store in one compressed file, which `zcat` can read as lines of JSON at any time.
+/// A store in one compressed file that `zcat` can read as lines of JSON at any time.
 ///
 /// ```swift
 /// let store = try await CompressedFileStore<User>(path: "users.gz")
@@ -50,6 +50,11 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   public static var defaultCacheSize: Int { 8 << 20 }
 
   /// Opens a store.
+  ///
+  /// ```swift
+  /// let words = try await CompressedFileStore(
+  ///   path: "words.gz", codec: .json([String].self), access: .readOnly, cacheSize: 64 << 20)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the file. Its folder must exist. A new file has permissions 0600, and an existing one keeps
@@ -341,7 +346,7 @@ public struct DamagedBlockError: UnreadableKeysError, Hashable {
   /// The offset of the block in the file, in bytes.
   public let block: Int64
 
-  /// The keys that cannot be read because of the damage: one key, or a range in which it is unknown which keys exist.
+  /// The keys that cannot be read because of the damage: one key, or a range where it is unknown which keys exist.
   ///
   /// Keys and entries before `KeyRange.lowerBound` and from `KeyRange.upperBound` on are readable, unless another
   /// block is damaged.

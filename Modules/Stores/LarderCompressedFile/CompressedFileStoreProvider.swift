@@ -3,6 +3,11 @@ public import Larder
 public import LarderFiles
 
 /// A provider that opens ``CompressedFileStore``s for `StoreRegistry`, from URLs such as `compressed:users.gz`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [CompressedFileStoreProvider()])
+/// let words = try await registry.open("compressed:words.gz", codec: .json([String].self))
+/// ```
 public struct CompressedFileStoreProvider: StoreProvider {
   private let findsPossiblyOlder: Bool
 
@@ -43,7 +48,7 @@ public struct CompressedFileStoreProvider: StoreProvider {
       findsPossiblyOlder: findsPossiblyOlder)
   }
 
-  /// Returns the files of the store that a URL names, which need not exist.
+  /// Returns the files of the store that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `compressed:users.json.gz`.
   public func files(of url: StoreURL) -> StoreFileSet { CompressedFile.files(at: url.location) }

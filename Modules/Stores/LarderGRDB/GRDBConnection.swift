@@ -107,7 +107,7 @@ extension Database {
   /// An error, and a decision to discard, undo what the closure has changed. If that fails, as in a task that is cancelled, or if SQLite has ended the
   /// savepoint already, the whole transaction is rolled back.
   ///
-  /// Unlike `inSavepoint`, it keeps the statements compiled, which takes a fraction of the time.
+  /// Unlike `inSavepoint`, it keeps the statements compiled. This takes a fraction of the time.
   ///
   /// - Throws: The error that `body` throws; the errors of the connection.
   func inStoreSavepoint<Result>(

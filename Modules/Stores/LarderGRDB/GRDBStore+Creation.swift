@@ -62,6 +62,12 @@ extension GRDBStore where Value: Codable {
   /// Creates the table and the record of a store with `CBORCodec`, as far as they are missing; see
   /// ``create(named:codec:in:)``.
   ///
+  /// ```swift
+  /// migrator.registerMigration("orders") { db in
+  ///   try GRDBStore<Order>.create(named: "orders", in: db)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the store. It is that of its table. Defaults to `default`.
   ///   - db: A connection that writes.

@@ -3,7 +3,7 @@ public import GRDB
 public import Larder
 import LarderSQLiteFormat
 
-/// Methods for the program's own transactions and observations.
+/// Methods for your program's own transactions and observations.
 ///
 /// They take the `Database` of a closure such as `pool.write { db in … }`, and neither begin nor commit a transaction
 /// that is already open. They throw what the methods of `DataStore` throw.
@@ -149,10 +149,16 @@ extension GRDBStore {
 
   /// Sets the value of a key, replacing any existing value.
   ///
+  /// ```swift
+  /// try await pool.write { db in
+  ///   try users.setValue(user, forKey: "user:7", in: db)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func setValue(_ value: Value, forKey key: StoreKey, in db: Database) throws {
     try apply([.set(key, value)], in: db)
@@ -164,7 +170,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func removeValue(forKey key: StoreKey, in db: Database) throws {
     try apply([.remove(key)], in: db)
@@ -172,9 +178,15 @@ extension GRDBStore {
 
   /// Removes all entries in a range.
   ///
+  /// ```swift
+  /// try await pool.write { db in
+  ///   try users.removeAll(in: .prefix("guest:"), in: db)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - range: The range of keys to remove.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func removeAll(in range: KeyRange, in db: Database) throws {
     try apply([.removeAll(range)], in: db)
@@ -182,13 +194,13 @@ extension GRDBStore {
 
   /// Removes all entries.
   ///
-  /// - Parameter db: The connection with which the database of the store writes.
+  /// - Parameter db: The connection that the database of the store writes with.
   /// - Throws: As ``apply(_:in:)``.
   public func removeAll(in db: Database) throws {
     try removeAll(in: .all, in: db)
   }
 
-  /// Applies several changes, all of them or none.
+  /// Applies several changes atomically.
   ///
   /// Inside a transaction they are part of it, under a savepoint. Without one, they are a transaction of their own. If a row
   /// is refused, the transaction continues without the changes. If the disk or the memory is exhausted, or if a trigger asks
@@ -196,7 +208,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - changes: The changes.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the connection is another one; `encodingFailed`;
   ///   `valueTooLarge`; `notPermitted` if a trigger, an index or a constraint refuses a change, if a trigger ignores it, or
   ///   if the store only reads; `conflict` if the table was removed or changed, or the file moved or replaced;
@@ -216,7 +228,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - keys: The keys, each once.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure that receives a slot for each key, in the order of the keys, with `nil` for a missing key. It
   ///     assigns the slots to change, with `nil` to remove a key.
   /// - Returns: The result of `body`.
@@ -234,7 +246,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - keys: The keys, each once.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure as that of ``update(_:in:_:)-([StoreKey],_,_)``, which returns whether the slots that it assigned
   ///     are written.
   /// - Returns: The result of the decision.
@@ -253,7 +265,7 @@ extension GRDBStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - db: The connection with which the database of the store writes.
+  ///   - db: The connection that the database of the store writes with.
   ///   - body: A closure that receives the value, or `nil` if the key is missing, and changes it.
   /// - Returns: The result of `body`.
   /// - Throws: As for several keys.

@@ -83,7 +83,7 @@ extension GRDBStore: MaintainableStore {
 
   /// Writes a complete copy of the database; see `MaintainableStore/backup(to:compacting:)`.
   ///
-  /// It holds all tables, also those of the program. The configuration of the database is used for the copy too, so an
+  /// It holds all tables, also those of your program. The configuration of the database is used for the copy too, so an
   /// encrypted database stays encrypted. With `compacting`, writes wait until the copy is made.
   public func backup(to path: String, compacting: Bool) async throws {
     try await running(.backup) {

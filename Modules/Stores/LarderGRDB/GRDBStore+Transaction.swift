@@ -59,7 +59,7 @@ extension GRDBStore {
   /// Runs a closure in a savepoint of the transaction of the caller, or in a transaction of its own.
   ///
   /// An error, and a decision to discard, undo what the closure has changed, and nothing else. The causes of a refusal cannot
-  /// all be known before: a trigger, an index or a constraint of the program, a foreign key of another table, or a trigger
+  /// all be known before: a trigger, an index or a constraint of your program, a foreign key of another table, or a trigger
   /// that a cascade reaches.
   private func undoable<Result>(
     _ operation: StoreOperation, in db: Database, _ body: () throws -> UpdateDecision<Result>

@@ -4,7 +4,7 @@ public import Larder
 import LarderFiles
 import LarderSQLiteFormat
 
-/// A store in a table of a database that the program already has open with GRDB, beside the program's own tables.
+/// A store in a table of a database that your program already has open with GRDB, beside your program's own tables.
 ///
 /// ```swift
 /// let pool = try DatabasePool(path: "app.sqlite")
@@ -12,7 +12,7 @@ import LarderSQLiteFormat
 /// try await users.setValue(user, forKey: "user:7")
 /// ```
 ///
-/// Besides the methods of `DataStore`, it has methods that take a `Database`. They work inside the program's own
+/// Besides the methods of `DataStore`, it has methods that take a `Database`. They work inside your program's own
 /// transactions and observations:
 ///
 /// ```swift
@@ -53,6 +53,11 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   let writingConnection: ObjectIdentifier
 
   /// Opens a store, whose table is created if it is missing.
+  ///
+  /// ```swift
+  /// let queue = try DatabaseQueue(path: "app.sqlite")
+  /// let users = try await GRDBStore(in: queue, name: "users", codec: .json(User.self))
+  /// ```
   ///
   /// - Parameters:
   ///   - writer: The database, a `DatabasePool` or a `DatabaseQueue`.
@@ -328,7 +333,7 @@ extension GRDBStore: CustomStringConvertible {
 }
 
 /// Every commit through the database of the store is reported, with its keys if the store wrote them. A commit in which a
-/// statement of the program, a trigger or a cascade could change the table is reported as a change of all keys. Commits of
+/// statement of your program, a trigger or a cascade could change the table is reported as a change of all keys. Commits of
 /// other processes are not reported, and a database that was opened for reading only reports nothing, as in GRDB.
 extension GRDBStore: ObservableStore {
   /// Observes a range; see `ObservableStore`.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The folder in which the platform expects an application to store its data.
+/// The folder where the platform expects an application to store its data.
 enum ApplicationDataFolder {
   /// Returns the data folder of an application.
   ///

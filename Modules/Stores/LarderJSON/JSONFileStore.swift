@@ -54,6 +54,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Opens a store.
   ///
+  /// ```swift
+  /// let notes = try await JSONFileStore(path: folder + "/notes.json", codec: .json(Note.self), durability: .buffered)
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the document, whose folder must exist. A new file has permissions 0600; an existing file
   ///     keeps its permissions.
@@ -115,11 +119,15 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
       path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
   }
 
-  /// Opens a store in the folder in which the platform expects an application to store its data.
+  /// Opens a store in the folder where the platform expects an application to store its data.
   ///
-  /// On Linux, this is `$XDG_DATA_HOME/PROCESS`, which defaults to `~/.local/share/PROCESS`. On Apple platforms, it is
-  /// the bundle's folder in `Application Support`, or in `Caches` on tvOS. If the folder is missing, it is created with
+  /// On Linux, this is `$XDG_DATA_HOME/PROCESS`. It defaults to `~/.local/share/PROCESS`. On Apple platforms, it is the
+  /// bundle's folder in `Application Support`, or in `Caches` on tvOS. If the folder is missing, it is created with
   /// permissions 0700.
+  ///
+  /// ```swift
+  /// let settings = try await JSONFileStore<Settings>(name: "settings")
+  /// ```
   ///
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
@@ -343,6 +351,11 @@ extension JSONFileStore: MaintainableStore {
 }
 
 /// A provider that opens ``JSONFileStore``s for `StoreRegistry`, for URLs such as `json:users.json`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
+/// let users = try await registry.open("json:users.json", codec: .json(User.self))
+/// ```
 public struct JSONFileStoreProvider: StoreProvider {
   /// Creates the provider.
   public init() {}
@@ -365,7 +378,7 @@ public struct JSONFileStoreProvider: StoreProvider {
     try await UntypedJSONFile(StoreFileConfiguration(url, options), newCodecName: newCodecName ?? codecName)
   }
 
-  /// Returns the files of the store that a URL names, which need not exist.
+  /// Returns the files of the store that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `json:users.json`.
   public func files(of url: StoreURL) -> StoreFileSet { JSONFile.files(at: url.location) }

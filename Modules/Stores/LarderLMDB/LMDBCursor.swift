@@ -72,6 +72,14 @@ public struct LMDBCursor: ~Copyable {
 
   /// Moves to the first entry whose key is greater than or equal to a bound.
   ///
+  /// ```swift
+  /// let oldest = try environment.read { transaction in
+  ///   try transaction.withCursor(of: events) { cursor in
+  ///     try cursor.move(upTo: "2026-01") ? cursor.key : nil
+  ///   }
+  /// }
+  /// ```
+  ///
   /// - Parameter bound: The bound: a key or the beginning of one.
   /// - Returns: A Boolean value that indicates whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.

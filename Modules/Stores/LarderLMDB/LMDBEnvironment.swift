@@ -43,7 +43,7 @@ public final class LMDBEnvironment: Sendable {
 
   /// The version of the LMDB library that this process has loaded, such as "0.9.24".
   ///
-  /// It need not be the one that the program was built with. LMDB 0.9 and LMDB 1.0 cannot read each other's files; see
+  /// It need not be the one that your program was built with. LMDB 0.9 and LMDB 1.0 cannot read each other's files; see
   /// <doc:UsingLMDBStore#Versions-of-LMDB>.
   public static var libraryVersion: String {
     var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
@@ -52,6 +52,10 @@ public final class LMDBEnvironment: Sendable {
   }
 
   /// Opens an environment.
+  ///
+  /// ```swift
+  /// let environment = try await LMDBEnvironment(path: "shop", durability: .buffered)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of a folder or a data file. If nothing exists at the path, a folder is created. The parent
@@ -97,6 +101,12 @@ public final class LMDBEnvironment: Sendable {
   /// The closure runs synchronously on the calling thread. While it runs, pages that writers free cannot be reused, so
   /// keep it short.
   ///
+  /// ```swift
+  /// let (customer, order) = try environment.read { transaction in
+  ///   (try transaction.value(forKey: "7", in: customers), try transaction.value(forKey: "7/1", in: orders))
+  /// }
+  /// ```
+  ///
   /// - Parameter body: A closure that reads from the snapshot. Neither the transaction nor the bytes that it exposes
   ///   can escape the closure.
   /// - Returns: The result of `body`.
@@ -110,6 +120,13 @@ public final class LMDBEnvironment: Sendable {
   /// Reads and writes several stores in one atomic transaction.
   ///
   /// Other writers, in this process and in others, wait. Readers do not.
+  ///
+  /// ```swift
+  /// try await environment.write { transaction in
+  ///   try transaction.removeValue(forKey: "7", in: customers)
+  ///   try transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
   ///
   /// - Parameter body: A closure that reads and writes. It runs on the environment's own thread and may block. If the
   ///   memory map has to be enlarged, it runs again, and only its last run takes effect. If it throws, nothing is
@@ -137,6 +154,10 @@ public final class LMDBEnvironment: Sendable {
 
   /// Returns the names of the stores in the environment in ascending order, including those created by other programs.
   ///
+  /// ```swift
+  /// print(try await environment.storeNames())  // ["customers", "orders"]
+  /// ```
+  ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func storeNames() async throws -> [String] {
     try await handle.environment.writer.storeNames(for: handle)
@@ -145,6 +166,10 @@ public final class LMDBEnvironment: Sendable {
   /// Removes a store with all its entries: its named database, and its record.
   ///
   /// Another process that has the store open finds no entries any more, and its writes throw `conflict`.
+  ///
+  /// ```swift
+  /// try await environment.removeStore("orders")
+  /// ```
   ///
   /// - Parameter name: The name of the store.
   /// - Throws: `StoreError`: `notFound`; `locked` if this process has the store open; `unsupported` if another program
@@ -160,6 +185,11 @@ public final class LMDBEnvironment: Sendable {
 
   /// Returns statistics about the environment.
   ///
+  /// ```swift
+  /// let statistics = try await environment.statistics()
+  /// print(statistics.freePageCount * statistics.pageSize, "bytes are free for new entries")
+  /// ```
+  ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func statistics() async throws -> LMDBStatistics {
     let handle = handle
@@ -172,10 +202,14 @@ public final class LMDBEnvironment: Sendable {
   ///
   /// The copy appears at `path` once it is complete and durable. It has a lock file, so it can be opened read-only.
   ///
+  /// ```swift
+  /// try await environment.backup(to: "/backups/shop", compacting: true)
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the copy, where nothing may exist yet. The copy is a folder if the environment is one, else
   ///     a file.
-  ///   - compacting: A Boolean value that indicates whether to omit free pages, which takes longer. Defaults to
+  ///   - compacting: A Boolean value that indicates whether to omit free pages. This takes longer. Defaults to
   ///     `false`.
   /// - Throws: `StoreError`: `invalidArgument` if something already exists at `path`; `closed`; `full`; `ioFailed`,
   ///   with the outcome `unknown` if the copy is complete but power loss may remove it.

@@ -26,7 +26,7 @@ import LarderFiles
 /// time, except that `JSONText` and `[UInt8]` may be beside any other type. To detect a wrong name in every process, label
 /// the stores with `contents`, such as `"notes"` and `"folders"`. Type names are not recorded, so you may rename types.
 ///
-/// Several stores can share an ``LMDBEnvironment``, which offers transactions across stores and access to bytes without
+/// Several stores can share an ``LMDBEnvironment``. It offers transactions across stores and access to bytes without
 /// copying.
 public final class LMDBStore<Value: Sendable>: DataStore {
   /// The default name of a store.
@@ -49,13 +49,18 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   /// Opens a store in an environment.
   ///
+  /// ```swift
+  /// let environment = try await LMDBEnvironment(path: "shop")
+  /// let orders = try await LMDBStore(in: environment, name: "orders", codec: .json(Order.self))
+  /// ```
+  ///
   /// - Parameters:
   ///   - environment: The environment that holds the store.
   ///   - name: The name of the store: 1 to 511 bytes of UTF-8 without NUL. Defaults to `default`. The name `larder` is
   ///     reserved.
   ///   - codec: The codec that encodes and decodes values.
-  ///   - contents: A label for the kind of the values, such as `"notes"`, of 1 to 511 bytes. Defaults to `nil`, which
-  ///     opens a store with any label. The first label with which a writable store is opened is recorded beside the
+  ///   - contents: A label for the kind of the values, such as `"notes"`, of 1 to 511 bytes. Defaults to `nil`, to
+  ///     open a store with any label. The first label with which a writable store is opened is recorded beside the
   ///     codec, and other labels are refused from then on.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
   ///     `true`.
@@ -76,12 +81,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   /// Opens a store together with its environment.
   ///
+  /// ```swift
+  /// let photos = try await LMDBStore(path: "photos", codec: .raw, durability: .buffered)
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the environment, a folder or a data file; see
   ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:busyTimeout:)``.
   ///   - name: The name of the store. Defaults to `default`.
   ///   - codec: The codec that encodes and decodes values.
-  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
+  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, to open a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.
@@ -321,7 +330,7 @@ extension LMDBStore where Value: Codable {
   /// - Parameters:
   ///   - environment: The environment that holds the store.
   ///   - name: The name of the store. Defaults to `default`.
-  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
+  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, to open a store with any
   ///     label.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the store if it is missing. Defaults to
   ///     `true`.
@@ -339,7 +348,7 @@ extension LMDBStore where Value: Codable {
   /// - Parameters:
   ///   - path: The path of the environment, a folder or a data file.
   ///   - name: The name of the store. Defaults to `default`.
-  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
+  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, to open a store with any
   ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`.
   ///   - access: The access of the store to its files. Defaults to `StoreAccess.readWrite`.

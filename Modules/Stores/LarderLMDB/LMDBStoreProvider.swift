@@ -3,6 +3,11 @@ public import Larder
 public import LarderFiles
 
 /// A provider that opens ``LMDBStore``s for `StoreRegistry`, for URLs such as `lmdb:users` and `lmdb:shop#orders`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [LMDBStoreProvider()])
+/// let orders = try await registry.open("lmdb:shop#orders", codec: .cbor(Order.self))
+/// ```
 public struct LMDBStoreProvider: StoreProvider {
   private let busyTimeout: Duration?
   private let examinesPages: Bool
@@ -100,7 +105,7 @@ public struct LMDBStoreProvider: StoreProvider {
     try LMDBStoreProvider.location(of: url).path
   }
 
-  /// Returns the files of the environment that a URL names, which need not exist.
+  /// Returns the files of the environment that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `lmdb:shop` or `lmdb:shop#orders`.
   /// - Returns: The folder of the environment, or the data file and the lock file if there is a file at the path.

@@ -18,7 +18,7 @@ public struct LMDBTransaction: ~Copyable {
 
   /// The error of a failed change.
   ///
-  /// LMDB then applies none of the changes, even if the closure caught the error.
+  /// LMDB then discards all changes, even if the closure caught the error.
   private(set) var failure: LMDBError?
 
   /// The changes so far, for observers.
@@ -105,6 +105,12 @@ public struct LMDBTransaction: ~Copyable {
   }
 
   /// Calls a closure with the encoded bytes of a value in the memory map, without copying them.
+  ///
+  /// ```swift
+  /// let size = try environment.read { transaction in
+  ///   try transaction.withBytes(forKey: "7", in: customers) { $0?.byteCount }  // without a copy
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - key: The key.
@@ -229,6 +235,12 @@ extension LMDBTransaction {
   }
 
   /// Removes all entries in a range.
+  ///
+  /// ```swift
+  /// try await environment.write { transaction in
+  ///   try transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The range of keys to remove. Defaults to all keys.

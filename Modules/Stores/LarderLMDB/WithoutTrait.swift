@@ -4,7 +4,7 @@ public import Larder
 // When the trait is off, these types stand in for the module so that the compiler names what is missing. Each initializer
 // has the parameters of several of the module's; without one that matches, the compiler would complain about that first.
 
-/// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `LMDB` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStore<Value: Sendable> {
   /// A placeholder: needs the trait `LMDB`.
@@ -21,7 +21,7 @@ public struct LMDBStore<Value: Sendable> {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `LMDB` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBEnvironment {
   /// A placeholder: needs the trait `LMDB`.
@@ -31,7 +31,7 @@ public struct LMDBEnvironment {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `LMDB` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStoreProvider {
   /// A placeholder: needs the trait `LMDB`.

@@ -18,7 +18,7 @@ public import Larder
 ///
 /// ## Connections
 ///
-/// The database keeps a pool of connections, which are made when they are needed and made again when they are lost. Each
+/// The database keeps a pool of connections that are made when they are needed and made again when they are lost. Each
 /// call has a connection for itself. While the server accepts no further connection, calls wait for those that exist. No
 /// thread of Swift's cooperative pool waits for the server: one thread waits for the answers on all connections, and each
 /// connection is made on a thread of its own.
@@ -40,22 +40,27 @@ public final class PostgresDatabase: Sendable {
 
   /// Connects to a database.
   ///
+  /// ```swift
+  /// let database = try await PostgresDatabase(
+  ///   "host=db.example dbname=shop user=shop", schema: "larder", connections: 16, timeout: .seconds(10))
+  /// ```
+  ///
   /// - Parameters:
   ///   - connection: The keywords or the URI of the connection, such as `host=db.example dbname=shop` or
   ///     `postgresql://db.example/shop`. Defaults to an empty string, for the `PG…` variables and libpq's defaults.
   ///   - schema: The schema with the tables of the stores and queues. It must exist. Defaults to `public`. It is also
   ///     the search path of your own SQL.
-  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`, which waits for the
+  ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`. It waits for the
   ///     disk of the server, and for other servers if it replicates synchronously (`synchronous_commit = on`). With
   ///     `Durability.File.buffered` (`off`), a crash of the server may discard the latest transactions.
   ///   - isolation: The isolation of transactions. Defaults to ``PostgresIsolation/readCommitted``.
   ///   - access: The access of the stores to their data. Defaults to `StoreAccess.readWrite`.
   ///     With any other access, nothing is created, and the server refuses every write.
   ///   - connections: The number of connections that stores and queues share, at least 1. Defaults to 8. While all are
-  ///     taken, a store or a queue that has none gets one more, so others that wait for a lock don't stop it.
-  ///   - timeout: The time limit of each call, which includes waiting for a connection and for locks, and repetitions. In a
-  ///     transaction, each of its calls has this limit. A call whose values are on their way over a slow line may take longer.
-  ///     Defaults to 30 seconds.
+  ///     taken, a store or a queue without one gets one more, so others that wait for a lock don't stop it.
+  ///   - timeout: The time limit of each call. It includes waiting for a connection and for locks, and repetitions. In a
+  ///     transaction, each of its calls has this limit. A call whose values are on their way over a slow line may take
+  ///     longer. Defaults to 30 seconds.
   ///   - onConnectionEvent: A closure that is called after each event of the connections, in any order and on any thread.
   ///     It must return quickly, because answers to other calls wait for it. Defaults to one that does nothing.
   /// - Throws: `StoreError`: `invalidArgument` if the connection cannot be parsed, or if a number is not positive;
@@ -149,6 +154,13 @@ public final class PostgresDatabase: Sendable {
   ///
   /// The transaction is `REPEATABLE READ`, or `SERIALIZABLE` with that isolation. The closure may run more than once.
   ///
+  /// ```swift
+  /// let (customer, order) = try await database.read { transaction in
+  ///   let customer = try await transaction.value(forKey: "7", in: customers)
+  ///   return (customer, try await transaction.value(forKey: "7/1", in: orders))
+  /// }
+  /// ```
+  ///
   /// - Parameter body: A closure that receives the transaction, which only reads.
   /// - Returns: The result of `body`.
   /// - Throws: The error that `body` throws. `StoreError`: `closed`; `conflict`; `timedOut`; `ioFailed`.
@@ -167,8 +179,15 @@ public final class PostgresDatabase: Sendable {
   ///
   /// If the closure throws, nothing is changed. With ``PostgresIsolation/readCommitted``, each read of the closure sees
   /// what is committed at that moment; to change a value that you have read, use
-  /// ``PostgresTransaction/update(_:in:_:)``, which locks its keys. The transaction may be repeated because of others, so
+  /// ``PostgresTransaction/update(_:in:_:)``. It locks its keys. The transaction may be repeated because of others, so
   /// the closure may run more than once.
+  ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.execute("DELETE FROM carts WHERE customer = $1", ["7"])
+  ///   try await transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
   ///
   /// - Parameter body: A closure that receives the transaction. It should not wait for anything but the transaction,
   ///   because others may wait for its locks.
@@ -190,6 +209,12 @@ public final class PostgresDatabase: Sendable {
   // MARK: Stores
 
   /// Returns the names of the stores in the schema, in order.
+  ///
+  /// ```swift
+  /// for name in try await database.storeNames() {
+  ///   print(name, try await database.codecName(ofStore: name) ?? "no codec")
+  /// }
+  /// ```
   ///
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
   public func storeNames() async throws -> [String] {

@@ -4,6 +4,14 @@ public import Larder
 /// An error that a PostgreSQL server or its client library reported.
 ///
 /// `StoreError.underlying` holds one of these if a store or a queue throws because of PostgreSQL.
+///
+/// ```swift
+/// do {
+///   try await database.write { try await $0.execute("INSERT INTO orders(id) VALUES($1)", ["17"]) }
+/// } catch let error as StoreError {
+///   if let cause = error.underlying as? PostgresError, cause.sqlState == "23505" { print("the order exists") }
+/// }
+/// ```
 public struct PostgresError: RedactedError, Hashable {
   /// The code of five characters, which [the list of PostgreSQL](https://www.postgresql.org/docs/current/errcodes-appendix.html)
   /// explains, or an empty string if the server did not answer.
@@ -122,7 +130,7 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds that of PostgreSQL.
-  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome. It says whether anything may have been changed. Defaults to `nothingChanged`.
   init(
     _ error: PostgresError, during operation: StoreOperation, store: String, message: String,
     outcome: Outcome = .nothingChanged

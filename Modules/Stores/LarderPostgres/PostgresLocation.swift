@@ -4,11 +4,16 @@ public import Larder
 
 /// The place that a URL such as `postgres:users` or `postgres-queue:host=db.example#app/jobs` names: a connection, a schema,
 /// and a store or a queue, if it has a name.
+///
+/// ```swift
+/// let location = try PostgresLocation(StoreURL("postgres:host=db.example#app/users"))
+/// let database = try await location.open(access: .readOnly)
+/// ```
 public struct PostgresLocation: Sendable, Hashable {
   /// The connection, which is an empty string for that of the `PG…` variables.
   public let connection: String
 
-  /// The schema, which is `public` if the URL names none.
+  /// The schema, or `public` if the URL does not name one.
   public let schema: String
 
   /// The name of the store or the queue, or `nil` if the URL names only the connection and perhaps the schema.

@@ -9,7 +9,7 @@ import LarderCBOR
 /// let store = try await PostgresStore<User>(in: database, name: "users")
 /// try await store.setValue(User(name: "Ada"), forKey: "user:1")
 /// let user = try await store.value(forKey: "user:1")
-/// try await database.close()
+/// await database.close()
 /// ```
 ///
 /// A read takes one round trip to the server, ``apply(_:)`` one, and ``update(deciding:_:)`` two, whatever the number of keys.
@@ -44,6 +44,10 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
   let recordedCodec: RecordedCodec
 
   /// Opens a store in a database.
+  ///
+  /// ```swift
+  /// let flags = try await PostgresStore(in: database, name: "flags", codec: .json(Bool.self), reportsChanges: true)
+  /// ```
   ///
   /// - Parameters:
   ///   - database: The database that holds the store.

@@ -3,6 +3,11 @@ public import Larder
 
 /// A provider that opens ``PostgresStore``s for `StoreRegistry`, for URLs such as `postgres:users` and
 /// `postgres:postgresql://db.example/shop#orders`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [PostgresStoreProvider()])
+/// let users = try await registry.open("postgres:host=db.example#app/users", codec: .json(User.self))
+/// ```
 public struct PostgresStoreProvider: StoreProvider {
   /// Creates the provider.
   public init() {}

@@ -4,7 +4,7 @@ public import Larder
 // When the trait is off, these types stand in for the module so that the compiler names what is missing. They have the
 // same initializers; otherwise the compiler would complain first about an initializer that does not match.
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public final class PostgresDatabase {
   /// A placeholder: needs the trait `Postgres`.
@@ -16,10 +16,10 @@ public final class PostgresDatabase {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 public enum PostgresConnectionEvent: Sendable {}
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 public enum PostgresIsolation: Sendable {
   /// A placeholder: needs the trait `Postgres`.
   case readCommitted
@@ -28,7 +28,7 @@ public enum PostgresIsolation: Sendable {
   case serializable
 }
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresStore<Value: Sendable> {
   /// A placeholder: needs the trait `Postgres`.
@@ -43,7 +43,7 @@ public struct PostgresStore<Value: Sendable> {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresQueue<Element: Sendable> {
   /// A placeholder: needs the trait `Postgres`.
@@ -60,7 +60,7 @@ public struct PostgresQueue<Element: Sendable> {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 public struct PostgresQueueConfiguration: Sendable {
   /// A placeholder: needs the trait `Postgres`.
   public init(
@@ -69,14 +69,14 @@ public struct PostgresQueueConfiguration: Sendable {
   ) {}
 }
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresQueueProvider {
   /// A placeholder: needs the trait `Postgres`.
   public init(codecName: String = "cbor") {}
 }
 
-/// A placeholder: this type needs the trait `Postgres` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `Postgres` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresStoreProvider {
   /// A placeholder: needs the trait `Postgres`.

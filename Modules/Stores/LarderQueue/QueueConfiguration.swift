@@ -17,13 +17,13 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which a key is remembered after its item was acknowledged or became a dead letter, so it is not
+  /// The time that a key is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Each remembered key takes some memory. Generated keys are not remembered.
   public var duplicateWindow: Duration
 
-  /// The time for which dead letters are kept; `nil` for no limit.
+  /// The time that dead letters are kept; `nil` for no limit.
   public var deadLetterRetention: Duration?
 
   /// The capacity of the queue, and the policy for writes that exceed it.
@@ -42,9 +42,9 @@ public struct QueueConfiguration: Sendable, Hashable {
   ///     Defaults to 5.
   ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
   ///     to 5 minutes.
-  ///   - duplicateWindow: The time for which a key is remembered after its item was acknowledged or became a dead
+  ///   - duplicateWindow: The time that a key is remembered after its item was acknowledged or became a dead
   ///     letter. Defaults to 5 minutes.
-  ///   - deadLetterRetention: The time for which dead letters are kept. Defaults to `nil`, for no limit.
+  ///   - deadLetterRetention: The time that dead letters are kept. Defaults to `nil`, for no limit.
   ///   - capacity: The capacity of the queue. Defaults to ``QueueCapacity/unlimited``.
   ///   - segmentSize: The size, in bytes, at which the log rolls over to a new segment. Defaults to 32 MiB.
   public init(
@@ -89,6 +89,10 @@ extension QueueConfiguration: LeasingQueueConfiguration {
 /// ```
 public struct QueueCapacity: Sendable, Hashable {
   /// The behavior of a write for which there is no room.
+  ///
+  /// ```swift
+  /// let capacity = QueueCapacity(items: 10_000, policy: .refuse)  // enqueuing throws `full`
+  /// ```
   public enum Policy: Sendable, Hashable, CaseIterable {
     /// The write throws `full`.
     case refuse
@@ -108,7 +112,7 @@ public struct QueueCapacity: Sendable, Hashable {
 
   /// The maximum size of keys and encoded values together, in bytes; `nil` for no limit.
   ///
-  /// The folder takes more: a segment of the log is removed when none of its items is left. See
+  /// The folder takes more: a segment of the log is removed when all of its items are gone. See
   /// ``QueueConfiguration/segmentSize``.
   public var bytes: Int?
 
@@ -132,6 +136,11 @@ public struct QueueCapacity: Sendable, Hashable {
 }
 
 /// The treatment of running leases when a queue is opened.
+///
+/// ```swift
+/// // No other process has the queue, so items that the last run had leased are due immediately.
+/// let queue = try await QueueStore<Event>(path: "outbox", leases: .void)
+/// ```
 public enum LeasesOnOpening: Sendable, Hashable, CaseIterable {
   /// Leases run until their deadlines, and their receipts stay valid. One process can receive an item and another
   /// acknowledge it.

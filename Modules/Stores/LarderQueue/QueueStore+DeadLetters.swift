@@ -4,10 +4,16 @@ public import Larder
 extension QueueStore {
   /// Returns the dead letters.
   ///
+  /// ```swift
+  /// for letter in try await queue.deadLetters(limit: 20, after: 0) {
+  ///   print(letter.key, letter.attempts, letter.reason)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters.
-  ///   - sequence: The sequence number after which to start; only dead letters with a greater `DeadLetter.sequence`
-  ///     are returned.
+  ///   - sequence: The sequence number to start after; only dead letters with a greater `DeadLetter.sequence` are
+  ///     returned.
   /// - Returns: The dead letters in order of arrival.
   /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   @concurrent
@@ -29,6 +35,11 @@ extension QueueStore {
   /// Moves dead letters to the end of the queue, as if they were enqueued now and had never been delivered.
   ///
   /// If several dead letters have the same key, the latest one is moved.
+  ///
+  /// ```swift
+  /// let letters = try await queue.deadLetters(limit: 20, after: 0)
+  /// try await queue.requeue(letters.map(\.key))
+  /// ```
   ///
   /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
   /// - Returns: The number of dead letters moved.
@@ -68,6 +79,12 @@ extension QueueStore {
   }
 
   /// Calls a closure for each item that becomes a dead letter; see `DurableQueue`.
+  ///
+  /// ```swift
+  /// let observation = queue.observeDeadLetters { letter in
+  ///   logger.error("\(letter.key) failed after \(letter.attempts) attempts")
+  /// }
+  /// ```
   ///
   /// - Parameter observer: A closure that receives the report after the change is written. It runs on a thread of the
   ///   queue or of a caller and must not block.

@@ -19,6 +19,11 @@ extension QueueStore {
 
   /// Returns the number of items in each state, and the age of the oldest item.
   ///
+  /// ```swift
+  /// let statistics = try await queue.queueStatistics()
+  /// print(statistics.counts.waiting, "items wait")
+  /// ```
+  ///
   /// - Throws: `StoreError` with `closed`.
   public func queueStatistics() async throws -> QueueStatistics {
     try await perform(.count, .looks) { core in

@@ -29,6 +29,11 @@ extension QueueStore {
   /// If the deliveries count, an item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead
   /// letter. If they don't, the numbers of attempts are as they were before. Releasing ignores cancellation.
   ///
+  /// ```swift
+  /// let failed = try await sendEach(deliveries)
+  /// try await queue.release(failed.map(\.receipt), after: .seconds(60), countsAsAttempt: true)
+  /// ```
+  ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
   ///   - delay: The delay until the items can be received again, or `nil` for the delay of
@@ -61,6 +66,10 @@ extension QueueStore {
   /// Resets leases so that they expire `lease` from now, in one commit.
   ///
   /// Extending ignores cancellation.
+  ///
+  /// ```swift
+  /// let lost = try await queue.extend(deliveries.map(\.receipt), lease: .seconds(60))
+  /// ```
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.

@@ -20,13 +20,20 @@ extension QueueStore {
   /// no dead letters either, and wait for the delay of the retry policy, at least one second. The error is thrown if no
   /// other item is due, or if three such items come first.
   ///
+  /// ```swift
+  /// for delivery in try await queue.receive(max: 100, lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await queue.acknowledge(delivery.receipt)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
   /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;
-  ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
+  ///   `keyUnavailable`, or another code of the codec, if your program lacks something to decode an item; `full` or
   ///   `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the task was
   ///   cancelled before the call began.
   public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
@@ -54,8 +61,8 @@ extension QueueStore {
 
   /// Reads and decodes leased items.
   ///
-  /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released. If that
-  ///   fails too, the outcome of the error is unknown, because the leases may hide the items until they end.
+  /// - Throws: ``StoreError`` if no item can be read, for a reason that does not concern the items. The items are released. If
+  ///   that fails too, the outcome of the error is unknown, because the leases may hide the items until they end.
   @concurrent
   private func read(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     do {

@@ -3,6 +3,11 @@ public import Larder
 import LarderFiles
 
 /// A provider that opens ``QueueStore``s for `StoreRegistry`, from URLs like `queue:outbox`.
+///
+/// ```swift
+/// let untyped = try await QueueStoreProvider().open(StoreURL("queue:outbox"), options: StoreOptions(), newCodecName: nil)
+/// let outbox = try untyped.queue(codec: .cbor(Event.self))
+/// ```
 public struct QueueStoreProvider: StoreProvider {
   /// The name of the default codec of new queues.
   public let codecName: String

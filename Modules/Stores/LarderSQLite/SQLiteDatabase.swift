@@ -39,6 +39,12 @@ public final class SQLiteDatabase: Sendable {
 
   /// Opens a database.
   ///
+  /// ```swift
+  /// let database = try await SQLiteDatabase(path: "shop.sqlite", busyTimeout: .seconds(10)) { connection in
+  ///   try connection.run("PRAGMA cache_size = -8000")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the file. The folder must exist. An existing file is set to the mode of the write-ahead log
   ///     before the first write, and left as it is until then. `:memory:` is a file of this name; for a store in memory, use
@@ -84,6 +90,12 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// The closure runs synchronously on the calling thread. While it runs, the log cannot shrink, so keep it short.
   ///
+  /// ```swift
+  /// let (customer, order) = try database.read { transaction in
+  ///   (try transaction.value(forKey: "7", in: customers), try transaction.value(forKey: "7/1", in: orders))
+  /// }
+  /// ```
+  ///
   /// - Parameter body: A closure that reads from the snapshot. Neither the transaction nor the bytes that it exposes
   ///   can escape the closure.
   /// - Returns: The result of `body`.
@@ -97,6 +109,13 @@ public final class SQLiteDatabase: Sendable {
   /// Reads and writes several stores in one atomic transaction.
   ///
   /// Other writers, in this process and in others, wait. Readers do not.
+  ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try transaction.removeValue(forKey: "7", in: customers)
+  ///   try transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
   ///
   /// - Parameter body: A closure that reads and writes. It runs on the database's own thread and may block. If it throws,
   ///   nothing is changed. It must not write except through its transaction.
@@ -126,6 +145,12 @@ public final class SQLiteDatabase: Sendable {
 
   /// Returns the names of the stores in the database in ascending order, including tables of the same form that other
   /// programs have created.
+  ///
+  /// ```swift
+  /// for name in try await database.storeNames() {
+  ///   print(name, try await database.codecName(ofStore: name) ?? "no codec")
+  /// }
+  /// ```
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func storeNames() async throws -> [String] {
@@ -163,6 +188,11 @@ public final class SQLiteDatabase: Sendable {
 
   /// Returns statistics about the database.
   ///
+  /// ```swift
+  /// let statistics = try await database.statistics()
+  /// print(statistics.freePageCount * statistics.pageSize, "bytes can be freed by compacting")
+  /// ```
+  ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func statistics() async throws -> SQLiteStatistics {
     let handle = handle
@@ -175,9 +205,13 @@ public final class SQLiteDatabase: Sendable {
   ///
   /// The copy appears at `path` once it is complete and durable. It holds all tables, also those of others.
   ///
+  /// ```swift
+  /// try await database.backup(to: "/backups/shop.sqlite", compacting: true)
+  /// ```
+  ///
   /// - Parameters:
   ///   - path: The path of the copy, where nothing may exist yet.
-  ///   - compacting: A Boolean value that indicates whether to omit free pages, which takes longer. Defaults to
+  ///   - compacting: A Boolean value that indicates whether to omit free pages. This takes longer. Defaults to
   ///     `false`.
   /// - Throws: `StoreError`: `invalidArgument` if something already exists at `path`; `closed`; `full`; `ioFailed`,
   ///   with the outcome `unknown` if the copy is complete but power loss may remove it.

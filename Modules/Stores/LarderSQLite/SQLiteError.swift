@@ -25,7 +25,7 @@ public struct SQLiteError: RedactedError, Hashable {
   /// - Parameters:
   ///   - code: The extended result code.
   ///   - message: The message.
-  ///   - errorNumber: The system's reason, a value of `errno`. Defaults to 0, for none.
+  ///   - errorNumber: The system's reason, a value of `errno`. Defaults to 0, for no reason.
   public init(code: Int32, message: String, errorNumber: Int32 = 0) {
     self.code = code
     self.message = message
@@ -94,7 +94,7 @@ extension StoreError {
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure. The description adds the library's own.
-  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome. It says whether anything may have been changed. Defaults to `nothingChanged`.
   ///   - isWrite: A Boolean value that indicates whether a transaction that writes failed. Defaults to `false`.
   init(
     _ error: SQLiteError, during operation: StoreOperation, store: String, message: String,

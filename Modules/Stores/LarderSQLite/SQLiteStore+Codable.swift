@@ -5,6 +5,11 @@ import LarderCBOR
 extension SQLiteStore where Value: Codable {
   /// Opens a store of `Codable` values in a database, with `CBORCodec`.
   ///
+  /// ```swift
+  /// let database = try await SQLiteDatabase(path: "shop.sqlite")
+  /// let customers = try await SQLiteStore<Customer>(in: database, name: "customers")
+  /// ```
+  ///
   /// - Parameters:
   ///   - database: The database that holds the store.
   ///   - name: The name of the store. Defaults to `default`.
@@ -21,6 +26,10 @@ extension SQLiteStore where Value: Codable {
   }
 
   /// Opens a store of `Codable` values together with its database, with `CBORCodec`.
+  ///
+  /// ```swift
+  /// let users = try await SQLiteStore<User>(path: "users.sqlite", durability: .buffered)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the database file.

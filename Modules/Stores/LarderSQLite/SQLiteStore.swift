@@ -25,7 +25,7 @@ import LarderSQLiteFormat
 /// Stores of different types need different names. Within a process, a store cannot be open with two types at the same
 /// time, except that `JSONText` and `[UInt8]` may be beside any other type.
 ///
-/// Several stores can share an ``SQLiteDatabase``, which offers transactions across stores.
+/// Several stores can share an ``SQLiteDatabase``. It offers transactions across stores.
 public final class SQLiteStore<Value: Sendable>: DataStore {
   /// The default name of a store.
   public static var defaultName: String { "default" }
@@ -37,7 +37,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   let coder: ValueCoder<Value>
   let table: StoreTable
 
-  /// The generation of the database in which the table and its record were found to be those of this store.
+  /// The generation of the database where the table and its record were found to be those of this store.
   private let checkedGeneration = Locked(0)
 
   /// The database, if the store opened it itself and therefore closes it.
@@ -69,6 +69,10 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   }
 
   /// Opens a store together with its database.
+  ///
+  /// ```swift
+  /// let users = try await SQLiteStore(path: "users.sqlite", codec: .json(User.self))  // SQL can read the values
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the database file.
@@ -267,6 +271,10 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
 }
 
 /// The kind of the table of a new ``SQLiteStore``.
+///
+/// ```swift
+/// let scores = try await SQLiteStore<Int>(path: "game.sqlite", layout: .clustered)  // small values, read in ranges
+/// ```
 public enum SQLiteTableLayout: String, Sendable, Hashable, CaseIterable {
   /// An ordinary table with an index of its keys, for values of any size.
   case ordinary

@@ -5,6 +5,11 @@ internal import LarderSQLiteFormat
 
 /// A provider that opens ``SQLiteStore``s for `StoreRegistry`, for URLs such as `sqlite:users.sqlite` and
 /// `sqlite:shop.sqlite#orders`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [SQLiteStoreProvider()])
+/// let users = try await registry.open("sqlite:shop.sqlite#users", codec: .json(User.self))
+/// ```
 public struct SQLiteStoreProvider: StoreProvider {
   private let layout: SQLiteTableLayout
   private let busyTimeout: Duration
@@ -59,7 +64,7 @@ public struct SQLiteStoreProvider: StoreProvider {
     try SQLiteStoreProvider.location(of: url).path
   }
 
-  /// Returns the files of the database that a URL names, which need not exist.
+  /// Returns the files of the database that a URL names, whether or not they exist.
   ///
   /// - Parameter url: The URL, such as `sqlite:shop.sqlite` or `sqlite:shop.sqlite#orders`.
   /// - Throws: The errors of ``databasePath(of:)``.

@@ -115,6 +115,12 @@ public struct SQLiteTransaction: ~Copyable {
 
   /// Calls a closure with the encoded bytes of a value, without copying them.
   ///
+  /// ```swift
+  /// let size = try database.read { transaction in
+  ///   try transaction.withBytes(forKey: "7", in: customers) { $0?.byteCount }
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - key: The key.
   ///   - store: A store of this database.

@@ -4,7 +4,7 @@ public import Larder
 // When the trait is off, these types stand in for the module so that the compiler names what is missing. Each initializer
 // has the parameters of several of the module's; without one that matches, the compiler would complain about that first.
 
-/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `SQLite` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteStore<Value: Sendable> {
   /// A placeholder: needs the trait `SQLite`.
@@ -22,7 +22,7 @@ public struct SQLiteStore<Value: Sendable> {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `SQLite` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteDatabase {
   /// A placeholder: needs the trait `SQLite`.
@@ -33,11 +33,11 @@ public struct SQLiteDatabase {
   ) async throws {}
 }
 
-/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `SQLite` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteConnectionSetup: ~Copyable {}
 
-/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `SQLite` of the package Larder.
 public enum SQLiteTableLayout: String, Sendable {
   /// A placeholder: needs the trait `SQLite`.
   case ordinary
@@ -46,7 +46,7 @@ public enum SQLiteTableLayout: String, Sendable {
   case clustered
 }
 
-/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `SQLite` of the package Larder.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteStoreProvider {
   /// A placeholder: needs the trait `SQLite`.

@@ -18,6 +18,10 @@ public enum DatabaseFiles {
 
   /// Returns all files of a database.
   ///
+  /// ```swift
+  /// try DatabaseFiles.all(at: "shop.sqlite").checkFree(during: .restore, store: "shop", in: POSIXFileSystem())
+  /// ```
+  ///
   /// - Parameter path: The path of the database file.
   /// - Returns: The database file and its companions.
   public static func all(at path: String) -> StoreFileSet {

@@ -33,6 +33,12 @@ public enum SQLiteResultCode: Int32 {
 
   /// Returns the code of the store error for a failed statement.
   ///
+  /// ```swift
+  /// let code = SQLiteResultCode.storeErrorCode(extendedCode, isWrite: true)
+  /// throw StoreError(
+  ///   code, during: .apply, store: "users", message: message, isRetryable: SQLiteResultCode.isTransient(extendedCode))
+  /// ```
+  ///
   /// - Parameters:
   ///   - code: The extended code.
   ///   - errorNumber: The system's reason, a value of `errno`, or 0 if it is not known. Defaults to 0.

@@ -16,6 +16,13 @@ public protocol SQLConnection {
 /// Larder's own records of the stores in a database file, in the table `larder`.
 ///
 /// Its methods also throw the errors of the connection.
+///
+/// ```swift
+/// let catalog = StoreCatalog(store: "shop.sqlite")
+/// for name in try catalog.storeNames(on: connection) {
+///   print(name, try catalog.record(of: name, on: connection)?.codecName ?? "no record")
+/// }
+/// ```
 public struct StoreCatalog: Sendable {
   /// The record of a store.
   public struct Record: Equatable {

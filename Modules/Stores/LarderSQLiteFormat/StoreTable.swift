@@ -1,6 +1,11 @@
 public import Larder
 
 /// The table of a store in a database file: its name, its form, and the statements over it.
+///
+/// ```swift
+/// let table = StoreTable(name: "users", codec: codec)
+/// let sql = table.scan(.keys, hasUpperBound: true, order: .ascending)
+/// ```
 public final class StoreTable: Sendable {
   /// The type of the values in the table.
   public enum ValueType: String, Sendable {
@@ -70,6 +75,12 @@ public final class StoreTable: Sendable {
   public let identifier: [UInt8]
 
   /// Returns why a name cannot be that of a store, or `nil` if it can.
+  ///
+  /// ```swift
+  /// if let problem = StoreTable.problem(withName: name) {
+  ///   throw StoreError(.invalidArgument, during: .open, store: name, message: problem)
+  /// }
+  /// ```
   public static func problem(withName name: String) -> String? {
     let folded = folded(name)
     if !(1...StoreKey.maximumLength).contains(name.utf8.count) || name.utf8.contains(0) {
@@ -93,6 +104,10 @@ public final class StoreTable: Sendable {
   }
 
   /// Returns a name as SQL writes an identifier.
+  ///
+  /// ```swift
+  /// try connection.run("DROP VIEW IF EXISTS \(StoreTable.quoted(name))")
+  /// ```
   public static func quoted(_ name: String) -> String {
     let doubled = name.utf8.flatMap { $0 == UInt8(ascii: "\"") ? [$0, $0] : [$0] }
     return "\"\(String(decoding: doubled, as: UTF8.self))\""

@@ -22,7 +22,7 @@ public struct QueueLayerProvider: LayerProvider {
   /// The place of queues, outside of all other layers.
   public var place: LayerPlace { .queue }
 
-  /// The setting `prefix`, which is required.
+  /// The setting `prefix` (required).
   public var settings: [LayerSetting] {
     [LayerSetting("prefix", .text, "the prefix of the keys of the queue in the store, such as jobs/; required")]
   }

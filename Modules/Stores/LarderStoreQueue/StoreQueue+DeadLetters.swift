@@ -78,6 +78,12 @@ extension StoreQueue {
   }
 
   /// Calls a closure for each item that a call of this object turns into a dead letter; see `DurableQueue`.
+  ///
+  /// ```swift
+  /// let observation = outbox.observeDeadLetters { letter in
+  ///   logger.error("\(letter.key) failed after \(letter.attempts) attempts")
+  /// }
+  /// ```
   public func observeDeadLetters(_ observer: @escaping @Sendable (DeadLetterEvent) -> Void) -> StoreObservation {
     deadLetterObservers.add(observer)
   }
@@ -85,6 +91,12 @@ extension StoreQueue {
   // MARK: Dead letters
 
   /// Returns dead letters in the order of arrival; see `DurableQueue`.
+  ///
+  /// ```swift
+  /// for letter in try await outbox.deadLetters(limit: 20, after: 0) {
+  ///   print(letter.key, letter.attempts, letter.reason)
+  /// }
+  /// ```
   public func deadLetters(limit: Int, after sequence: UInt128) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
     return try await running(.deadLetters) {
@@ -116,6 +128,10 @@ extension StoreQueue {
   }
 
   /// Moves the dead letters of several keys to the end of the queue; see `DurableQueue`.
+  ///
+  /// ```swift
+  /// try await outbox.requeue(["reminder:17"])
+  /// ```
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try information.checkWritable(for: .requeue)

@@ -8,6 +8,13 @@ extension StoreQueue {
   /// ``StoreQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter. Without ids,
   /// nothing is read, so writers share commits if the base batches them.
   ///
+  /// ```swift
+  /// try await outbox.enqueue([
+  ///   QueueInput(event, group: "customer:17"),
+  ///   QueueInput(reminder, id: "reminder:17", after: .seconds(86_400), priority: -1),
+  /// ])
+  /// ```
+  ///
   /// - Parameter inputs: The items, each with an optional id, delay, priority and group.
   /// - Returns: The result for each item, in order.
   /// - Throws: `StoreError` with `invalidKey`; `invalidArgument` if a delay, a priority or a group is invalid;

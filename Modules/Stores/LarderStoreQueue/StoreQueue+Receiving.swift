@@ -14,15 +14,22 @@ extension StoreQueue {
   /// item. It passes over those of items that wait for an earlier one of their group. So if more than that end at the same time, an item is delivered by its priority and its order of arrival among the
   /// items of the delays and leases that ended before its own, and of those that calls have settled since.
   ///
-  /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
+  /// If your program lacks something to decode an item, the method releases all items of the call as if they had not been
   /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
   /// make no dead letters, and wait for the delay of the retry policy, at least one second.
   ///
+  /// ```swift
+  /// for delivery in try await outbox.receive(max: 100, lease: .seconds(30)) {
+  ///   try await send(delivery.value)
+  ///   try await outbox.acknowledge(delivery.receipt)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; the errors of the base if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
@@ -120,7 +127,7 @@ extension StoreQueue {
 
   /// Reads and decodes leased items.
   ///
-  /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
+  /// - Throws: ``StoreError`` if no item can be read, for a reason that does not concern the items. The items are released.
   private func readLeased(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     guard !leased.isEmpty else { return [] }
     let stored: [Result<[StoreKey: [UInt8]?], StoreError>]
@@ -220,6 +227,12 @@ extension StoreQueue: PausableQueue {
   /// Pauses the queue; see `PausableQueue`.
   ///
   /// No call of ``receive(max:lease:)`` leases an item after this method has returned, also if it has begun before.
+  ///
+  /// ```swift
+  /// try await outbox.pause()  // for all processes
+  /// try await migrate(database)
+  /// try await outbox.resume()
+  /// ```
   public func pause() async throws {
     try information.checkWritable(for: .pause)
     try await running(.pause) {

@@ -37,6 +37,11 @@ public struct QueueSchedule<Element: Sendable>: Sendable {
 
   /// Creates a schedule.
   ///
+  /// ```swift
+  /// let digest = QueueSchedule(
+  ///   name: "digest", every: .seconds(86_400), from: midnight, missedRuns: .skip) { due in Report(hour: due) }
+  /// ```
+  ///
   /// - Parameters:
   ///   - name: The name of the schedule, of 1 to 64 bytes. Schedules with the same name in one queue are the same.
   ///   - interval: The time between two due times, at least one millisecond.
@@ -132,6 +137,11 @@ extension StoreQueue {
   /// item is enqueued until it reaches the next due time again. If it was more than the interval and more than a minute ahead, the
   /// schedule continues with the next due time.
   ///
+  /// ```swift
+  /// let (count, next) = try await queue.enqueueDue(report)
+  /// print("\(count) reports were due; the next one is due at \(next)")
+  /// ```
+  ///
   /// - Parameter schedule: The schedule.
   /// - Returns: The number of items, and the next due time.
   /// - Throws: `StoreError` with `invalidArgument` if the schedule is not as described; the errors of
@@ -186,6 +196,10 @@ extension StoreQueue {
   }
 
   /// Removes the record of a schedule, so a later schedule with its name is new to the queue.
+  ///
+  /// ```swift
+  /// try await queue.removeSchedule("report")
+  /// ```
   ///
   /// - Parameter name: The name of the schedule. A name without a record is ignored.
   /// - Throws: `StoreError` with `closed`; the errors of the base.

@@ -145,7 +145,7 @@ extension StoreQueue {
     return true
   }
 
-  /// The ranges in which a timer that was set by a clock that was ahead can be.
+  /// The ranges where a timer that was set by a clock that was ahead can be.
   ///
   /// A lease or a delay can have any length. Ids and dead letters have the lengths of the configuration, so few other
   /// timers are as late.

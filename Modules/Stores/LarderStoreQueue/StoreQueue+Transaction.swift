@@ -68,6 +68,14 @@ extension StoreTransaction {
   ///
   /// The place of the item in the order of arrival is that of this call.
   ///
+  /// ```swift
+  /// try await bytes.transaction { tx in
+  ///   try await tx.setValue(order, forKey: "17", in: orders)
+  ///   try await tx.enqueue(OrderPlaced(order: 17), in: placed)
+  ///   return .commit(())
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The item.
   ///   - id: An id with which enqueuing is idempotent. Defaults to `nil`.
@@ -89,6 +97,14 @@ extension StoreTransaction {
   /// Acknowledges a delivery and removes its item, with the commit of the transaction.
   ///
   /// All else that the transaction writes for the item is then written exactly once.
+  ///
+  /// ```swift
+  /// try await bytes.transaction { tx in
+  ///   try await tx.acknowledge(delivery.receipt, in: placed)
+  ///   try await tx.update("revenue", in: totals) { $0 = ($0 ?? 0) + 10 }
+  ///   return .commit(())
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - receipt: The receipt of the delivery.

@@ -25,7 +25,7 @@ public import Larder
 /// ```swift
 /// try await environment.write { transaction in
 ///   try transaction.setValue(order, forKey: "order:17", in: orders)
-///   try transaction.apply(outbox.changes(enqueuing: OrderPlaced(17)), to: bytes)
+///   try transaction.apply(outbox.changes(enqueuing: OrderPlaced(order: 17)), to: bytes)
 /// }
 /// ```
 ///
@@ -94,8 +94,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///     key that begins with it.
   ///   - codec: The codec that encodes and decodes items.
   ///   - configuration: The rules of the queue.
-  ///   - environment: The clock that measures the time for which a consumer waits, the wall-clock time by which leases
-  ///     and delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``. Defaults to those of the
+  ///   - environment: The clock that measures the time that a consumer waits, the wall-clock time by which leases and
+  ///     delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``. Defaults to those of the
   ///     system.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
   ///   `unsupported` if the entries of the base expire; `versionMismatch` if a newer version or another codec wrote the queue;
@@ -190,7 +190,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     return [QueueLayout.formatVersion] + name.utf8
   }
 
-  /// The clock that measures the time for which a consumer waits.
+  /// The clock that measures the time that a consumer waits.
   public var clock: any Clock<Duration> { retrying.clock }
 
   /// The wall-clock time, in microseconds since 1970, which is noted as one that a call has read.
@@ -328,7 +328,7 @@ extension StoreQueue: StoreDecorator {
   }
 }
 
-/// The queue reports the changes of its items, and none of their states.
+/// The queue reports the changes of its items, but not those of their states.
 extension StoreQueue: ObservableStore where Base: ObservableStore {
   /// Observes a range of keys; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

@@ -3,6 +3,11 @@ public import Larder
 /// The rules of a ``StoreQueue``.
 ///
 /// Each object applies its own rules, so all objects that use a queue must be given the same.
+///
+/// ```swift
+/// let configuration = StoreQueueConfiguration(maximumDeliveries: 10, deadLetterRetention: .seconds(30 * 86_400))
+/// let jobs = try await bytes.queue(of: Job.self, prefix: "jobs/", codec: .json(), configuration: configuration)
+/// ```
 public struct StoreQueueConfiguration: Sendable, Hashable {
   /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
   ///
@@ -12,7 +17,7 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so it is not
+  /// The time that an id is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Generated keys are not remembered.
@@ -31,7 +36,7 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   ///     Defaults to 5.
   ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
   ///     to 5 minutes.
-  ///   - duplicateWindow: The time for which an id is remembered after its item was acknowledged or became a dead
+  ///   - duplicateWindow: The time that an id is remembered after its item was acknowledged or became a dead
   ///     letter. Defaults to 5 minutes.
   ///   - deadLetterRetention: The time after which a dead letter is removed. Defaults to `nil`, for no limit.
   ///   - pollInterval: The time between two looks of a waiting consumer, unless the base reports the commits of all

@@ -26,7 +26,7 @@ public struct PersistDriverSuite: Sendable {
     @Sendable (_ location: PersistDriverLocation, _ check: (any PersistDriver) async throws -> Void) async throws ->
     Void
 
-  /// The name of the driver, which failures show.
+  /// The name of the driver in failures.
   public let name: String
 
   /// The cases to run, ordered by number.
@@ -35,11 +35,11 @@ public struct PersistDriverSuite: Sendable {
   /// Creates the suite of a driver.
   ///
   /// - Parameters:
-  ///   - name: The name of the driver, which failures show.
+  ///   - name: The name of the driver in failures.
   ///   - isPersistent: A Boolean value that indicates whether a driver that is opened again at the same location has the entries
   ///     of the earlier one. Defaults to `false`, and the cases that need it are then left out.
-  ///   - seed: The seed of the random histories, which failures show. Defaults to the environment variable `LARDER_SEED`, or
-  ///     else a random seed.
+  ///   - seed: The seed of the random histories, printed with each failure. Defaults to the environment variable
+  ///     `LARDER_SEED`, or else a random seed.
   ///   - open: A closure that opens the driver of a location, passes it to its second argument, and closes it. It is called
   ///     at least once for each case.
   public init(
@@ -56,6 +56,11 @@ public struct PersistDriverSuite: Sendable {
   }
 
   /// Runs the cases one after another.
+  ///
+  /// ```swift
+  /// let failures = try await suite.run()
+  /// #expect(failures.isEmpty)
+  /// ```
   ///
   /// - Returns: The failures, in the order of the cases.
   /// - Throws: `CancellationError` if the task is cancelled.

@@ -34,7 +34,7 @@ public final class ManualClock: Clock {
   /// Removes the sleeping tasks without resuming them, and returns what keeps them.
   func forgetSleepers() -> Any { sleepers.forgetAll() }
 
-  /// The earliest deadline of a sleeping task, or `nil` if none sleeps.
+  /// The earliest deadline of a sleeping task, or `nil` if no task sleeps.
   var nextDeadline: Instant? { sleepers.tags.min() }
 
   /// Advances the time and wakes the tasks whose deadlines have passed, the earliest deadline first.
@@ -48,7 +48,7 @@ public final class ManualClock: Clock {
       now = now.advanced(by: duration)
       return now
     }
-    // Tasks with equal deadlines wake in the order in which they began to sleep.
+    // Tasks with equal deadlines wake in the order they began to sleep.
     for deadline in Set(sleepers.tags.filter { $0 <= now }).sorted() { sleepers.resume { $0 == deadline } }
   }
 
@@ -63,6 +63,11 @@ public final class ManualClock: Clock {
   }
 
   /// Waits until at least `count` tasks are sleeping, so a following ``advance(by:)`` is sure to find them.
+  ///
+  /// ```swift
+  /// try await clock.waitForSleepers(1)  // the task under test sleeps
+  /// clock.advance(by: .seconds(60))
+  /// ```
   ///
   /// - Parameter count: The minimum number of sleeping tasks.
   /// - Throws: `CancellationError` if the task is cancelled first.
@@ -112,9 +117,15 @@ extension ManualClock {
 }
 
 extension QueueEnvironment {
-  /// Returns an environment in which all time is that of a clock that the test moves.
+  /// Returns an environment where all time is that of a clock that the test moves.
   ///
-  /// - Parameter clock: The clock, which also gives the date.
+  /// ```swift
+  /// let clock = ManualClock()
+  /// let queue = try await StoreQueue<MemoryStore<[UInt8]>, Int>(
+  ///   MemoryStore(), prefix: "queue/", codec: .json(), environment: .manual(clock))
+  /// ```
+  ///
+  /// - Parameter clock: The clock. It also gives the date.
   public static func manual(_ clock: ManualClock) -> QueueEnvironment {
     QueueEnvironment(clock: clock, now: { clock.date })
   }
@@ -122,6 +133,11 @@ extension QueueEnvironment {
 
 extension SharedClock {
   /// Returns a clock for a `StoreLimiter` whose time is that of a clock that the test moves.
+  ///
+  /// ```swift
+  /// let limiter = try StoreLimiter(
+  ///   MemoryStore(), key: "limit", configuration: LimiterConfiguration(concurrency: 1), time: .manual(clock), clock: clock)
+  /// ```
   ///
   /// - Parameter clock: The clock. It is the same on all machines.
   public static func manual(_ clock: ManualClock) -> SharedClock {

@@ -8,6 +8,11 @@ import Larder
 ///
 /// Two kinds of values are special. ``unencodable(_:)`` throws when it is encoded. ``undecodable(_:)`` can be encoded,
 /// but throws when it is decoded.
+///
+/// ```swift
+/// let value = SampleValue("one", integer: -1, list: ["a", "b"])
+/// try await store.setValue(value, forKey: "sample")
+/// ```
 public struct SampleValue: Sendable, Codable {
   /// A string.
   public var text: String
@@ -66,6 +71,10 @@ public struct SampleValue: Sendable, Codable {
   }
 
   /// Returns a value that throws ``Refusal/encoding`` when it is encoded.
+  ///
+  /// ```swift
+  /// await #expect(throws: StoreError.self) { try await store.setValue(.unencodable(), forKey: "a") }
+  /// ```
   ///
   /// - Parameter text: The string of the value.
   public static func unencodable(_ text: String = "unencodable") -> SampleValue {

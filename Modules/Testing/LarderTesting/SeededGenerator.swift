@@ -3,6 +3,11 @@ import Foundation
 /// A random number generator that returns the same numbers for the same seed on every machine.
 ///
 /// The algorithm is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+///
+/// ```swift
+/// var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
+/// let keys = (0..<100).map { _ in StoreKey(integer: Int.random(in: 0..<10, using: &generator)) }
+/// ```
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

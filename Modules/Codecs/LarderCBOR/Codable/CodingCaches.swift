@@ -136,7 +136,7 @@ struct ContainerCache: ~Copyable {
 
 /// Copies the containers of one type.
 ///
-/// Generic code that copies a `KeyedDecodingContainer` queries the runtime for its type every time, which takes longer
+/// Generic code that copies a `KeyedDecodingContainer` queries the runtime for its type every time. This takes longer
 /// than reading a field. A generic class carries its type arguments with it.
 final class ContainerCopier<Container> {
   /// Returns a copy of the container at an address.
@@ -147,7 +147,7 @@ final class ContainerCopier<Container> {
   }
 }
 
-/// The levels of a value, in the order in which they were opened.
+/// The levels of a value, in the order they were opened.
 struct LevelStack<Level>: ~Copyable {
   /// The maximum number of levels whose memory is kept after a value is finished.
   private static var keptCapacity: Int { 1024 }

@@ -16,7 +16,7 @@ private let convertibles: [ObjectIdentifier: any CBORConvertible.Type] = {
   return Dictionary(uniqueKeysWithValues: types.map { (ObjectIdentifier($0), $0) })
 }()
 
-/// The way in which values of a type are written or read.
+/// The way values of a type are written or read.
 ///
 /// `Elements` is the metatype of the protocol that writes or reads the elements of a type.
 enum CodingStrategy<Elements> {

@@ -1,5 +1,5 @@
-/// A container that is written to after another one was opened or closed writes to a fragment, which is a separate
-/// buffer. The fragments are inserted at their positions at the end.
+/// A container that is written to after another one was opened or closed writes to a fragment, a separate buffer.
+/// The fragments are inserted at their positions at the end.
 extension EncodingState {
   /// Creates the state that writes the fragment of a closed level.
   func takeFragment(of owner: EncodingHandle) -> EncodingState {

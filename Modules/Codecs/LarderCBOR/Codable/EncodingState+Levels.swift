@@ -1,7 +1,7 @@
 /// A position for one value, and the map or array that is written there.
 ///
-/// Levels are stored in the order in which they were opened. Closed levels stay until their value is finished, because
-/// its type may still write to them.
+/// Levels are stored in the order they were opened. Closed levels stay until their value is finished, because its type
+/// may still write to them.
 struct EncodingLevel {
   /// The container that was requested at the position, whose raw value is the major type in a head.
   enum Kind: UInt8 {

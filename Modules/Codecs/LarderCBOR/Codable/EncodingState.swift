@@ -3,7 +3,7 @@ import Foundation
 /// The state shared by the encoder and the containers of one value.
 ///
 /// `Codable` uses containers in any order. Usually the innermost one is written to, and all bytes go directly into one
-/// buffer. A container that is written to after another one was opened or closed gets a buffer of its own, which is
+/// buffer. A container that is written to after another one was opened or closed gets a buffer of its own that is
 /// inserted at its position at the end.
 struct EncodingState: BitwiseCopyable {
   private static let pool = StatePool()
@@ -29,7 +29,7 @@ struct EncodingState: BitwiseCopyable {
     /// They are thrown by the first write to the container, or at the end of the value.
     var refusals: [(id: Int, error: any Error)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
-    /// The level to which this state's fragment belongs.
+    /// The level that this state's fragment belongs to.
     var owner: EncodingHandle?
   }
 

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Date: CBORConvertible {
-  /// The seconds from the start of 1970 to the start of 2001, which is the reference date of `Date`.
+  /// The seconds from the start of 1970 to the start of 2001, the reference date of `Date`.
   fileprivate static let epochOffset: Double = 978_307_200
 
   /// Writes the first of three forms that keeps every bit of the date.
@@ -157,7 +157,7 @@ extension CBORReader {
   /// A Boolean value that indicates whether the next item is an integer.
   private var isNextAnInteger: Bool { next < end && next.load(as: UInt8.self) < 0x40 }
 
-  /// Reads an array of an exponent of two and an integer, which is a time since 1970.
+  /// Reads an array of an exponent of two and an integer, a time since 1970.
   ///
   /// - Returns: The seconds since 2001.
   private mutating func readBinaryFraction() throws -> Double {

@@ -89,7 +89,7 @@ extension CBORReader {
 }
 
 extension Decimal: CBORConvertible {
-  /// Writes a decimal fraction (tag 4), which is an exponent of ten and an integer.
+  /// Writes a decimal fraction (tag 4), an exponent of ten and an integer.
   ///
   /// NaN is written as a floating-point NaN.
   func write(to writer: inout CBORWriter) throws {
@@ -153,7 +153,7 @@ extension CBORReader {
     return true
   }
 
-  /// Reads the content of tag 4, which is an exponent of ten and an integer.
+  /// Reads the content of tag 4, an exponent of ten and an integer.
   mutating func readDecimalFraction(_ type: Any.Type) throws -> (exponent: Int, digits: String) {
     let start = offset
     guard try openArray() == 2 else { throw corrupted("a fraction must have an exponent and an integer", at: start) }

@@ -1,6 +1,6 @@
 /// Finds the coding path of a byte in a value.
 ///
-/// Paths are computed only for errors and on request, so successful coding keeps none. A type may ignore one error
+/// Paths are computed only for errors and on request, so successful coding does not need them. A type may ignore one error
 /// after another, so a finder continues from its last position. It goes back no further than to the start of the array
 /// or map around the byte.
 struct CBORPathFinder {
@@ -139,7 +139,7 @@ struct CBORPathFinder {
   }
 }
 
-/// A path component of an error, which is the name of a field or the index of an element.
+/// A path component of an error, the name of a field or the index of an element.
 struct CBORPathKey: CodingKey {
   let stringValue: String
   let intValue: Int?

@@ -14,7 +14,7 @@ extension CBORReader {
   /// Reads the head of a map.
   ///
   /// - Parameter keys: The kind of keys to read. A map with tag 259, whose keys may be of any kind, is accepted only
-  ///   for ``DictionaryKeys/items``. Defaults to ``DictionaryKeys/items``, which accepts every map.
+  ///   for ``DictionaryKeys/items``. Defaults to ``DictionaryKeys/items``. It accepts every map.
   /// - Returns: The number of pairs, or -1 if the length is indefinite.
   mutating func openPairs(_ keys: DictionaryKeys = .items) throws -> Int {
     if next < end, case let first = next.load(as: UInt8.self), first >= 0xA0, first < 0xB8 {
@@ -129,8 +129,8 @@ extension CBORReader {
 
 /// The progress of reading a map.
 ///
-/// Fields are first looked up at the cursor, because types usually read fields in the order in which they were written.
-/// The keys are listed only if another field is at the cursor.
+/// Fields are first looked up at the cursor, because types usually read fields in the order they were written. The keys
+/// are listed only if another field is at the cursor.
 struct MapCursor {
   /// The first key.
   let start: UnsafeRawPointer

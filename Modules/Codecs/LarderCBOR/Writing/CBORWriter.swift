@@ -3,7 +3,7 @@
 ///
 /// The output is well-formed, because containers and values write complete items to it.
 struct CBORWriter: ~Copyable {
-  /// The maximum nesting depth of arrays, maps and tags, which is 512 levels.
+  /// The maximum nesting depth of arrays, maps and tags: 512 levels.
   ///
   /// Items that nest deeper are neither written nor read.
   static var maximumDepth: Int { 512 }
@@ -110,7 +110,7 @@ struct CBORWriter: ~Copyable {
     next += MemoryLayout<Number>.size
   }
 
-  /// Writes the head of an item, which is a major type in the upper three bits and an argument in its shortest form.
+  /// Writes the head of an item, a major type in the upper three bits and an argument in its shortest form.
   @inline(__always)
   mutating func putHead(_ major: UInt8, _ argument: UInt64) {
     if argument < 24 {

@@ -19,18 +19,22 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// The dictionaries, oldest first.
   public private(set) var all: [CompressionDictionary] = []
 
-  /// The path of the file from which the dictionaries were read, for errors, or `nil`.
+  /// The path of the file that the dictionaries were read from, for errors, or `nil`.
   public private(set) var path: String?
 
   /// Creates an empty set, with which values are compressed without a dictionary.
   public init() {}
 
-  /// Creates a set of one dictionary, or of none.
+  /// Creates a set of one dictionary, or an empty set.
   init(only dictionary: CompressionDictionary?) {
     all = dictionary.map { [$0] } ?? []
   }
 
   /// Creates a set of dictionaries.
+  ///
+  /// ```swift
+  /// let dictionaries = try CompressionDictionaries([CompressionDictionary(bytes)])
+  /// ```
   ///
   /// - Parameter dictionaries: The dictionaries, oldest first. If one occurs twice, its last position counts.
   /// - Throws: The errors of ``add(_:)``.
@@ -103,6 +107,11 @@ extension CompressionDictionaries {
   }
 
   /// Reads the dictionaries from a file.
+  ///
+  /// ```swift
+  /// let file = CompressionDictionaries.path(besideStoreAt: folder + "/users")
+  /// let dictionaries = try await CompressionDictionaries.read(fromFile: file)
+  /// ```
   ///
   /// - Parameters:
   ///   - path: The path of the file. If the file is missing, there are no dictionaries yet.
@@ -205,7 +214,7 @@ public struct MissingDictionaryError: RedactedError, Hashable {
   /// The identifiers of the dictionaries that the codec has, oldest first.
   public let availableIDs: [CompressionDictionary.ID]
 
-  /// The path of the file from which the dictionaries of the codec were read, or `nil` if they were not read from a
+  /// The path of the file that the dictionaries of the codec were read from, or `nil` if they were not read from a
   /// file.
   public var path: String?
 }

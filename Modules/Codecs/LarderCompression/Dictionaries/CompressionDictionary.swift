@@ -59,6 +59,10 @@ public struct CompressionDictionary: Sendable, Hashable {
   /// contributes the segment whose sequences of 8 bytes occur in most samples, and each sequence is counted for one
   /// segment only.
   ///
+  /// ```swift
+  /// let dictionary = try CompressionDictionary.train(on: documents, size: 4096)
+  /// ```
+  ///
   /// - Parameters:
   ///   - samples: The bytes of sample values.
   ///   - size: The maximum size of the dictionary, in bytes, from 64 to ``maximumSize``. Defaults to 16,384. A larger

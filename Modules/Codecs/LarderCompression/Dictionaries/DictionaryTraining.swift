@@ -39,7 +39,7 @@ struct DictionaryTraining {
     self.counts = counts
   }
 
-  /// Returns the index of a sequence in the tables, which other sequences may share.
+  /// Returns the index of a sequence in the tables that other sequences may share.
   private static func place(of text: [UInt8], at index: Int) -> Int {
     let sequence = text.withUnsafeBytes {
       UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: index, as: UInt64.self))

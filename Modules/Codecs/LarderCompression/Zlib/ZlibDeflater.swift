@@ -4,7 +4,15 @@ internal import CZlib
 /// A compressor that produces raw deflate (RFC 1951, without a header), one piece of data after another.
 ///
 /// Its memory is allocated once. With a dictionary, each piece begins with a copy of a state that already contains the
-/// dictionary, which costs less than loading the dictionary again. Without one, each piece begins with a reset.
+/// dictionary. This costs less than loading the dictionary again. Without one, each piece begins with a reset.
+///
+/// ```swift
+/// var deflater = try ZlibDeflater(level: 9)
+/// var output = [UInt8](repeating: 0, count: input.count)
+/// let size = try input.withUnsafeBytes { input in
+///   try output.withUnsafeMutableBytes { try deflater.deflate(input, into: $0) }
+/// }
+/// ```
 public struct ZlibDeflater: ~Copyable, @unchecked Sendable {
   // Proof for @unchecked: the streams and their memory are private to this type, which cannot be copied and accesses
   // them in mutating methods and `deinit` only, so every access is exclusive. A stream is not bound to a thread.

@@ -5,6 +5,11 @@ internal import CZlib
 ///
 /// Its memory is allocated once. It never writes beyond the memory that it is given, so the declared size bounds the
 /// growth of a small piece.
+///
+/// ```swift
+/// var inflater = try ZlibInflater()
+/// let text = try compressed.withUnsafeBytes { try inflater.inflate($0, size: 4096) }
+/// ```
 public struct ZlibInflater: ~Copyable, @unchecked Sendable {
   // Proof for @unchecked: the stream is private to this type, which cannot be copied and accesses it in mutating
   // methods and `deinit` only, so every access is exclusive. A stream is not bound to a thread.

@@ -24,8 +24,8 @@ extension UnsafeMutablePointer<z_stream> {
   /// Sets the memory that the next call reads and writes.
   ///
   /// - Parameters:
-  ///   - input: At most `UInt32.max` bytes, which must stay valid until the call returns.
-  ///   - output: At most `UInt32.max` bytes, which must stay valid until the call returns.
+  ///   - input: At most `UInt32.max` bytes. They must stay valid until the call returns.
+  ///   - output: At most `UInt32.max` bytes. They must stay valid until the call returns.
   func use(_ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer) {
     // The library only reads its input, but does not declare it `const`.
     pointee.next_in = UnsafeMutableRawPointer(mutating: input.baseAddress)?.assumingMemoryBound(to: UInt8.self)
@@ -43,7 +43,7 @@ extension UnsafeMutablePointer<z_stream> {
 /// The allocator for the states of a ``ZlibDeflater``, which reuses memory for the next state of the same size.
 ///
 /// A state is copied and freed for every piece of data. The system's allocator would return its memory, up to 270 KB,
-/// to the kernel each time and obtain it again page by page, which can take longer than compressing.
+/// to the kernel each time and obtain it again page by page. This can take longer than compressing.
 final class StreamMemory {
   /// A state has five blocks, so a linear search is fast enough.
   private var blocks: [(memory: UnsafeMutableRawPointer, size: Int, isFree: Bool)] = []
@@ -120,6 +120,10 @@ extension ZlibError: CustomStringConvertible {
 /// The checksum CRC-32 of gzip (RFC 1952, section 8), computed by zlib.
 public enum ZlibCRC32 {
   /// Returns the checksum of some bytes.
+  ///
+  /// ```swift
+  /// let checksum = input.withUnsafeBytes { ZlibCRC32.checksum(of: $0) }
+  /// ```
   ///
   /// - Parameters:
   ///   - bytes: The bytes. For example, the checksum of "123456789" is 0xCBF43926.

@@ -3,7 +3,7 @@ import LarderFiles
 
 /// A key source in the keychain of an Apple device.
 ///
-/// It is created with `.keychain(service:account:accessGroup:accessible:)`, which exists only where the framework Security
+/// It is created with `.keychain(service:account:accessGroup:accessible:)`. It exists only where the framework Security
 /// does:
 ///
 /// ```swift
@@ -14,7 +14,7 @@ import LarderFiles
 /// **This code is compiled so, never run on Apple by us.** The tests compile it against declarations with the behavior that
 /// Apple documents.
 ///
-/// The keys are one generic password in the data protection keychain. On macOS, the program must be signed with an
+/// The keys are one generic password in the data protection keychain. On macOS, your program must be signed with an
 /// application identifier. The item is added or updated in place, and never deleted.
 ///
 /// **Locked devices.** Until the device is unlocked for the first time after a restart, the error is `unavailable`.
@@ -29,11 +29,11 @@ public struct KeychainKeySource: KeySource {
   public enum Accessibility: Sendable, Hashable, CaseIterable {
     /// From the first unlock after a restart, on this device only.
     case afterFirstUnlockThisDeviceOnly
-    /// From the first unlock after a restart, also on a device to which an encrypted backup is restored.
+    /// From the first unlock after a restart, also on a device that an encrypted backup is restored to.
     case afterFirstUnlock
     /// While the device is unlocked, on this device only.
     case whenUnlockedThisDeviceOnly
-    /// While the device is unlocked, also on a device to which an encrypted backup is restored.
+    /// While the device is unlocked, also on a device that an encrypted backup is restored to.
     case whenUnlocked
   }
 
@@ -51,7 +51,7 @@ public struct KeychainKeySource: KeySource {
   /// Returns the data of the item.
   ///
   /// - Returns: The content, or `nil` if the keychain reports that there is no such item.
-  /// - Throws: `KeyRingError`: `unavailable` if the keychain is locked; `notPermitted` if the program has no entitlement
+  /// - Throws: `KeyRingError`: `unavailable` if the keychain is locked; `notPermitted` if your program has no entitlement
   ///   for it; `corrupted`; `ioFailed`.
   public func load() async throws -> [UInt8]? {
     try await KeychainKeySource.executor.run { try content()?.data }

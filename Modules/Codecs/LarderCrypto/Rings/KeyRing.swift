@@ -125,7 +125,13 @@ public final class KeyRing: Sendable {
 
   // MARK: Changes
 
-  /// Adds a new key, which decrypts values but does not encrypt new ones yet.
+  /// Adds a new key that decrypts values but does not encrypt new ones yet.
+  ///
+  /// ```swift
+  /// let id = try await ring.addKey()
+  /// // When all processes have refreshed their rings:
+  /// try await ring.promote(id)
+  /// ```
   ///
   /// - Returns: The identifier of the new key.
   /// - Throws: ``KeyRingError``: `changed` if the source has an older copy or another ring, or other processes keep
@@ -149,7 +155,7 @@ public final class KeyRing: Sendable {
   /// ```
   ///
   /// - Parameter other: The ring with the keys.
-  /// - Returns: The identifiers of the added keys. They may be none.
+  /// - Returns: The identifiers of the added keys, or an empty array.
   /// - Throws: The errors of ``addKey()``.
   @discardableResult
   public func addKeys(from other: KeyRing) async throws -> [KeyID] {
@@ -162,7 +168,7 @@ public final class KeyRing: Sendable {
     return added.withLock { $0 }
   }
 
-  /// Promotes a key of the ring to the primary key, which encrypts new values.
+  /// Promotes a key of the ring to the primary key that encrypts new values.
   ///
   /// - Parameter id: The identifier of the key. If it is the primary one already, this is a no-op.
   /// - Throws: ``KeyRingError``: `invalidArgument` if the ring at rest does not have the key; the errors of
@@ -232,6 +238,10 @@ public final class KeyRing: Sendable {
   /// Loads the keys from the source, to learn of the changes of other processes.
   ///
   /// The call waits for the changes of the ring that have started, and for the source, even if its task is cancelled.
+  ///
+  /// ```swift
+  /// try await ring.refresh()  // another process has rotated the ring
+  /// ```
   ///
   /// - Throws: ``KeyRingError``: `changed` if the source has an older copy or another ring; `notFound` if it has no ring
   ///   any more; `corrupted`; the errors of the source. Then the ring keeps the keys that it has.

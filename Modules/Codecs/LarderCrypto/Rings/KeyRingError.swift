@@ -2,6 +2,14 @@
 public import Larder
 
 /// An error of a ``KeyRing`` or its ``KeySource``.
+///
+/// ```swift
+/// do {
+///   ring = try await KeyRing.open(in: .passwordFile("recovery.jwe", password: password))
+/// } catch KeyRingError.Code.wrongPassword {
+///   askForPassword()
+/// }
+/// ```
 public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
   /// A kind of failure.
   public struct Code: RawRepresentable, Sendable, Hashable {
@@ -17,7 +25,7 @@ public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
 
     /// A key or a source cannot be had now: the ring does not have the key, or the source is locked or out of reach.
     public static let unavailable = Code(rawValue: "unavailable")
-    /// The source has no ring, and the caller did not ask to create one.
+    /// The source has no ring, and you did not ask to create one.
     public static let notFound = Code(rawValue: "notFound")
     /// The operating system denies access, or the file of a ring is open to other users.
     public static let notPermitted = Code(rawValue: "notPermitted")
@@ -38,7 +46,7 @@ public struct KeyRingError: RedactedError, Sendable, StoreErrorConvertible {
     /// Reading or writing failed.
     public static let ioFailed = Code(rawValue: "ioFailed")
 
-    /// Returns whether an error is a ``KeyRingError`` with a code, which enables `catch KeyRingError.Code.notFound`.
+    /// Returns whether an error is a ``KeyRingError`` with a code, for `catch KeyRingError.Code.notFound`.
     public static func ~= (code: Code, error: any Error) -> Bool {
       (error as? KeyRingError)?.code == code
     }

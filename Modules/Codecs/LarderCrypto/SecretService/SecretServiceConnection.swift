@@ -94,7 +94,7 @@ final class SecretServiceConnection {
     return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(count)))
   }
 
-  /// Returns the items with the attributes, each of which the caller must release.
+  /// Returns the items with the attributes, each of which you must release.
   private func search() throws(KeyRingError) -> [LibSecret.Object] {
     try objects("the Secret Service did not answer a search") {
       library.search(service, nil, attributes, Self.searchFlags, nil, $0)
@@ -145,7 +145,7 @@ final class SecretServiceConnection {
 
   // MARK: Results and errors
 
-  /// Returns the elements of a list, each of which the caller must release.
+  /// Returns the elements of a list, each of which you must release.
   private func objects(
     _ message: String, _ call: (LibSecret.Errors) -> LibSecret.Object?
   ) throws(KeyRingError) -> [LibSecret.Object] {

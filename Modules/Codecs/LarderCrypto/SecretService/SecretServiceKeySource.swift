@@ -15,7 +15,7 @@ import LarderFiles
 /// secret-tool lookup xdg:schema larder.KeyRing application Notes name notes
 /// ```
 ///
-/// **Locked keyrings.** ``load()`` returns `nil` only if the service has no such item and none of its keyrings is locked.
+/// **Locked keyrings.** ``load()`` returns `nil` only if the service has no such item and all of its keyrings are unlocked.
 /// If the item is in a locked keyring, the service may ask the user for the password. If the keyring stays locked, the
 /// error is `unavailable`.
 ///

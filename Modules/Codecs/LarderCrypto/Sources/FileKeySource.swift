@@ -23,7 +23,7 @@ public struct FileKeySource: KeySource {
 
   /// Creates a source.
   ///
-  /// - Parameter path: The path of the file, which need not exist. Its folder must exist.
+  /// - Parameter path: The path of the file. It need not exist. Its folder must exist.
   public init(path: String) {
     self.init(path: path, fileSystem: POSIXFileSystem())
   }
@@ -31,7 +31,7 @@ public struct FileKeySource: KeySource {
   /// Creates a key source for a file, with the dependencies that a test replaces.
   ///
   /// - Parameters:
-  ///   - path: The path of the file, which need not exist. Its folder must exist.
+  ///   - path: The path of the file. It need not exist. Its folder must exist.
   ///   - fileSystem: The file system that has the file.
   ///   - user: The user who must own the file. Defaults to `nil`, for the effective user of the
   ///     process.
@@ -71,7 +71,7 @@ public struct FileKeySource: KeySource {
 extension KeySource where Self == FileKeySource {
   /// A file that keeps a key ring unencrypted, readable only by its owner; see ``FileKeySource``.
   ///
-  /// - Parameter path: The path of the file, which need not exist. Its folder must exist.
+  /// - Parameter path: The path of the file. It need not exist. Its folder must exist.
   public static func file(_ path: String) -> FileKeySource { FileKeySource(path: path) }
 }
 #endif

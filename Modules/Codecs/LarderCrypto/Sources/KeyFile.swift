@@ -15,7 +15,7 @@ struct KeyFile: Sendable {
   /// A queue, because files block, and deriving a key from a password takes long.
   private let executor = DispatchQueueExecutor(label: "Larder.KeyFile")
 
-  /// Creates a description of a file, which need not exist.
+  /// Creates a description of a file that need not exist.
   ///
   /// - Parameters:
   ///   - path: The path.

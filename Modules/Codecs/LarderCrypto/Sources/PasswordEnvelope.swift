@@ -37,7 +37,7 @@ struct PasswordEnvelope {
   /// - Parameters:
   ///   - content: The bytes.
   ///   - password: The password.
-  ///   - iterations: The number of iterations with which the key is derived.
+  ///   - iterations: The number of iterations that the key is derived with.
   /// - Throws: An error of Crypto.
   static func seal(_ content: [UInt8], with password: KeyFilePassword, iterations: Int) throws -> [UInt8] {
     let salt = SymmetricKey(size: .bits128).withUnsafeBytes { [UInt8]($0) }

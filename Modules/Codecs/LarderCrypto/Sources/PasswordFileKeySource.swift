@@ -24,7 +24,7 @@ import LarderFiles
 /// Each reading derives a key from the password, which takes about half a second of one core, and each replacement
 /// derives two. This work never occupies a thread of the cooperative pool.
 public struct PasswordFileKeySource: KeySource {
-  /// The numbers of iterations with which a file can be written.
+  /// The numbers of iterations that a file can be written with.
   public static let allowedIterations = 600_000...10_000_000
 
   private let file: KeyFile
@@ -35,11 +35,11 @@ public struct PasswordFileKeySource: KeySource {
   /// Creates a source.
   ///
   /// - Parameters:
-  ///   - path: The path of the file, which need not exist.
+  ///   - path: The path of the file. It need not exist.
   ///   - password: The password.
-  ///   - iterations: The number of iterations with which a file is written.
+  ///   - iterations: The number of iterations that a file is written with.
   ///   - fileSystem: The file system of the file.
-  ///   - allowedIterations: The numbers of iterations with which a file can be written. Tests need not wait for many.
+  ///   - allowedIterations: The numbers of iterations that a file can be written with. Tests need not wait for many.
   init(
     path: String, password: KeyFilePassword, iterations: Int, in fileSystem: some StoreFileSystem,
     allowing allowedIterations: ClosedRange<Int> = PasswordFileKeySource.allowedIterations
@@ -99,7 +99,7 @@ extension KeySource where Self == PasswordFileKeySource {
   /// ```
   ///
   /// - Parameters:
-  ///   - path: The path of the file, which need not exist. Its folder must exist.
+  ///   - path: The path of the file. It need not exist. Its folder must exist.
   ///   - password: The password.
   ///   - iterations: The number of iterations of PBKDF2 with which a key is derived from the password when the file is
   ///     written. Defaults to 600,000, the minimum. The maximum is 10,000,000.

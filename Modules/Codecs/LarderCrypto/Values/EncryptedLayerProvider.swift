@@ -3,7 +3,7 @@ public import Larder
 
 /// The provider of the layer `encrypted`, an ``EncryptedCodec`` in a configured stack.
 ///
-/// A configuration has no keys. It has the name of one of the rings that the program has opened:
+/// A configuration has no keys. It has the name of one of the rings that your program has opened:
 ///
 /// ```swift
 /// let layers: [any LayerProvider] = [EncryptedLayerProvider(rings: ["main": ring])]
@@ -27,7 +27,7 @@ public struct EncryptedLayerProvider: LayerProvider {
   /// The place of encryption, next to the store.
   public var place: LayerPlace { .encryption }
 
-  /// The settings `ring`, which is required, and `purpose`.
+  /// The settings `ring` (required) and `purpose`.
   public var settings: [LayerSetting] {
     [
       LayerSetting("ring", .choice(rings.keys.sorted()), "the name of the key ring; required"),

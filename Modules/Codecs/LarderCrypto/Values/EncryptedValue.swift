@@ -79,6 +79,11 @@ extension KeyRing.KeyID {
   ///
   /// The identifier itself is not authenticated, so use it only for reports.
   ///
+  /// ```swift
+  /// let id = try stored.withBytes { try KeyRing.KeyID(ofEncryptedValue: $0) }
+  /// print(ring.keys.contains { $0.id == id })
+  /// ```
+  ///
   /// - Parameter bytes: The bytes that an ``EncryptedCodec`` has written.
   /// - Throws: ``EncryptedValueError`` if the bytes have another form.
   public init(ofEncryptedValue bytes: RawSpan) throws {

@@ -1,8 +1,14 @@
 public import Larder
 
 /// Changes that a ``WriteBehindStore`` had accepted and could not write, with the error.
+///
+/// ```swift
+/// for failure in positions.takeFailures() {
+///   logger.error("\(failure.changes.count) changes were not written: \(failure.error)")
+/// }
+/// ```
 public struct WriteBehindFailure<Value: Sendable>: Sendable {
-  /// The changes in the order in which they were accepted, including those that a later change of the failure replaces.
+  /// The changes in the order they were accepted, including those that a later change of the failure replaces.
   ///
   /// All of them failed together.
   public let changes: ChangeBatch<Value>

@@ -2,7 +2,7 @@ import Larder
 
 /// The accepted batches of a ``WriteBehindStore`` and its waiting callers.
 ///
-/// This is plain state, which the store keeps under a lock.
+/// This is plain state that the store keeps under a lock.
 ///
 /// Accepted batches are pending until a *flusher*, which is not the task of any caller, takes all of them and writes
 /// them to the base in one flush. Batches that are accepted during a flush wait for the next one. They are never joined

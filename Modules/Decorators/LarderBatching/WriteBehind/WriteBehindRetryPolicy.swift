@@ -2,6 +2,11 @@
 ///
 /// Every change whose error is `isRetryable` stays pending and readable, and is tried again until it is written. A full
 /// disk, a lock of another program and a lost connection are such errors. The number of retries has no limit.
+///
+/// ```swift
+/// let policy = WriteBehindRetryPolicy(maximumDelay: .seconds(10), maximumAge: .seconds(3600))
+/// let positions = base.writeBehind(retries: policy)
+/// ```
 public struct WriteBehindRetryPolicy: Sendable, Hashable {
   /// The delay before the first retry.
   ///
@@ -29,8 +34,8 @@ public struct WriteBehindRetryPolicy: Sendable, Hashable {
   ///     milliseconds, and is at least one millisecond.
   ///   - maximumDelay: The maximum delay. Defaults to one second, and is at least one millisecond.
   ///   - readRetries: The number of retries after which scans, counts, updates, range removals, `synchronize()` and
-  ///     maintenance no longer wait for the pending changes, and throw the error of the base. Defaults to 8, which takes about three
-  ///     seconds with the default delays.
+  ///     maintenance no longer wait for the pending changes, and throw the error of the base. Defaults to 8. It takes about
+  ///     three seconds with the default delays.
   ///   - maximumAge: The age at which a change whose retry has failed is given up. Defaults to `nil`, for no limit.
   ///   - closingTime: The time that `close()` waits for changes to be written before it hands them over. Defaults to
   ///     `nil`, for no limit.

@@ -54,7 +54,8 @@ extension WriteBehindStore {
   /// store.
   ///
   /// Call it after opening and before the first write, because the saved changes are accepted as the newest ones. Saved
-  /// changes are removed only after they were written, so a crash repeats some of them and loses none. During an outage
+  /// changes are removed only after they were written, so a crash may repeat some of them, but does not lose any. During an
+  /// outage
   /// of the base, the method waits.
   ///
   /// ```swift

@@ -1,7 +1,7 @@
 import Larder
 
 extension WriteBehindStore {
-  /// Writes accepted changes until none are left.
+  /// Writes all accepted changes.
   func flushChanges() async {
     while true {
       let now = self.now

@@ -45,9 +45,8 @@ extension WriteBehindStore {
 
   /// Waits until the changes in a scope that were accepted before are written.
   ///
-  /// The base then has all of them. Flushes write batches in the order in which they were accepted, except for those
-  /// that must be retried, so a snapshot of the scope in the base also is a snapshot of this store at some moment since
-  /// the call.
+  /// The base then has all of them. Flushes write batches in the order they were accepted, except for those that must
+  /// be retried, so a snapshot of the scope in the base also is a snapshot of this store at some moment since the call.
   func flush(_ scope: ChangeScope, for operation: StoreOperation) async throws {
     if try withOpenQueue(for: operation, { !$0.isWritten(in: scope) }) {
       try await waitForFlush(of: scope, during: operation)

@@ -112,6 +112,11 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   var now: Duration { elapsed.duration }
 
   /// Returns the statistics of the pending writes.
+  ///
+  /// ```swift
+  /// let statistics = positions.statistics()
+  /// print(statistics.pendingChanges, "changes wait, the oldest for", statistics.oldestAge ?? .zero)
+  /// ```
   public func statistics() -> WriteBehindStatistics {
     let now = self.now
     return queue.withLock { $0.statistics(at: now) }
@@ -132,6 +137,12 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///
   /// It is up to you to write them again, unless they are out of date, or to store them elsewhere. You may call this
   /// method on a closed store.
+  ///
+  /// ```swift
+  /// for failure in positions.takeFailures() {
+  ///   logger.error("\(failure.changes.count) changes were not written: \(failure.error)")
+  /// }
+  /// ```
   ///
   /// - Returns: The failures since the last call, the first one first.
   public func takeFailures() -> [WriteBehindFailure<Value>] {

@@ -1,4 +1,8 @@
 /// The policy that decides which entries a full ``MemoryCache`` evicts.
+///
+/// ```swift
+/// let cache = MemoryCache<String, Page>(entryLimit: 1000, policy: .lru)
+/// ```
 public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// W-TinyLFU, which keeps frequently used entries.
   ///

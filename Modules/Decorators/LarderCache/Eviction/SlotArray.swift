@@ -60,7 +60,7 @@ struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - slot: The slot.
-  ///   - element: The initial value of each new element. Defaults to `nil`, which leaves the memory uninitialized.
+  ///   - element: The initial value of each new element. Defaults to `nil`, to leave the memory uninitialized.
   @inlinable
   func reserve(_ slot: Slot, repeating element: Element? = nil) {
     let chunk = SlotArray.place(of: slot).chunk

@@ -26,7 +26,7 @@ struct WindowClimber: ~Copyable {
   /// real cache, there is no such effect.
   private static var highestTrialCapacity: Int { 512 }
 
-  /// The time between two comparisons, and the time for which a use counts, in uses for each entry of a small cache.
+  /// The time between two comparisons, and the time that a use counts, in uses for each entry of a small cache.
   private static var period: Double { 0.25 }
   private static var memory: Double { 10 }
 

@@ -1,4 +1,9 @@
 /// The statistics of a ``MemoryCache`` since it was created.
+///
+/// ```swift
+/// let statistics = images.statistics()
+/// print("\(statistics.hitRatio * 100) % of \(statistics.hits + statistics.misses) reads were hits")
+/// ```
 public struct CacheStatistics: Sendable, Hashable {
   /// The number of reads that found their key.
   public var hits = 0

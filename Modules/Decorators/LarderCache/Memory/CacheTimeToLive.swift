@@ -4,6 +4,10 @@ import Larder
 ///
 /// An expired entry is immediately absent for every reader. Its memory is freed when its key is next used, gradually as
 /// other entries are written, or by ``MemoryCache/removeExpired()``.
+///
+/// ```swift
+/// let cache = MemoryCache<String, Page>(entryLimit: 1000, timeToLive: .afterWrite(.seconds(60)))
+/// ```
 public struct CacheTimeToLive: Sendable, Hashable {
   /// The time after which an entry expires once it was written, or `nil` for no limit.
   public var afterWrite: Duration?

@@ -56,6 +56,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Creates a cache.
   ///
+  /// ```swift
+  /// let pages = MemoryCache<String, Page>(entryLimit: 1000, timeToLive: .afterAccess(.seconds(600)))
+  /// ```
+  ///
   /// - Parameters:
   ///   - entryLimit: The maximum number of entries, up to 1,073,741,824. With less than 1, nothing is kept. Defaults to
   ///     10,000, or to the upper bound if there is a `costLimit`.
@@ -161,6 +165,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// A value whose own cost exceeds the cost limit is refused. It evicts no other entry, and an existing entry of the
   /// key is removed.
+  ///
+  /// ```swift
+  /// images.setValue(image, forKey: url)
+  /// ```
   @inlinable
   public func setValue(_ value: Value, forKey key: Key) {
     put(value, forKey: key).report(to: onRemoval)
@@ -253,6 +261,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// It examines the keys that exist when it begins. A key that is added while it runs may stay.
   ///
+  /// ```swift
+  /// images.removeAll { $0.host() == "old.example" }
+  /// ```
+  ///
   /// - Parameter isRemoved: The condition. It is evaluated outside all locks.
   @inlinable
   public func removeAll(where isRemoved: (Key) -> Bool) {
@@ -305,6 +317,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Evicts entries, the least valuable first, until the total cost of the others is within a limit.
   ///
   /// The cache may grow again afterward.
+  ///
+  /// ```swift
+  /// images.trim(to: 16 << 20)  // the program goes to the background
+  /// ```
   ///
   /// - Parameter cost: The maximum total cost of the remaining entries, or their number if the cache was created
   ///   without a cost. A negative limit removes all entries, including those that cost nothing.

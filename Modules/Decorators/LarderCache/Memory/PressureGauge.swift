@@ -8,10 +8,10 @@ import Foundation
 /// full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 /// ```
 struct PressureStall: Equatable, Sendable {
-  /// The total time in which some tasks waited for memory, in microseconds.
+  /// The total time when some tasks waited for memory, in microseconds.
   var some: UInt64
 
-  /// The total time in which all tasks waited for memory, in microseconds, or 0 if it is not reported.
+  /// The total time when all tasks waited for memory, in microseconds, or 0 if it is not reported.
   var full: UInt64
 
   /// Parses the text of a pressure file.

@@ -12,7 +12,7 @@ import Larder
 /// - If the base reports its changes, a report is a write beside the cache, except for the first one that names a key
 ///   during a write that changes that key. It is the write's own, or the write's own follows before the write returns.
 ///   Writes of other hosts may be reported late, and more than once. A store reports them as ranges, which are never taken
-///   for a write's own, because a base that skips a write of an equal value reports none.
+///   for a write's own, because a base that skips a write of an equal value does not report it.
 /// - A reader joins only a load that began after the last write ended.
 /// - When a reload ends, every fill, load and write of the key that has begun is void, because it may be older. The
 ///   result of the reload is cached by the rule for fills, or else the cached value is removed.
@@ -158,7 +158,7 @@ struct BusyKeys<Load> {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - own: The range writes of the same batch, which do not count as other writes. Defaults to an empty list.
+  ///   - own: The range writes of the same batch. They do not count as other writes. Defaults to an empty list.
   mutating func beginWrite(of key: StoreKey, besides own: [RangeWrite] = []) -> KeyWrite {
     let meetsRange = rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
     lastEpoch += 1

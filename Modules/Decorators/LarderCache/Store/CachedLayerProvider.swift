@@ -1,6 +1,11 @@
 public import Larder
 
 /// The provider of the layer `cached`, a ``CachedStore`` in a configured stack.
+///
+/// ```swift
+/// let stacks = try Stacks(
+///   sources: [.json(path: "app.json")], stores: [SQLiteStoreProvider()], layers: [CachedLayerProvider()])
+/// ```
 public struct CachedLayerProvider: LayerProvider {
   /// Creates a provider.
   public init() {}
@@ -14,7 +19,7 @@ public struct CachedLayerProvider: LayerProvider {
   /// The place of caches.
   public var place: LayerPlace { .cache }
 
-  /// The settings `entries`, which is required, `ttl`, `refresh` and `missing`.
+  /// The settings `entries` (required), `ttl`, `refresh` and `missing`.
   public var settings: [LayerSetting] {
     [
       LayerSetting("entries", .count(1...Int.max), "the most entries in memory; required"),

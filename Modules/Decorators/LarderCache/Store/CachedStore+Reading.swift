@@ -12,7 +12,7 @@ extension CachedStore {
     return try await missedValue(forKey: key)
   }
 
-  /// Returns the value of a key after the first lookup returned none.
+  /// Returns the value of a key after the first lookup did not find it.
   @usableFromInline
   func missedValue(forKey key: StoreKey) async throws -> Value? {
     guard cache.hasPlainEntries, isCurrent else { return try await value(forKey: key, policy: .cacheElseLoad) }
@@ -311,6 +311,10 @@ extension CachedStore {
 }
 
 /// The source of the values that a ``CachedStore`` reads.
+///
+/// ```swift
+/// let current = try await users.value(forKey: "user:1", policy: .reload)  // from the base, past the cache
+/// ```
 public enum LoadPolicy: Sendable, Hashable, CaseIterable {
   /// Uses the cached entry, or else loads the value from the base and caches it. This is the default.
   case cacheElseLoad

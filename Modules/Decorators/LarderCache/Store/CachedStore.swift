@@ -101,6 +101,11 @@ public final class CachedStore<Base: DataStore>: DataStore {
   }
 
   /// Returns the statistics since the store was created.
+  ///
+  /// ```swift
+  /// let statistics = users.statistics()
+  /// print(statistics.hitRatio, statistics.sharedLoads, statistics.loadFailures)
+  /// ```
   public func statistics() -> CachedStoreStatistics { cache.statistics }
 
   // MARK: Values

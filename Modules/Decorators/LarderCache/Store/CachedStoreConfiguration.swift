@@ -15,18 +15,18 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
 
   /// The maximum number of cached entries.
   ///
-  /// Defaults to `nil`, which means 10,000, or as many as ``costLimit`` allows if that is set. If the limit is less
+  /// Defaults to `nil`, meaning 10,000, or as many as ``costLimit`` allows if that is set. If the limit is less
   /// than 1, nothing is cached.
   public var entryLimit: Int?
 
   /// The maximum total cost of the cached entries.
   ///
-  /// Defaults to `nil`, which limits only their number.
+  /// Defaults to `nil`, to limit only their number.
   public var costLimit: Int?
 
   /// A closure that returns the cost of an entry.
   ///
-  /// Defaults to `nil`, which means a cost of 1. A cached missing key always costs 1.
+  /// Defaults to `nil`, meaning a cost of 1. A cached missing key always costs 1.
   public var cost: Cost?
 
   /// The policy that decides which entries to evict.
@@ -44,16 +44,16 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
 
   /// The age after which reading a cached entry reloads it in the background.
   ///
-  /// Defaults to `nil`, which means never.
+  /// Defaults to `nil`, meaning never.
   ///
   /// If it is less than the ``timeToLive``, readers of keys in use need not wait for the base, whether or not its reads
   /// suspend. After a failed load, no background load begins for one second, or for this time if it is shorter. If the
   /// error concerns a single key, such as a damaged value, only that key is left alone.
   public var refreshAfter: Duration?
 
-  /// The time for which the cache remembers that the base does not have a key (negative caching).
+  /// The time that the cache remembers that the base does not have a key (negative caching).
   ///
-  /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
+  /// Defaults to `nil`, to turn negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
   /// The reads while the base has not known of all commits for longer than ``maximumLag``.
@@ -62,7 +62,7 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   /// `StoreObservation.lag`.
   public var whenReportsLag: LaggingReads = .loadFromBase
 
-  /// The time for which a value that another host has replaced may still be read.
+  /// The time that a value that another host has replaced may still be read.
   ///
   /// Defaults to one second. A time shorter than that in which the base looks for commits of other hosts, as half a second
   /// for a `PostgresStore`, sends many reads to the base.
@@ -81,8 +81,7 @@ public struct CachedStoreConfiguration<Value: Sendable>: Sendable {
   ///   - costLimit: The maximum total cost of the cached entries. Defaults to no limit.
   ///   - timeToLive: The time to live of cached entries. Defaults to `nil`; see the property.
   ///   - refreshAfter: The age after which reading a cached entry reloads it in the background. Defaults to never.
-  ///   - negativeTimeToLive: The time for which the cache remembers that the base does not have a key. Defaults to not at
-  ///     all.
+  ///   - negativeTimeToLive: The time that the cache remembers that the base does not have a key. Defaults to not at all.
   ///   - cost: A closure that returns the cost of an entry. Defaults to a cost of 1 for each entry.
   public init(
     entryLimit: Int? = nil, costLimit: Int? = nil, timeToLive: CacheTimeToLive? = nil, refreshAfter: Duration? = nil,

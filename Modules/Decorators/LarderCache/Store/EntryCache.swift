@@ -229,7 +229,7 @@ final class EntryCache: Sendable {
   /// Begins a background load, unless too many others are running or one has failed a short time ago.
   ///
   /// - Parameter keys: The keys of the entries that are due.
-  /// - Returns: The keys that may be loaded, or `nil` if none may. If it is not `nil`, call
+  /// - Returns: The keys that may be loaded, or `nil` if there isn't one. If it is not `nil`, call
   ///   ``endRefresh(of:failure:)``.
   func beginRefresh(of keys: [StoreKey]) -> Set<StoreKey>? {
     let time = time.duration

@@ -2,7 +2,7 @@ import Larder
 
 /// A read of some keys of the base that any number of readers wait for.
 ///
-/// It belongs to none of them. A reader that is cancelled stops waiting, and the load continues.
+/// It does not belong to any of them. A reader that is cancelled stops waiting, and the load continues.
 final class SharedLoad: Sendable {
   typealias Values = [(any CachedValue)?]
   private typealias Waiter = CheckedContinuation<Values, any Error>
@@ -105,7 +105,7 @@ struct Refreshes: Sendable {
   /// The number of running loads.
   private(set) var count = 0
 
-  /// The time in which nothing is loaded.
+  /// The time when nothing is loaded.
   ///
   /// It has a beginning, too, because a wall clock can be set back.
   private var pause: Range<Duration>?
@@ -118,7 +118,7 @@ struct Refreshes: Sendable {
   /// - Parameters:
   ///   - keys: The keys whose entries are due.
   ///   - time: The current time.
-  /// - Returns: The keys that may be loaded, or `nil` if none may, in which case nothing has begun.
+  /// - Returns: The keys that may be loaded, or `nil` if there isn't one, in which case nothing has begun.
   mutating func begin(_ keys: [StoreKey], at time: Duration) -> Set<StoreKey>? {
     guard count < Refreshes.highestCount, pause?.contains(time) != true else { return nil }
     let allowed = Set(keys.filter { keyPauses[$0]?.contains(time) != true })
@@ -151,7 +151,7 @@ struct Refreshes: Sendable {
 }
 
 extension StoreError {
-  /// Returns the keys of a load that this error concerns, or none if it may concern the whole base.
+  /// Returns the keys of a load that this error concerns, or an empty array if it may concern the whole base.
   fileprivate func keysAtFault(among keys: [StoreKey]) -> [StoreKey] {
     // A failing base may name the key that it was asked for. A missing encryption key concerns one entry.
     guard !isRetryable || code == .keyUnavailable, ![.ioFailed, .timedOut, .locked, .conflict, .closed].contains(code)

@@ -5,7 +5,7 @@ public import Larder
 ///
 /// ```swift
 /// let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered).bounded(bytes: 200_000_000)
-/// let articles = try server.cached(
+/// let articles = try origin.cached(
 ///   in: disk, codec: .cbor(Article.self), configuration: TieredStoreConfiguration(timeToLive: .seconds(3600)))
 /// ```
 ///
@@ -68,7 +68,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   let baseDoubt = Doubt()
   let cacheDoubt = Doubt()
 
-  /// The running operations, for which closing waits.
+  /// The running operations that closing waits for.
   let operations = RunningOperations()
 
   private let date: @Sendable () -> Date
@@ -180,6 +180,11 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   }
 
   /// Returns the statistics since the store was created.
+  ///
+  /// ```swift
+  /// let statistics = articles.statistics()
+  /// print(statistics.hits, statistics.loads, statistics.cacheFailures)
+  /// ```
   public func statistics() -> TieredStoreStatistics { state.withLock { $0.statistics } }
 
   /// The current time, in microseconds since 1970.

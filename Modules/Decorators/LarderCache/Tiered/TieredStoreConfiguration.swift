@@ -16,16 +16,16 @@ public struct TieredStoreConfiguration: Sendable {
 
   /// The age after which reading a copy reloads the entry in the background (stale-while-revalidate).
   ///
-  /// Defaults to `nil`, which means never.
+  /// Defaults to `nil`, meaning never.
   ///
   /// If it is less than the ``timeToLive``, readers of keys in use need not wait for the base. After a failed load, no
   /// background load begins for one second, or for this time if it is shorter. If the error concerns a single key, such as a
   /// damaged value, only that key is left alone.
   public var refreshAfter: Duration?
 
-  /// The time for which the cache remembers that the base does not have a key (negative caching).
+  /// The time that the cache remembers that the base does not have a key (negative caching).
   ///
-  /// Defaults to `nil`, which turns negative caching off. The ``timeToLive`` applies, too.
+  /// Defaults to `nil`, to turn negative caching off. The ``timeToLive`` applies, too.
   public var negativeTimeToLive: Duration?
 
   /// The reads while the base has not known of all commits for longer than ``maximumLag``.
@@ -33,8 +33,8 @@ public struct TieredStoreConfiguration: Sendable {
   /// Defaults to ``LaggingReads/loadFromBase``. With ``LaggingReads/serveStale``, copies of earlier processes are used, too.
   public var whenReportsLag: LaggingReads = .loadFromBase
 
-  /// The time for which a value that another host has replaced may still be read, over a base that reports the commits of
-  /// all hosts.
+  /// The time that a value that another host has replaced may still be read, over a base that reports the commits of all
+  /// hosts.
   ///
   /// Defaults to one second.
   public var maximumLag = Duration.seconds(1)
@@ -74,8 +74,7 @@ public struct TieredStoreConfiguration: Sendable {
   /// - Parameters:
   ///   - timeToLive: The time to live of copies. Defaults to no limit.
   ///   - refreshAfter: The age after which reading a copy reloads the entry in the background. Defaults to never.
-  ///   - negativeTimeToLive: The time for which the cache remembers that the base does not have a key. Defaults to not at
-  ///     all.
+  ///   - negativeTimeToLive: The time that the cache remembers that the base does not have a key. Defaults to not at all.
   public init(timeToLive: Duration? = nil, refreshAfter: Duration? = nil, negativeTimeToLive: Duration? = nil) {
     self.timeToLive = timeToLive
     self.refreshAfter = refreshAfter

@@ -2,6 +2,10 @@ import Foundation
 public import Larder
 
 /// A failed file system call: the operation, the path and the error number.
+///
+/// ```swift
+/// throw FileError(.open, path: path, errorNumber: ENOENT)
+/// ```
 public struct FileError: RedactedError, Sendable, Hashable {
   /// The operations that can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
@@ -74,13 +78,21 @@ extension FileError: CustomStringConvertible {
 extension StoreError {
   /// Creates a store error from a failed file system call.
   ///
+  /// ```swift
+  /// do {
+  ///   try file.writeAll(record, at: 0)
+  /// } catch {
+  ///   throw StoreError(error, during: .apply, store: "users", message: "the record cannot be written")
+  /// }
+  /// ```
+  ///
   /// - Parameters:
-  ///   - error: The failed call, which becomes the underlying error.
+  ///   - error: The failed call. It becomes the underlying error.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - key: The key concerned. Defaults to `nil`.
   ///   - message: A message that describes the failure.
-  ///   - outcome: The outcome, which says whether anything may have been changed. Defaults to `nothingChanged`.
+  ///   - outcome: The outcome. It says whether anything may have been changed. Defaults to `nothingChanged`.
   public init(
     _ error: FileError, during operation: StoreOperation, store: String, key: StoreKey? = nil, message: String,
     outcome: Outcome = .nothingChanged

@@ -2,6 +2,12 @@
 ///
 /// The file is closed by ``close()`` or when its last reference is released. Its operations may be called concurrently
 /// from several threads.
+///
+/// ```swift
+/// let file = try fileSystem.open(path, .read)
+/// let header = try file.readAll(from: 0, upTo: 16)
+/// try file.close()
+/// ```
 public protocol OpenStoreFile: AnyObject, Sendable {
   /// Reads bytes.
   ///

@@ -56,7 +56,7 @@ public struct POSIXFileSystem: StoreFileSystem {
     try renameOverNewFile(path, to: newPath)
   }
 
-  /// Renames a file over an empty one, which is created at the new path unless something exists there.
+  /// Renames a file over an empty one that is created at the new path unless something exists there.
   func renameOverNewFile(_ path: String, to newPath: String) throws(FileError) {
     try open(newPath, .createNew).close()
     do throws(FileError) {
@@ -197,7 +197,7 @@ public struct POSIXFileSystem: StoreFileSystem {
   }
 
   #if os(Linux)
-  /// Returns the mount table of the process, or `nil` if the system provides none.
+  /// Returns the mount table of the process, or `nil` if the system does not provide it.
   private func mountTable() throws(FileError) -> [UInt8]? {
     let path = "/proc/self/mountinfo"
     do throws(FileError) {

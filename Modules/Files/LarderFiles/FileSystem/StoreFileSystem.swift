@@ -197,6 +197,11 @@ public struct FileAttributes: Sendable, Hashable {
 
 /// Functions that split and join paths byte by byte, as the operating system does: a combining character after a slash
 /// does not change the slash.
+///
+/// ```swift
+/// let (directory, name) = FilePaths.split("/var/lib/app/users.json")
+/// let backup = FilePaths.join(directory, name + ".backup")
+/// ```
 public enum FilePaths {
   private static let slash = UInt8(ascii: "/")
 

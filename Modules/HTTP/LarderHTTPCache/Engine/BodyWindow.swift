@@ -66,7 +66,7 @@ struct BodyWindow: Sendable {
     let end: Int64?
     /// A Boolean value that indicates whether the reader has found no bytes at its position, and waits for them.
     var isWaiting = false
-    /// The time for which others have waited for this reader.
+    /// The time that others have waited for this reader.
     var delay: Duration = .zero
     var isCutOff = false
 
@@ -74,7 +74,7 @@ struct BodyWindow: Sendable {
     var isReading: Bool { !isCutOff && position < end ?? .max }
   }
 
-  /// A time in which readers wait for others.
+  /// A time when readers wait for others.
   private struct Stall: Sendable {
     let start: Duration
     /// The readers that the others wait for.
@@ -155,7 +155,7 @@ struct BodyWindow: Sendable {
   /// many are in memory. Call the method again whenever a reader or the store has made progress, and when the time of
   /// ``Room/fullUntil(_:)`` has come.
   ///
-  /// - Parameter now: The current time, which never decreases.
+  /// - Parameter now: The current time. It never decreases.
   mutating func makeRoom(at now: Duration) -> Room {
     endStall(at: now)
     if dropBytes() { return .free }

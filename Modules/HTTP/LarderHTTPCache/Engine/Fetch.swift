@@ -33,7 +33,7 @@ final class Fetch: Sendable {
     let requestTime: Date
     let responseTime: Date
 
-    /// The stored responses to which the positions of the decision refer.
+    /// The stored responses that the positions of the decision refer to.
     let entries: [StoredEntry]
 
     /// A reader of the stored response that is the answer or a part of it.
@@ -290,7 +290,7 @@ final class Fetch: Sendable {
   ///
   /// - Parameters:
   ///   - writer: The writer that stores it, or `nil` if it is not stored.
-  ///   - longestDelay: The time for which a reader may make others wait while the body is not stored.
+  ///   - longestDelay: The time that a reader may make others wait while the body is not stored.
   func beginBody(_ writer: CacheWriter?, longestDelay: Duration) {
     state.withLock { state in
       state.writer = writer

@@ -32,7 +32,7 @@ struct Flights<Fetch: Sendable & AnyObject>: Sendable {
 
   /// Creates an empty table.
   ///
-  /// - Parameter coolDown: The time for which no request waits for a URL whose response could not be shared.
+  /// - Parameter coolDown: The time that no request waits for a URL whose response could not be shared.
   init(coolDown: Duration) {
     self.coolDown = coolDown
   }

@@ -20,7 +20,7 @@ extension HTTPCache {
     return reuse
   }
 
-  /// Returns the stored response that may answer a request after a failure, or `nil` if none may.
+  /// Returns the stored response that may answer a request after a failure, or `nil` if there isn't one.
   private func staleAnswer(_ exchange: Exchange, after failure: OriginFailure) -> Reuse? {
     guard case .answer(let reuse) = rules.decide(failureOf: exchange, by: failure, now: now) else { return nil }
     return reuse

@@ -111,7 +111,7 @@ extension HTTPCache {
     case response(HTTPCacheResponse)
     /// A stale response, because the origin has not answered in time.
     case stale(HTTPCacheResponse)
-    /// There was no response in the time for which the request waits for others, or for which its caller wants that.
+    /// There was no response in the time that the request waits for others, or for which its caller wants that.
     case late(isCaller: Bool)
     /// The response of the fetch does not answer the request, which must be forwarded itself.
     case unusable
@@ -120,9 +120,9 @@ extension HTTPCache {
   /// Waits for the fetch of another request.
   ///
   /// - Parameters:
-  ///   - fetch: The fetch, which the caller has joined.
+  ///   - fetch: The fetch that the caller has joined.
   ///   - exchange: The request.
-  ///   - entries: The stored responses to which the positions of the request refer.
+  ///   - entries: The stored responses that the positions of the request refer to.
   ///   - limits: The limits of waiting.
   private func share(
     _ fetch: Fetch, _ exchange: Exchange, _ entries: [StoredEntry], _ limits: inout WaitLimits
@@ -157,7 +157,7 @@ extension HTTPCache {
   /// A request that was forwarded, with everything that its response is decided and stored with.
   struct Forwarding: Sendable {
     let fetch: Fetch
-    /// The stored responses to which the positions of a decision refer.
+    /// The stored responses that the positions of a decision refer to.
     let entries: [StoredEntry]
     /// The key of the flight that others may join, or `nil`.
     let key: Flights<Fetch>.Key?

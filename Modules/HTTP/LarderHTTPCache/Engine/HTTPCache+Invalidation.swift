@@ -161,6 +161,12 @@ extension HTTPCache {
   /// Run it in a task of its own, for example as a service. A cache without it works as well, but frees the bytes of
   /// replaced bodies only when it needs the room. The method returns when its task is cancelled. Errors of the store are
   /// counted in ``statistics()``, and do not end it.
+  ///
+  /// ```swift
+  /// let tidying = Task { await cache.run() }
+  /// // When the program ends:
+  /// tidying.cancel()
+  /// ```
   public func run() async {
     while true {
       do {
@@ -202,7 +208,7 @@ extension HTTPCache {
 
   /// Invalidates the responses for a URL because of a request.
   ///
-  /// - Returns: The state with which the response to the request can be stored; `nil` if it cannot.
+  /// - Returns: The state that the response to the request can be stored with; `nil` if it cannot.
   func invalidateQuietly(_ url: String, after token: FetchToken?) async -> FetchToken? {
     do {
       return try await invalidate(.url(url), after: token)

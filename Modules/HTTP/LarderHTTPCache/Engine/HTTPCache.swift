@@ -68,6 +68,11 @@ public final class HTTPCache: Sendable {
   ///
   /// Opening removes what a program left behind that was killed while it stored bodies. It reads no responses.
   ///
+  /// ```swift
+  /// let store = try await SQLiteStore(path: folder + "/http.db", codec: .raw)
+  /// let cache = try await HTTPCache(store, configuration: .private)
+  /// ```
+  ///
   /// - Parameters:
   ///   - store: The store of bytes. Other entries are left alone. Several caches can use one store at the same time if the
   ///     store can be shared, also in different processes, with the same capacity and prefix.
@@ -116,7 +121,7 @@ public final class HTTPCache: Sendable {
   ///     ``HTTPCacheConfiguration/partition``.
   ///   - identity: The identity of the user of the request. Defaults to `nil`, for the one of
   ///     ``HTTPCacheConfiguration/identity``.
-  ///   - waitLimit: The time for which the request waits for the responses to others before it is forwarded by itself.
+  ///   - waitLimit: The time that the request waits for the responses to others before it is forwarded by itself.
   ///     Defaults to `nil`, for no limit other than those of ``HTTPCacheConfiguration/waitLimit``. If it is less than
   ///     one second, an error that `forward` throws after this time does not count as a failure of the origin.
   ///   - forward: A closure that sends a request to the origin. The request that it receives has the method and the URL of
@@ -232,6 +237,11 @@ public final class HTTPCache: Sendable {
   // MARK: Statistics
 
   /// Returns the events since the cache was opened, in this process.
+  ///
+  /// ```swift
+  /// let statistics = cache.statistics()
+  /// print(statistics.hitCount, "of", statistics.requestCount, "requests were answered without the origin")
+  /// ```
   public func statistics() -> HTTPCacheStatistics {
     var statistics = state.withLock { $0.statistics }
     let (counters, counts) = (storage.counters, calls.counts)

@@ -14,6 +14,12 @@ public import Larder
 /// ```
 public struct HTTPCacheConfiguration: Sendable {
   /// The decision of ``HTTPCacheConfiguration/willStore`` on a response.
+  ///
+  /// ```swift
+  /// configuration.willStore = { request, _ in
+  ///   request.path?.hasPrefix("/account/") == true ? .refuse : .store()
+  /// }
+  /// ```
   public enum StoringDecision: Sendable, Hashable {
     /// The response is stored, with data for your own use.
     ///
@@ -37,7 +43,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to 100,000,000.
   ///
   /// A fifth of the capacity is a share for bodies that are being stored, or the length of ``largestBody`` if that is
-  /// more. Complete responses have the rest, 80 % by default, and those that were not used for longest are evicted
+  /// more. Complete responses have the rest, 80 % by default, and the least recently used ones are evicted
   /// first. A body of 1 MiB or more reserves its length in the share until it is complete. One that would exceed the
   /// share is passed on and not stored, so bodies which are never completed evict nothing.
   ///
@@ -76,7 +82,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// It must be a token, such as `Larder` or `ExampleCache`.
   public var name: String? = "Larder"
 
-  /// The way in which the query of a URL counts in the key of its responses.
+  /// The way the query of a URL counts in the key of its responses.
   ///
   /// Defaults to the whole query. All programs that share a store must have the same value.
   public var queryKey = HTTPCacheQueryKey()
@@ -106,7 +112,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// what must not be stored.
   public var willStore: (@Sendable (_ request: HTTPRequest, _ response: HTTPResponse) -> StoringDecision)?
 
-  /// The time for which a request waits for the response to another one.
+  /// The time that a request waits for the response to another one.
   ///
   /// Defaults to 10 seconds.
   ///
@@ -121,7 +127,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// continues, to find out if it works, unless another one does. Other requests wait for as long as your client does.
   public var originTimeLimit: Duration = .seconds(10)
 
-  /// The time for which no request waits for a URL whose response could not be shared, or was too large to be stored.
+  /// The time that no request waits for a URL whose response could not be shared, or was too large to be stored.
   ///
   /// Defaults to 10 seconds.
   public var coolDown: Duration = .seconds(10)
@@ -134,7 +140,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// returned or the time has passed again.
   public var storeTimeLimit: Duration = .seconds(5)
 
-  /// The time for which the store, or a slow reader, may make the readers of a body wait.
+  /// The time that the store, or a slow reader, may make the readers of a body wait.
   ///
   /// Defaults to 1 second.
   ///
@@ -144,7 +150,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// time.
   public var stallLimit: Duration = .seconds(1)
 
-  /// The time for which the store keeps a body after it was replaced or evicted, for its readers in other processes.
+  /// The time that the store keeps a body after it was replaced or evicted, for its readers in other processes.
   ///
   /// Defaults to one minute. Readers in this process always finish.
   public var retention: Duration = .seconds(60)
@@ -165,7 +171,7 @@ public struct HTTPCacheConfiguration: Sendable {
   /// Defaults to a `ContinuousClock`.
   public var clock: any Clock<Duration> = ContinuousClock()
 
-  /// A closure that returns the current time, which decides on freshness.
+  /// A closure that returns the current time, to decide on freshness.
   ///
   /// Defaults to the system time.
   public var now: @Sendable () -> Date = { Date.now }

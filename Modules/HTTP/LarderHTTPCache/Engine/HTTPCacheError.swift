@@ -36,7 +36,7 @@ public struct HTTPCacheError: Error, Sendable, Hashable, CustomStringConvertible
     public static let readerTooSlow = Code(rawValue: "readerTooSlow")
     /// Another task is reading the body.
     public static let bodyInUse = Code(rawValue: "bodyInUse")
-    /// The body has more bytes than the caller accepts.
+    /// The body has more bytes than you accept.
     public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")
   }
 

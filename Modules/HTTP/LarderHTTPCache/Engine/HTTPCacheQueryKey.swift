@@ -1,5 +1,5 @@
 #if HTTPCache
-/// The way in which the query of a URL counts in the key of its responses.
+/// The way the query of a URL counts in the key of its responses.
 ///
 /// ```swift
 /// configuration.queryKey = HTTPCacheQueryKey(ignoring: ["utm_*", "fbclid"], ignoresOrder: true)

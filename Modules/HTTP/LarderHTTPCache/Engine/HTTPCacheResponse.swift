@@ -3,16 +3,21 @@ public import HTTPCachingRules
 public import HTTPTypes
 
 /// The response of an ``HTTPCache`` to a request.
+///
+/// ```swift
+/// let response = try await cache.response(to: request, forward: forward)
+/// let body = try await response.body.bytes(upTo: 1_000_000)
+/// ```
 public struct HTTPCacheResponse: Sendable {
   /// The head, with `Age` and `Cache-Status` if the cache adds them.
   public var head: HTTPResponse
 
   /// The body.
   ///
-  /// It is empty if a response with this head and to this method has none.
+  /// It is empty if a response with this head and to this method has no body.
   public var body: HTTPCacheBody
 
-  /// The way in which the cache answered.
+  /// The way the cache answered.
   public var cacheStatus: CacheStatus
 
   /// The data that ``HTTPCacheConfiguration/willStore`` has added to the stored response; empty if there isn't one.
@@ -67,6 +72,10 @@ public struct HTTPCacheBody: AsyncSequence, Sendable {
 
   /// Reads the whole body into memory.
   ///
+  /// ```swift
+  /// let page = try await response.body.bytes(upTo: 1_000_000)
+  /// ```
+  ///
   /// - Parameter limit: The maximum number of bytes.
   /// - Returns: The bytes.
   /// - Throws: ``HTTPCacheError`` with `bodyTooLarge` if the body has more bytes; the errors of the sequence.
@@ -87,6 +96,10 @@ public struct HTTPCacheBody: AsyncSequence, Sendable {
   /// Only a whole body is stored. Call the method for a response whose body you don't need, such as a redirect that you
   /// follow. It gives up without an error if the body is too large, takes too long or fails, because the response is then only
   /// not stored.
+  ///
+  /// ```swift
+  /// try await response.body.discard(within: .seconds(5))  // stores the response, although nothing reads it
+  /// ```
   ///
   /// - Parameters:
   ///   - limit: The number of bytes after which it gives up. Defaults to 65,536.

@@ -42,6 +42,10 @@ public struct HTTPForwardedResponse: Sendable {
 
   /// Creates a response with a body in memory.
   ///
+  /// ```swift
+  /// let response = HTTPForwardedResponse(head: HTTPResponse(status: .ok), body: Array("hello".utf8))
+  /// ```
+  ///
   /// - Parameters:
   ///   - head: The head.
   ///   - body: The body. Defaults to an empty one.

@@ -20,7 +20,7 @@ struct RequestTarget: Sendable {
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - queryKey: The way in which the query counts in the key.
+  ///   - queryKey: The way the query counts in the key.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`.
   init(_ request: HTTPRequest, _ queryKey: HTTPCacheQueryKey) throws(HTTPCacheError) {
     let url: RequestURL

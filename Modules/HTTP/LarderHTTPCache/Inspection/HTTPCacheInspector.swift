@@ -107,8 +107,8 @@ public struct HTTPCacheInspector: Sendable {
   ///   - prefix: The beginning of the URLs, such as `https://api.example/users/`. Defaults to the empty text, for all.
   ///     If it is not empty, it must have a scheme and an authority.
   ///   - limit: The maximum number of records that are read, at least 1. Defaults to 256.
-  ///   - previous: The key after which to begin, from ``Page/next``. Defaults to `nil`, for the first page.
-  /// - Returns: The responses, perhaps none although there are further pages.
+  ///   - previous: The key to begin after, from ``Page/next``. Defaults to `nil`, for the first page.
+  /// - Returns: The responses. A page can be empty although further pages follow.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(
     prefix: String = "", limit: Int = 256, after previous: StoreKey? = nil
@@ -122,6 +122,12 @@ public struct HTTPCacheInspector: Sendable {
   }
 
   /// Returns the stored responses for a URL in all partitions, the newest first.
+  ///
+  /// ```swift
+  /// for response in try await inspector.responses(to: "https://api.example/users/7") {
+  ///   print(response.status, response.freshness)
+  /// }
+  /// ```
   ///
   /// - Parameter url: The absolute URL. A fragment is ignored.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
@@ -140,6 +146,11 @@ public struct HTTPCacheInspector: Sendable {
   /// Returns the sizes of what the cache has in its store.
   ///
   /// It reads the totals, the order of use, the marks and the retired bodies, but no record and no body.
+  ///
+  /// ```swift
+  /// let usage = try await inspector.usage()
+  /// print(usage.responseCount, "responses,", usage.bytes, "bytes")
+  /// ```
   ///
   /// - Throws: `StoreError` with `versionMismatch` or `corrupted`; the errors of the store.
   public func usage() async throws -> Usage {
@@ -168,6 +179,11 @@ public struct HTTPCacheInspector: Sendable {
   }
 
   /// Reads the body of a stored response.
+  ///
+  /// ```swift
+  /// var body: [UInt8] = []
+  /// try await inspector.readBody(of: response) { body += $0 }
+  /// ```
   ///
   /// - Parameters:
   ///   - response: The response. It must be complete.

@@ -30,7 +30,7 @@ public struct HTTPStoredResponse: Sendable {
   /// A stored part of a representation has 200.
   public let status: Int
 
-  /// The fields of the head that are stored, in the order in which they came.
+  /// The fields of the head that are stored, in the order they came.
   public let fields: HTTPFields
 
   /// The sets of request fields, of which a request must match one to get this response.

@@ -11,7 +11,7 @@ struct ProcessIdentity: Sendable, Hashable {
   /// The number of bytes of an encoded identity.
   static let length = placeLength + 12
 
-  /// The place in which the number and the start time mean this process: a hash of the host, its boot, and the
+  /// The place where the number and the start time mean this process: a hash of the host, its boot, and the
   /// namespaces of its process numbers and times.
   let place: [UInt8]
 

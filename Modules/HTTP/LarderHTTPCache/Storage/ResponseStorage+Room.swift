@@ -222,7 +222,7 @@ extension ResponseStorage {
 
   // MARK: Evictions
 
-  /// Evicts the responses that were not used for longest, as many as one commit can.
+  /// Evicts the least recently used responses, as many as one commit can.
   ///
   /// A response that was used in this process since it got its place gets a new one instead, as long as there are others.
   ///

@@ -7,7 +7,7 @@ internal import Larder
 /// This is plain state without any I/O. A commit is one update of the store that changes the record of totals as well,
 /// so the counted bytes and the stored bytes agree after every crash.
 struct StorageCommit: Sendable {
-  /// The reason for which the totals refuse a commit, with nothing changed.
+  /// The reason why the totals refuse a commit, with nothing changed.
   enum Refusal: Sendable {
     /// The commit would exceed the limit.
     ///
@@ -34,7 +34,7 @@ struct StorageCommit: Sendable {
   /// The number of responses that the commit adds.
   private(set) var responseDelta = 0
 
-  /// The last place in the order of use that the commit gives, or `nil` if it gives none.
+  /// The last place in the order of use that the commit gives, or `nil` if it does not give any.
   private(set) var place: UInt64?
 
   /// The number of bytes that the totals must not exceed if the commit adds bytes.
@@ -42,7 +42,7 @@ struct StorageCommit: Sendable {
 
   /// The number of bytes that ``StorageTotals/lasting`` must not exceed if the commit adds such bytes.
   ///
-  /// `nil` means that the commit adds none, and that nothing is evicted to make room for it.
+  /// `nil` means that the commit adds nothing, and that nothing is evicted to make room for it.
   var lastingLimit: Int?
 
   /// The number of bytes by which the commit changes what the bodies that are being stored reserve.
@@ -98,7 +98,7 @@ struct StorageCommit: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key of the mark.
-  ///   - stored: The stored mark, or `nil` if there must be none.
+  ///   - stored: The stored mark, or `nil` if there must not be one.
   ///   - footprint: The number of bytes of the chunks that the stored mark counts. Defaults to `nil`, for what it says.
   ///   - mark: The new mark, or `nil` to remove it.
   mutating func setMark(
@@ -119,7 +119,7 @@ struct StorageCommit: Sendable {
     reserved = bytes
   }
 
-  /// Adds a new response, which counts as used.
+  /// Adds a new response that counts as used.
   ///
   /// - Throws: ``StorageRefusal/tooLarge``.
   mutating func insert(
@@ -132,12 +132,12 @@ struct StorageCommit: Sendable {
     return entry
   }
 
-  /// Adds a change of a response's head, which leaves its place in the order of use.
+  /// Adds a change of a response's head that leaves its place in the order of use.
   mutating func replace(_ old: StoredEntry, by entry: StoredEntry) {
     put(entry, replacing: old)
   }
 
-  /// Adds the use of a response, which gets the last place in the order.
+  /// Adds the use of a response that gets the last place in the order.
   mutating func use(_ old: StoredEntry, at now: Int64) throws {
     let entry = try old.moved(to: nextPlace(), at: now)
     set(layout.useKey(of: old.key, at: old.place), nil)

@@ -158,7 +158,7 @@ struct UseRecord: Sendable, Equatable {
 
 // MARK: Bytes
 
-/// A reader of bytes that may be damaged, which never reads beyond their end.
+/// A reader of bytes that may be damaged that never reads beyond their end.
 struct ByteReader {
   private let all: [UInt8]
   private var position = 0

@@ -205,7 +205,7 @@ extension ByteReader {
     return fields
   }
 
-  /// Reads parts, which are in ascending order, don't overlap, and are inside of the representation and the bodies.
+  /// Reads parts that are in ascending order, don't overlap, and are inside of the representation and the bodies.
   fileprivate mutating func parts(in bodies: [StoredBody], length: Int64?) -> [StoredPart]? {
     guard let count = uint16(), count <= StoredEntry.maximumPartCount else { return nil }
     var parts: [StoredPart] = []

@@ -116,7 +116,7 @@ struct BlockSequence {
         Array(rest.prefix(BlockFrame.maximumTextSize)), isContinuation: true, isCompressed: self.isCompressed)
       rest = rest.dropFirst(BlockFrame.maximumTextSize)
     }
-    // The next block may share the page in which these end, so its notes must not cover them.
+    // The next block may share the page where these end, so its notes must not cover them.
     if end > restOffset { unnoted.append(restOffset..<end, ChangeNotes()) }
     start.number += 1
     lines.removeAll(keepingCapacity: true)

@@ -67,7 +67,7 @@ struct CompressedFile: Sendable {
   var retryUncompactedSize: Int64 = 0
   var retryDeadSize: Int64 = 0
 
-  /// The changes since a running compaction has copied the file, or `nil` if none is running.
+  /// The changes since a running compaction has copied the file, or `nil` if there isn't one.
   var uncopied: [BatchChange<EntryLocation>]?
 
   /// The running compaction, and the thread that writes the new file.
@@ -203,7 +203,7 @@ struct CompressedFile: Sendable {
     }
   }
 
-  /// Returns the log, which it creates if there isn't one, on a new file if the old one must not be written to.
+  /// Returns the log, which it creates if there isn't one, on a new file if the old you must not be written to.
   mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
     try checkFiles(during: operation)
     return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {

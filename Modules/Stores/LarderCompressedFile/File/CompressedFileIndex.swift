@@ -10,7 +10,7 @@ struct CompressedFileContent: Sendable {
 
 /// The keys of a compressed file and the locations of their lines, including what was lost to damage.
 struct CompressedFileIndex: Sendable {
-  /// A range in which it is unknown which keys exist, because their changes are damaged.
+  /// A range where it is unknown which keys exist, because their changes are damaged.
   struct Gap: Equatable, Sendable {
     var range: KeyRange
     /// The offset of the damage in the file.

@@ -96,7 +96,7 @@ struct LineReader: Sendable {
   /// Returns the error for keys that cannot be read because a block is, or was, damaged.
   ///
   /// - Parameters:
-  ///   - keys: One key, or a range in which it is unknown which keys exist.
+  ///   - keys: One key, or a range where it is unknown which keys exist.
   ///   - block: The offset of the block.
   ///   - operation: The operation.
   func damageError(_ keys: KeyRange, at block: Int64, during operation: StoreOperation) -> StoreError {

@@ -140,7 +140,7 @@ extension Block {
   }
 }
 
-/// A composer of blocks, which compresses their texts.
+/// A composer of blocks that compresses their texts.
 final class BlockComposer: Sendable {
   /// A single stream, created on first use, because its memory exceeds everything else that a small store needs.
   private let streams: StreamPool<ZlibDeflater>
@@ -159,7 +159,7 @@ final class BlockComposer: Sendable {
   ///   - isContinuation: A Boolean value that indicates whether the text continues a line that the previous block
   ///     began. Defaults to `false`.
   ///   - isCompressed: A Boolean value that indicates whether to compress the text, if that makes it smaller. Otherwise
-  ///     it is stored, which takes no time.
+  ///     it is stored. This takes no time.
   ///   - salt: The salt of the file.
   ///   - offset: The offset of the block in the file.
   /// - Throws: ``ZlibError`` if there is not enough memory.

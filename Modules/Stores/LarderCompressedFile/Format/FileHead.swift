@@ -1,7 +1,7 @@
 #if Compression
 import Larder
 
-/// The header of a file, which is its first line.
+/// The header of a file, its first line.
 ///
 /// ```
 /// {"larder":2,"format":"compressed","codec":"json","salt":"0f1e2d3c4b5a6978","after":7,"base":true}
@@ -100,7 +100,7 @@ extension FileHead {
   }
 }
 
-/// The end mark: the second line of a file, which says whether the file was closed and where it ends.
+/// The end mark: the second line of a file that says whether the file was closed and where it ends.
 ///
 /// ```
 /// {"end":null,"larder":2,…}

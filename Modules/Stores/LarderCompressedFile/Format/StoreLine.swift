@@ -118,7 +118,7 @@ enum StoreText {
   ///
   /// - Parameters:
   ///   - text: The text of the block.
-  ///   - startEnd: The offset at which its first line ends.
+  ///   - startEnd: The offset where its first line ends.
   static func changesStart(in text: [UInt8], after startEnd: Int) -> Int {
     guard BlockNotes.range(in: text, at: startEnd) != nil else { return startEnd }
     return lineEnd(in: text, from: startEnd) ?? text.count

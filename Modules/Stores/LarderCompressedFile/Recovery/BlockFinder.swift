@@ -74,7 +74,7 @@ struct BlockFinder {
   }
 }
 
-/// A lookahead in a damaged file, which finds the changes of a hole's blocks and the batches that were durable.
+/// A lookahead in a damaged file that finds the changes of a hole's blocks and the batches that were durable.
 ///
 /// It reads the file once, however many holes there are.
 struct NotesFinder {

@@ -4,9 +4,9 @@ import LarderCompression
 
 /// Functions that identify a file by its beginning.
 enum FileIdentity {
-  /// The place in which a header was found.
+  /// The place where a header was found.
   enum Source {
-    /// The first block, which is the header.
+    /// The first block, the header.
     case head
     /// The end mark, because the first block is damaged.
     case mark

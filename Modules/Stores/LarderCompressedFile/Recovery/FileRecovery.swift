@@ -59,7 +59,7 @@ struct FileRecovery {
   ///
   /// - Parameters:
   ///   - head: The header.
-  ///   - source: The place in which the header was found.
+  ///   - source: The place where the header was found.
   init(_ head: FileHead, _ source: FileIdentity.Source) {
     found = FoundFile(head: head, isWhole: source != .notes)
     guard source != .notes else { return }

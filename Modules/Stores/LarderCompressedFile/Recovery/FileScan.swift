@@ -2,7 +2,7 @@
 import Larder
 import LarderCompression
 
-/// A scan of a compressed file from its beginning to its end, which tells sound parts from damaged ones and from the
+/// A scan of a compressed file from its beginning to its end that tells sound parts from damaged ones and from the
 /// torn tail of an incomplete batch.
 ///
 /// The end of a closed file is known, so every invalid part before it is damage. In other files, invalid bytes are a

@@ -46,7 +46,7 @@ struct JSONDocument {
   /// - Parameters:
   ///   - text: The content of the whole file.
   ///   - attributes: The attributes of the file. If they match the stamp of the document, its checksums must be right.
-  ///     Defaults to `nil`, which means that checksums are not checked.
+  ///     Defaults to `nil`, meaning that checksums are not checked.
   /// - Throws: ``Problem``.
   init(_ text: [UInt8], of attributes: FileAttributes? = nil) throws {
     do {

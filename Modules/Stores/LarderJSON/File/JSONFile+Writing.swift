@@ -145,7 +145,7 @@ extension JSONFile {
 
   /// Returns a journal that can be written to.
   ///
-  /// It is created if there isn't one or if the old one must not be written to.
+  /// It is created if there isn't one or if the old you must not be written to.
   mutating func usableJournal(during operation: StoreOperation) throws -> AppendLog {
     if !mustFold, case .open(let log) = journal, log.failure == nil { return log }
     if mustFold || journal.hasFailed {

@@ -50,7 +50,7 @@ struct JSONFile: Sendable {
     /// Held open so that no other file gets its inode.
     let file: any OpenStoreFile
     var attributes: FileAttributes
-    /// The generation, or `nil` if the document states none.
+    /// The generation, or `nil` if the document does not state it.
     var generation: Int64?
     /// The checksums in the document.
     var stamp: JSONStamp?
@@ -58,7 +58,7 @@ struct JSONFile: Sendable {
     var text: [UInt8]?
   }
 
-  /// The generation of the document, or of the journal applied to it if the document has none.
+  /// The generation of the document, or of the journal applied to it if the document does not state one.
   var generation: Int64 = 0
 
   /// The changes since the document was written.

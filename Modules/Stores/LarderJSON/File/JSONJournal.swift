@@ -21,7 +21,7 @@ struct JSONJournal {
   /// The length of the first line with its line end.
   let headSize: Int
 
-  /// The batches, in the order in which they were written.
+  /// The batches, in the order they were written.
   private(set) var batches: [[BatchChange<ArraySlice<UInt8>>]] = []
 
   /// The end of the last valid line.

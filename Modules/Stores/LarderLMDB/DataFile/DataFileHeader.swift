@@ -2,7 +2,7 @@
 import CLMDB
 import Larder
 
-/// A format of LMDB's data files on 64-bit machines, which one major version of the library reads and writes.
+/// A format of LMDB's data files on 64-bit machines that one major version of the library reads and writes.
 ///
 /// A page begins with its number (8 bytes). In LMDB 1.0 the number of a transaction follows (8). Both then have a filler,
 /// flags and the bounds of the free space (2 each).

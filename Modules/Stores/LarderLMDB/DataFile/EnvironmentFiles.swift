@@ -38,7 +38,7 @@ struct EnvironmentFiles: Equatable {
 
   /// Finds the files at a path.
   ///
-  /// It opens none of them.
+  /// It does not open them.
   ///
   /// - Returns: The files, or `nil` if nothing exists at the path.
   /// - Throws: ``StoreError``.

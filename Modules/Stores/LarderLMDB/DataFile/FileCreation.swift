@@ -82,7 +82,7 @@ enum LockFile {
   ///
   /// Each process holds a shared lock of the first byte (`mdb_env_share_locks` in `mdb.c`).
   ///
-  /// - Parameter path: The path of the lock file, which need not exist.
+  /// - Parameter path: The path of the lock file. It need not exist.
   /// - Throws: `LMDBError`.
   static func isInUse(_ path: String) throws(LMDBError) -> Bool {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

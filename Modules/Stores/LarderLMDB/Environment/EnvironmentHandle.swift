@@ -173,7 +173,7 @@ final class EnvironmentHandle: Sendable {
 ///
 /// Opening a file twice in one process would break its locks.
 enum EnvironmentTable {
-  /// The queue on which environments are opened, because opening blocks.
+  /// The queue that environments are opened on, because opening blocks.
   private static let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.opening")
 
   private static let files = SharedFiles<SharedEnvironment>()

@@ -6,7 +6,7 @@ import LarderFiles
 /// The observed stores of an environment.
 ///
 /// The writer reports each commit of this process. While a store is observed, a task polls the number of the latest
-/// transaction every 50 milliseconds, which reveals commits of other processes. Such a commit is a change of all entries,
+/// transaction every 50 milliseconds. This reveals commits of other processes. Such a commit is a change of all entries,
 /// because LMDB does not record what changed.
 final class EnvironmentObservers: Sendable {
   /// The time between two polls for commits of other processes.
@@ -30,7 +30,7 @@ final class EnvironmentObservers: Sendable {
   ///
   /// - Parameters:
   ///   - handle: The handle of the store.
-  ///   - root: The handle on which it depends.
+  ///   - root: The handle that it depends on.
   ///   - identifier: The database of the store.
   ///   - observers: The observers of the store.
   ///   - transaction: A transaction that was the latest one not before the observation began.
@@ -108,7 +108,7 @@ final class EnvironmentObservers: Sendable {
 
   /// Polls for commits of other processes as long as a store of the environment is observed.
   ///
-  /// It does not run on the writer, which waits whenever another process writes.
+  /// It does not run on the writer, because it waits whenever another process writes.
   static func poll(_ environment: SharedEnvironment) {
     let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.poll")
     Task.detached { [weak environment] in

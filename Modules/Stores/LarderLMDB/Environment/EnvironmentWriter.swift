@@ -39,7 +39,7 @@ actor EnvironmentWriter {
   ///   - handle: The handle of the caller.
   ///   - operation: The operation, for errors.
   ///   - turn: The turn of a call with a time limit. Defaults to `nil`, for no limit.
-  ///   - body: The closure, which also records its changes. It runs again if the memory map has to be enlarged.
+  ///   - body: The closure. It also records its changes. It runs again if the memory map has to be enlarged.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
   ///   changed, if the task is cancelled or the call is given up before `body` begins.
   func write<Result: Sendable>(

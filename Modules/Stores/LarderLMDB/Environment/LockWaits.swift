@@ -33,7 +33,7 @@ final class LockWaits: Sendable {
 
   /// Creates the waits for the locks of a lock file.
   ///
-  /// - Parameter lockFile: The path of the lock file, which LMDB has mapped.
+  /// - Parameter lockFile: The path of the lock file that LMDB has mapped.
   init(lockFile: String) {
     self.lockFile = URL(filePath: lockFile).resolvingSymlinksInPath().path(percentEncoded: false)
   }

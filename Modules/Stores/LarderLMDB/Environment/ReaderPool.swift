@@ -58,7 +58,7 @@ final class ReaderPool: Sendable {
   private let environment: LMDBEnvironmentPointer
   private let lockWaits: LockWaits?
   private let shards: [Shard]
-  /// Signalled when the gate changes, and when a read ends while a thread is waiting.
+  /// Signaled when the gate changes, and when a read ends while a thread is waiting.
   private let condition = NSCondition()
 
   /// Creates an empty pool.
@@ -140,7 +140,7 @@ final class ReaderPool: Sendable {
     return ReadTransaction(pointer: pointer)
   }
 
-  /// Aborts the idle transactions, which frees their slots.
+  /// Aborts the idle transactions, to free their slots.
   func abortIdleTransactions() {
     for shard in shards {
       shard.state.withLock { state in
@@ -282,7 +282,7 @@ struct ActiveRead: Sendable, Hashable {
   let root: ObjectIdentifier
   /// A Boolean value that indicates whether the read is a backup, which may take long and uses no named database.
   var isBackup = false
-  /// The thread on which the value was created.
+  /// The thread that the value was created on.
   let thread = ThreadIdentity.current
 
   /// A Boolean value that indicates whether the read may use any store of the environment.

@@ -2,7 +2,7 @@
 import CLMDB
 import Larder
 
-/// The wait of a call for its turn to write, which ends at a deadline.
+/// The wait of a call for its turn to write that ends at a deadline.
 ///
 /// LMDB's lock cannot be limited. The thread that waits for it keeps waiting after its call has been given up, and then
 /// finds that there is nothing to do.

@@ -22,7 +22,7 @@ final class ExaminedEnvironment: Sendable {
   private let reads = RunningOperations()
   private let queue = DispatchQueueExecutor(label: "Larder.ExaminedEnvironment")
 
-  /// Opens an environment, which is not changed.
+  /// Opens an environment that is not changed.
   ///
   /// - Parameters:
   ///   - configuration: The environment.

@@ -8,7 +8,7 @@ import Larder
 struct FeedState: Sendable {
   /// The report of a page.
   enum News: Sendable, Equatable {
-    /// The new rows, which are none if nothing was committed.
+    /// The new rows, or an empty array if nothing was committed.
     case rows([FeedPage.Row])
     /// Rows may be missing, so anything may have changed.
     case everything

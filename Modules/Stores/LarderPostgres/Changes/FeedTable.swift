@@ -3,7 +3,7 @@ import Larder
 
 /// The tables of the change feed of a schema, and the statements that write, read and trim it.
 ///
-/// Both tables are unlogged, which saves the log of the server a record for each write. After a crash they are empty, and
+/// Both tables are unlogged. This saves the log of the server a record for each write. After a crash they are empty, and
 /// on another server that takes over as well. The row of `larder_feed` with its random number shows it to every reader.
 struct FeedTable: Sendable {
   /// The table of the changes, and that of the feed's own state, in each schema.

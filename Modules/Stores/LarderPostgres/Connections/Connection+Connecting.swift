@@ -5,7 +5,7 @@ import Larder
 
 /// Making connections.
 extension Connection {
-  /// Connects to one of the hosts, which blocks the thread.
+  /// Connects to one of the hosts, and blocks the thread.
   ///
   /// - Parameters:
   ///   - configuration: The configuration.

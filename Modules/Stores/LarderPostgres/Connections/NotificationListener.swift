@@ -65,7 +65,7 @@ final class NotificationListener: Sendable {
   ///   - ignoresOwn: A Boolean value that indicates whether the closure is not called after those of ``notify(_:)``.
   ///     Defaults to `false`.
   ///   - body: A closure that returns quickly. It is called on the thread that receives the answers of the database.
-  /// - Returns: The observation, which ends when it is cancelled or released.
+  /// - Returns: The observation. It ends when it is cancelled or released.
   func observe(
     _ channel: String, ignoresOwn: Bool = false, _ body: @escaping @Sendable () -> Void
   ) -> StoreObservation {

@@ -89,7 +89,7 @@ final class Poller: Sendable {
     if wakes { _ = withUnsafeBytes(of: 0 as UInt8) { write(writer, $0.baseAddress, 1) } }
   }
 
-  /// Receives for the sessions until there are none.
+  /// Receives for the sessions as long as there are any.
   private func serve() {
     var sessions: [Session] = []
     var version: Int?

@@ -120,7 +120,7 @@ final class PostgresHandle: Sendable {
     }
   }
 
-  /// Runs statements as one transaction in one round trip: all take effect or none.
+  /// Runs statements as one transaction in one round trip: all take effect, or nothing does.
   ///
   /// A transaction that meets a conflict is repeated. If the connection is lost during the commit, the server is asked what
   /// became of the transaction.

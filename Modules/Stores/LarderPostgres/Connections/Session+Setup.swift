@@ -75,7 +75,7 @@ extension Session {
   ///
   /// - Parameters:
   ///   - configuration: The configuration.
-  ///   - poller: The poller, which watches the session until it is lost.
+  ///   - poller: The poller. It watches the session until it is lost.
   ///   - deadline: The time until which a server must have answered.
   ///   - onNotification: A closure that is called with each notification. Defaults to one that does nothing.
   ///   - onLoss: A closure that is called once, when the connection cannot be used any more.

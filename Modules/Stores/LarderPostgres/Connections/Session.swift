@@ -48,7 +48,7 @@ final class Session: Sendable {
   /// - Parameters:
   ///   - connection: The connection.
   ///   - configuration: The configuration.
-  ///   - poller: The poller, which watches the session until it is lost.
+  ///   - poller: The poller. It watches the session until it is lost.
   ///   - onNotification: A closure that is called with each notification.
   ///   - onLoss: A closure that is called once, when the connection cannot be used any more.
   init(
@@ -71,7 +71,7 @@ final class Session: Sendable {
   /// A Boolean value that indicates whether the connection cannot be used any more.
   var isLost: Bool { state.withLock { $0.loss != nil } }
 
-  /// Calls a closure with the state, which no other thread uses at that time.
+  /// Calls a closure with the state that no other thread uses at that time.
   func withState<Result: Sendable>(_ body: (inout SessionState) -> Result) -> Result {
     state.withLock { body(&$0) }
   }

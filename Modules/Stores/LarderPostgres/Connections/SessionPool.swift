@@ -36,10 +36,10 @@ final class SessionPool: Sendable {
     var mustWatch: Bool { !waits.isEmpty || allotment.exceedsLimit }
   }
 
-  /// The time for which no further connection is tried after a failure.
+  /// The time that no further connection is tried after a failure.
   private static let pause = Duration.seconds(1)
 
-  /// The time for which one further connection may be made.
+  /// The time that one further connection may be made.
   private static let connectLimit = Duration.seconds(2)
 
   /// The time after which an unused connection beyond the limit is closed.
@@ -116,7 +116,7 @@ final class SessionPool: Sendable {
 
   // MARK: Sessions
 
-  /// Calls a closure with a session, which the caller has for itself.
+  /// Calls a closure with a session that the caller has for itself.
   ///
   /// - Parameters:
   ///   - owner: The owner.

@@ -124,7 +124,7 @@ struct SessionState {
     effects.mustSend = exchange.request.size > SessionState.largeSize || running?.send(on: connection) == false
   }
 
-  /// Ends the running request, which has taken too long or is cancelled.
+  /// Ends the running request that has taken too long or is cancelled.
   private mutating func end() {
     guard running?.isEnding == false else { return }
     running?.isEnding = true

@@ -57,6 +57,11 @@ extension PostgresQueue {
   /// Moves the dead letters of several keys to the end of the queue; see `DurableQueue`.
   ///
   /// The call waits for all others that change the queue, and they wait for it.
+  ///
+  /// ```swift
+  /// let letters = try await events.deadLetters(limit: 20, after: 0)
+  /// try await events.requeue(letters.map(\.key))
+  /// ```
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
     try information.checkWritable(for: .requeue)
@@ -156,6 +161,12 @@ extension PostgresQueue {
 /// Pausing the queue, for all programs that have it open.
 extension PostgresQueue: PausableQueue {
   /// Pauses the queue; see `PausableQueue`.
+  ///
+  /// ```swift
+  /// try await events.pause()  // for all hosts
+  /// try await migrate(database)
+  /// try await events.resume()
+  /// ```
   public func pause() async throws {
     try information.checkWritable(for: .pause)
     try await handle.running(.pause) {

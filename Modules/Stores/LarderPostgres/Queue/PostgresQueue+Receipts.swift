@@ -220,8 +220,14 @@ extension PostgresTransaction {
 
   /// Resets a lease so that it expires `lease` from now, with the commit of the transaction.
   ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.extend(delivery.receipt, lease: .seconds(60), in: outbox)
+  /// }
+  /// ```
+  ///
   /// - Parameters:
-  ///   - receipt: The receipt of the delivery, which stays valid.
+  ///   - receipt: The receipt of the delivery. It stays valid.
   ///   - lease: The new duration of the lease from now. It must be greater than zero.
   ///   - queue: A queue of this database.
   /// - Throws: `StoreError`: `invalidArgument` if the lease is not greater than zero; the errors of
@@ -235,7 +241,7 @@ extension PostgresTransaction {
   /// Resets leases so that they expire `lease` from now, with the commit of the transaction.
   ///
   /// - Parameters:
-  ///   - receipts: The receipts of the deliveries, which stay valid.
+  ///   - receipts: The receipts of the deliveries. They stay valid.
   ///   - lease: The new duration of the leases from now. It must be greater than zero.
   ///   - queue: A queue of this database.
   /// - Returns: The receipts that are stale.

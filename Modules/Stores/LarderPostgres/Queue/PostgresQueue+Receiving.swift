@@ -15,7 +15,7 @@ extension PostgresQueue {
   /// An item that may have crashed its consumer before is returned alone, even if other items wait. Items that another
   /// consumer is just taking or changing are passed over. The call takes one round trip for each thousand items.
   ///
-  /// If the program lacks something to decode an item, the method releases all items of the call as if they had not been
+  /// If your program lacks something to decode an item, the method releases all items of the call as if they had not been
   /// delivered, and throws the error of the codec. The next calls return other items first, as long as the queue is open.
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They
   /// make no dead letters, and wait for the delay of the retry policy, at least one second.
@@ -23,7 +23,7 @@ extension PostgresQueue {
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: `StoreError` with `invalidArgument`; `notPermitted`; `closed`; `corrupted`, `undecodable` or another code
   ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
@@ -240,12 +240,21 @@ extension PostgresTransaction {
   /// At the isolation levels repeatable read and serializable, a transaction does not see that the queue was paused after
   /// the transaction began, so it may still lease items.
   ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   for delivery in try await transaction.receive(max: 10, lease: .seconds(30), from: outbox) {
+  ///     try await transaction.execute("INSERT INTO mails(text) VALUES($1)", [delivery.value.text])
+  ///     try await transaction.acknowledge(delivery.receipt, in: outbox)
+  ///   }
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1.
   ///   - lease: The duration of the leases. It must be greater than zero, and long enough for the transaction to
   ///     acknowledge or release the items.
   ///   - queue: A queue of this database.
-  /// - Returns: The items in the order of delivery, or none if no item is due.
+  /// - Returns: The items in the order of delivery, or an empty array if no item is due.
   /// - Throws: `StoreError`: `invalidArgument` if an argument is invalid or if the queue belongs to another database; the
   ///   errors of ``PostgresQueue/receive(max:lease:)``.
   public func receive<Element>(

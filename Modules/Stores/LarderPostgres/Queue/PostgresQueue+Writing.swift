@@ -145,7 +145,7 @@ extension PostgresQueue {
 ///
 /// A removal is no part of a set that follows it, because an item that is removed and set again goes to the end.
 private struct Run {
-  /// In the order in which they were first set.
+  /// In the order they were first set.
   var set: [StoreKey] = []
   var payloads: [StoreKey: [UInt8]] = [:]
   var removed: [StoreKey] = []

@@ -3,7 +3,7 @@ import Foundation
 public import Larder
 import LarderCBOR
 
-/// A durable queue in a PostgreSQL database, which many hosts share.
+/// A durable queue in a PostgreSQL database that many hosts share.
 ///
 /// ```swift
 /// let database = try await PostgresDatabase("postgresql://db.example/shop")
@@ -80,8 +80,8 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ///   - configuration: The rules of the queue.
   ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to
   ///     `true`.
-  ///   - environment: The clock that measures the time for which a consumer waits, the time by which leases and delays end,
-  ///     and the random numbers of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the time of the server, and to the
+  ///   - environment: The clock that measures the time that a consumer waits, the time by which leases and delays end, and
+  ///     the random numbers of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the time of the server, and to the
   ///     clock and the random numbers of the system.
   /// - Throws: `StoreError`: `invalidArgument` if the name or a rule is invalid; `notFound`; `versionMismatch` if the queue
   ///   was written by a newer version or with a different codec; `unsupported` if the schema has something else of that
@@ -96,7 +96,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
       createsIfMissing: createsIfMissing, environment: environment)
   }
 
-  /// Opens a queue, which closes its database if it owns it.
+  /// Opens a queue, and closes its database if it owns it.
   init(
     in database: PostgresDatabase, isOwned: Bool, name: String, codec: some Codec<Element>,
     configuration: PostgresQueueConfiguration = PostgresQueueConfiguration(), createsIfMissing: Bool = true,
@@ -131,7 +131,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     if information.access == .readWrite { try await boundByDuration(during: .open) }
   }
 
-  /// The clock that measures the time for which a consumer waits.
+  /// The clock that measures the time that a consumer waits.
   public var clock: any Clock<Duration> { retrying.clock }
 
   // MARK: Reading

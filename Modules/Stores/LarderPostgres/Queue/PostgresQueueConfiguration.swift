@@ -18,7 +18,7 @@ public struct PostgresQueueConfiguration: Sendable, Hashable {
   /// The delay of items that are released without an explicit delay.
   public var retryPolicy: RetryPolicy
 
-  /// The time for which an id is remembered after its item was acknowledged or became a dead letter, so it is not
+  /// The time that an id is remembered after its item was acknowledged or became a dead letter, so it is not
   /// enqueued again.
   ///
   /// Generated keys are not remembered.
@@ -43,7 +43,7 @@ public struct PostgresQueueConfiguration: Sendable, Hashable {
   ///     Defaults to 5.
   ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
   ///     to 5 minutes.
-  ///   - duplicateWindow: The time for which an id is remembered after its item was acknowledged or became a dead letter.
+  ///   - duplicateWindow: The time that an id is remembered after its item was acknowledged or became a dead letter.
   ///     Defaults to 5 minutes.
   ///   - deadLetterRetention: The time after which a dead letter is removed. Defaults to `nil`, for no limit.
   ///   - capacity: The maximum number of items, including dead letters. Defaults to `nil`, for no limit.

@@ -3,6 +3,11 @@ public import Larder
 
 /// A provider that opens ``PostgresQueue``s for `StoreRegistry`, for URLs such as `postgres-queue:jobs` and
 /// `postgres-queue:postgresql://db.example/shop#jobs`.
+///
+/// ```swift
+/// let registry = StoreRegistry(providers: [PostgresQueueProvider()])
+/// let untyped = try await registry.open(StoreURL("postgres-queue:host=db.example#app/jobs"))
+/// ```
 public struct PostgresQueueProvider: StoreProvider {
   /// The name of the default codec of new queues.
   public let codecName: String

@@ -56,7 +56,7 @@ extension QueueStatements {
     return Statement("DELETE FROM \(table) WHERE name = ANY($1) AND \(QueueStatements.isDead)", .keys(keys))
   }
 
-  /// Moves the latest dead letter of each key to the end of the queue, or none if an item in the queue has one of the keys.
+  /// Moves the latest dead letter of each key to the end of the queue, unless an item in the queue has one of the keys.
   ///
   /// The result has one row: the number of dead letters moved, and such a key.
   func requeue(_ keys: [StoreKey]) -> Statement {

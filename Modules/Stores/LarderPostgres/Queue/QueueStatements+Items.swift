@@ -35,7 +35,7 @@ extension QueueStatements {
     var delay: Int64
     /// A Boolean value that indicates whether the delivery counts.
     var counts: Bool
-    /// The reason for which the item becomes a dead letter, or `nil` if it is delivered again.
+    /// The reason why the item becomes a dead letter, or `nil` if it is delivered again.
     var deadLetterReason: DeadLetterReason?
   }
 
@@ -159,8 +159,8 @@ extension QueueStatements {
 
   /// Removes items.
   ///
-  /// An id that was remembered before stays so, for the time for which ids are remembered at most, because the clock may have
-  /// been ahead.
+  /// An id that was remembered before stays so, for the time that ids are remembered at most, because the clock may have been
+  /// ahead.
   private func remove(_ condition: String, _ parameters: [Parameter], _ window: Int64) -> Statement {
     Statement(
       """
@@ -297,7 +297,7 @@ extension QueueStatements {
 
   /// Removes the items of receipts that are not stale, and returns these receipts.
   ///
-  /// - Parameter window: The time for which ids are remembered, in microseconds.
+  /// - Parameter window: The time that ids are remembered, in microseconds.
   func acknowledge(_ receipts: [DeliveryReceipt], window: Int64) -> Statement {
     Statement(
       """

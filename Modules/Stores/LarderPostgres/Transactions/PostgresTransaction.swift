@@ -118,6 +118,13 @@ public final class PostgresTransaction: Sendable {
 
   /// Sets the value of a key, replacing any existing value.
   ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.setValue(customer, forKey: "7", in: customers)
+  ///   try await transaction.execute("INSERT INTO audit(customer) VALUES($1)", ["7"])
+  /// }
+  /// ```
+  ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
@@ -143,6 +150,12 @@ public final class PostgresTransaction: Sendable {
   /// Removes all entries in a range.
   ///
   /// All other writes to the store wait until the end of the transaction.
+  ///
+  /// ```swift
+  /// try await database.write { transaction in
+  ///   try await transaction.removeAll(in: .prefix("7/"), of: orders)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - range: The range of keys to remove. Defaults to all keys.

@@ -1,7 +1,7 @@
 import Larder
 import LarderFiles
 
-/// A reader of numbers and bytes, which returns `nil` at the end of the bytes.
+/// A reader of numbers and bytes that returns `nil` at the end of the bytes.
 struct ByteReader {
   private var rest: ArraySlice<UInt8>
 

@@ -58,7 +58,7 @@ struct QueueFrame: Sendable, Hashable {
   /// Writes the header of a frame, after its records were appended.
   ///
   /// - Parameters:
-  ///   - bytes: The buffer, which ends with the frame.
+  ///   - bytes: The buffer. It ends with the frame.
   ///   - start: The offset of the frame in the buffer.
   ///   - number: The number of the frame.
   ///   - durable: The number of bytes of the segment that are known to be durable.
@@ -150,7 +150,7 @@ struct FrameBuffer: Sendable {
     return bytes[start..<start + Int(place.length)]
   }
 
-  /// Begins a call, which may continue the last frame of the call before.
+  /// Begins a call that may continue the last frame of the call before.
   mutating func beginCall() {
     callStart = CallStart(size: bytes.count, count: count, openFrame: openFrame)
   }

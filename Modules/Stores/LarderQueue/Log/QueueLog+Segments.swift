@@ -263,7 +263,7 @@ extension QueueLog {
     return true
   }
 
-  /// Records a damaged range, which is copied to a separate file before its segment is removed.
+  /// Records a damaged range that is copied to a separate file before its segment is removed.
   mutating func note(damage range: Range<Int64>, of segment: UInt32) {
     guard damagedPlaces[segment]?.contains(where: { $0.overlaps(range) }) != true else { return }
     damagedPlaces[segment, default: []].append(range)

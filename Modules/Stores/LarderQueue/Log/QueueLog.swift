@@ -1,7 +1,7 @@
 import Larder
 import LarderFiles
 
-/// The files of an open queue: the segments to which frames are appended, and the lock.
+/// The files of an open queue: the segments that frames are appended to, and the lock.
 ///
 /// All methods block.
 struct QueueLog: Sendable {

@@ -302,7 +302,7 @@ struct QueueRecovery {
     }
   }
 
-  /// Records a damaged range, which is copied to a separate file before its segment is removed.
+  /// Records a damaged range that is copied to a separate file before its segment is removed.
   private mutating func note(damage range: Range<Int64>, of segment: SegmentFile) {
     report.damagedPlaces += 1
     report.damagedBytes += range.count

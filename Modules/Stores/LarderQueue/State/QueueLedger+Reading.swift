@@ -29,7 +29,7 @@ extension QueueLedger {
   ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters.
-  ///   - sequence: The sequence number after which to start. Defaults to 0.
+  ///   - sequence: The sequence number to start after. Defaults to 0.
   func deadLetters(_ limit: Int, after sequence: UInt64 = 0) -> [ItemState] {
     guard sequence < .max else { return [] }
     return deadItems.items(from: sequence + 1).prefix(limit).map(state(of:))

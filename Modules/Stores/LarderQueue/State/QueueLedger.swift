@@ -54,7 +54,7 @@ struct QueueLedger: Sendable {
 
   /// The next sequence number.
   ///
-  /// None is assigned twice, even after a rollback.
+  /// A number is never assigned twice, even after a rollback.
   var nextSequence: UInt64 = 1
 
   /// The current segment, to which records are written.
@@ -160,7 +160,7 @@ struct QueueLedger: Sendable {
     apply(record, from: .decision)
   }
 
-  /// Applies a record, which is or will be in ``segment``.
+  /// Applies a record that is or will be in ``segment``.
   mutating func apply(_ record: QueueRecord, from source: Source) {
     let isUndoable = source == .decision
     switch record {

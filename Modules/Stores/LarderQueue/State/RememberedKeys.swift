@@ -34,7 +34,7 @@ struct RememberedKeys: Sendable {
 
   /// Returns the next expired key.
   ///
-  /// The caller must remove its entry.
+  /// You must remove its entry.
   mutating func nextExpired(at now: Int64) -> StoreKey? {
     while head < order.count, order[head].deadline <= now {
       let key = order[head].key

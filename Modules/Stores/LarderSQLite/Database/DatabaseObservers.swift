@@ -19,7 +19,7 @@ final class DatabaseObservers: Sendable {
   ///
   /// - Parameters:
   ///   - handle: The handle of the store.
-  ///   - root: The handle on which it depends.
+  ///   - root: The handle that it depends on.
   ///   - table: The identifier of its table.
   ///   - observers: The observers of the store.
   /// - Returns: A Boolean value that indicates whether the caller must begin to poll for commits of others.

@@ -74,7 +74,7 @@ actor DatabaseWriter {
   ///   - deadline: The time after which the lock of another connection is not waited for.
   ///   - isRepeatable: A Boolean value that indicates whether the closure may run a second time, after its changes
   ///     could not be written because the disk is full. Defaults to `true`.
-  ///   - body: The closure, which also records its changes.
+  ///   - body: The closure. It also records its changes.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
   ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
@@ -99,7 +99,7 @@ actor DatabaseWriter {
 
   /// Runs a closure in a transaction, if no other connection has the lock.
   ///
-  /// If the disk is full, the log is moved into the database file, which needs no space unless the file grows. The next
+  /// If the disk is full, the log is moved into the database file. This needs no space unless the file grows. The next
   /// transaction then uses the space of the log again, so entries can be removed.
   ///
   /// - Throws: `LockIsTaken` before `body` runs; the errors of ``write(for:during:until:isRepeatable:_:)``.

@@ -35,7 +35,7 @@ final class SharedDatabase: SharedFile {
   /// Each call gets its own, because no call may wait for another's backup.
   var maintenanceQueue: DispatchQueueExecutor { DispatchQueueExecutor(label: "Larder.SQLiteDatabase.maintenance") }
 
-  /// Opens a file, which is left as it is.
+  /// Opens a file that is left as it is.
   ///
   /// - Parameters:
   ///   - file: The file.

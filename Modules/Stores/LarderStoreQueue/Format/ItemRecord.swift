@@ -108,7 +108,7 @@ struct DeadRecord: Sendable {
   let reason: DeadLetterReason
   /// In microseconds since 1970.
   let time: Int64
-  /// The time of the timer that removes the dead letter, in microseconds since 1970; 0 for none.
+  /// The time of the timer that removes the dead letter, in microseconds since 1970; 0 if there is no timer.
   let expiry: Int64
   let payload: ArraySlice<UInt8>
 
@@ -141,7 +141,7 @@ struct DeadRecord: Sendable {
 
 /// The record of a group: which of its items is leased.
 struct GroupRecord: Sendable, Equatable {
-  /// The sequence number of the leased item, or `nil` if none is.
+  /// The sequence number of the leased item, or `nil` if there isn't one.
   var leased: UInt128?
   /// A random number for each change, so each change is noticed by another one that was planned before.
   var nonce: UInt64

@@ -176,7 +176,7 @@ struct QueuePlan: Sendable {
   ///
   /// - Parameters:
   ///   - group: The group.
-  ///   - first: The first item that stays in the group, or `nil` if none does. Its state must have been read.
+  ///   - first: The first item that stays in the group, or `nil` if there isn't one. Its state must have been read.
   mutating func finish(_ group: StoreKey, first: UInt128?) {
     let touched = touchedGroups[group] ?? TouchedGroup()
     let key = layout.groupKey(group)
@@ -218,7 +218,7 @@ struct QueuePlan: Sendable {
     return true
   }
 
-  /// Removes a dead letter, which must have been read.
+  /// Removes a dead letter that must have been read.
   ///
   /// - Returns: A Boolean value that indicates whether it can be removed, because it is not damaged.
   mutating func purge(_ sequence: UInt128) -> Bool {
@@ -303,8 +303,8 @@ struct QueuePlan: Sendable {
 
   /// Returns the sequence number of an item that has an id or had it recently.
   ///
-  /// The item and the record of the id must have been read. If the clock was ahead when the id was remembered, the time for
-  /// which it is remembered begins now.
+  /// The item and the record of the id must have been read. If the clock was ahead when the id was remembered, the time
+  /// that it is remembered begins now.
   mutating func original(of id: StoreKey) -> UInt128? {
     if let stored = value(forKey: layout.itemKey(id)) { return StoredItem(stored)?.sequence ?? 0 }
     guard let record = value(forKey: layout.rememberedKey(id)).flatMap({ RememberedID($0) }), record.expiry > now else {

@@ -119,7 +119,7 @@ private func expectRefusal<Store>(
 
 /// A call that runs while a store is closing.
 private struct MeetingCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
-  /// A call, which throws a ``Mismatch`` if its result is wrong.
+  /// A call that throws a ``Mismatch`` if its result is wrong.
   let call: StoreCall<Store>
   /// A key that no other call uses, and its values before and after the call; `nil` if the call only reads.
   var effect: (key: StoreKey, before: SampleValue??, after: SampleValue??)?

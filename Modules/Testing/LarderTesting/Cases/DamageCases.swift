@@ -98,7 +98,7 @@ extension CaseList {
     }
   }
 
-  /// Adds the cases in which files of a store are altered while it is closed.
+  /// Adds the cases where files of a store are altered while it is closed.
   mutating func addAlteredFileCases() {
     begin(.damage, checking: .badInput)
     for (variant, alteration) in zip(["", "a", "b", "c"], FileAlteration.allCases) {

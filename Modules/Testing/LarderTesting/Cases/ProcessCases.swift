@@ -1,7 +1,7 @@
 import Larder
 
 extension CaseList {
-  /// Adds the cases in which another process opens the store, or is killed while it writes.
+  /// Adds the cases where another process opens the store, or is killed while it writes.
   mutating func addProcessCases() {
     begin(.reopening, checking: .durability)
     add(

@@ -1,6 +1,12 @@
 /// A check of one promise on one kind of store, created by a ``ConformanceSuite``.
 ///
 /// Cases are independent, and each has its own location, so cases can run in any order and in parallel.
+///
+/// ```swift
+/// @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+///   try await conformanceCase.run()
+/// }
+/// ```
 public struct ConformanceCase: Sendable, Identifiable {
   /// The number of the rule that the case checks, which never changes meaning, such as `85a`.
   ///

@@ -46,6 +46,12 @@ public final class ConformanceLocation: Sendable {
 
   /// Returns the path of a file or folder inside ``folder``.
   ///
+  /// ```swift
+  /// let suite = ConformanceSuite(named: "SQLiteStore") { location in
+  ///   try await SQLiteStore<SampleValue?>(path: location.path("store.sqlite"), access: location.access)
+  /// }
+  /// ```
+  ///
   /// - Parameter name: The name of the file or folder.
   public func path(_ name: String) -> String {
     folder + "/" + name
@@ -55,6 +61,12 @@ public final class ConformanceLocation: Sendable {
   /// object.
   ///
   /// Use it for stores whose data is not in files, such as stores over a simulated disk.
+  ///
+  /// ```swift
+  /// let suite = ConformanceSuite(named: "MemoryStore", lacking: .readOnlyAccess) { location in
+  ///   location.object { MemoryStore<SampleValue?>() }
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - name: A name that distinguishes several objects of one location. Defaults to an empty string.

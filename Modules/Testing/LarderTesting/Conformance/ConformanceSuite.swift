@@ -3,7 +3,7 @@ public import Larder
 
 /// A suite of cases that check whether a store, a decorator or a stack of them keeps every promise of `DataStore`.
 ///
-/// The suite needs one closure, which opens the store. Swift Testing shows each case by its name:
+/// The suite needs one closure that opens the store. Swift Testing shows each case by its name:
 ///
 /// ```swift
 /// struct JSONFileStoreConformance {
@@ -47,7 +47,7 @@ public struct ConformanceSuite: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which failures show.
+  ///   - name: The name of the store in failures.
   ///   - codec: The usual codec of the store, with which most cases open it.
   ///   - lacking: The capabilities that the store lacks. Defaults to an empty set.
   ///   - seed: The seed of the random numbers. Defaults to ``SeededGenerator/seedOfProcess``.
@@ -78,10 +78,10 @@ public struct ConformanceSuite: Sendable {
   /// Creates the suite of a store.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which failures show.
+  ///   - name: The name of the store in failures.
   ///   - lacking: The capabilities that the store lacks. Defaults to an empty set. A case checks that this is correct.
-  ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,
-  ///     or else a random seed.
+  ///   - seed: The seed of the random numbers, printed with each failure. Defaults to the environment variable
+  ///     `LARDER_SEED`, or else a random seed.
   ///   - rounds: The number of random histories that each case about histories runs. Defaults to the environment
   ///     variable `LARDER_ROUNDS`, or else 20.
   ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts. Defaults to
@@ -129,6 +129,12 @@ public struct ConformanceSuite: Sendable {
   }
 
   /// Runs the cases one after another.
+  ///
+  /// ```swift
+  /// let report = try await suite.run()
+  /// print(report)  // the failures, and the cases that were skipped
+  /// #expect(report.failures.isEmpty)
+  /// ```
   ///
   /// - Returns: The passed, failed and skipped cases.
   /// - Throws: `CancellationError` if the task is cancelled.

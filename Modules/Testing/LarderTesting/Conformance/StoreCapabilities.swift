@@ -2,6 +2,12 @@
 ///
 /// You tell a ``ConformanceSuite`` which capabilities the store lacks. The suite skips the cases that need them and
 /// lists those cases in ``ConformanceSuite/skipped``. A case checks that the list of lacking capabilities is correct.
+///
+/// ```swift
+/// let suite = ConformanceSuite(named: "CacheStore", lacking: [.persistence, .readOnlyAccess]) { _ in
+///   MemoryStore<SampleValue?>()
+/// }
+/// ```
 public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   /// The capabilities as bits.
   public let rawValue: Int
@@ -57,7 +63,7 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
 
   /// The store opens its files itself, and notices files that are damaged, moved or replaced.
   ///
-  /// A store in a database that the program opens, or that a server has, lacks this capability.
+  /// A store in a database that your program opens, or that a server has, lacks this capability.
   public static let ownFiles = StoreCapabilities(rawValue: 1 << 8)
 
   /// The suite can open the store with codecs of its own.

@@ -35,9 +35,14 @@ public struct FaultPlan: Sendable {
 
   /// Schedules a fault for one operation.
   ///
+  /// ```swift
+  /// var plan = FaultPlan()
+  /// plan.schedule(.error(.full), on: .apply, number: 2)  // the second write fails
+  /// ```
+  ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - number: The position of the operation among those of its kind, counted from now. Defaults to 1, the next one.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .countdown(number)))
@@ -47,7 +52,7 @@ public struct FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .chance(probability)))
@@ -58,7 +63,7 @@ public struct FaultPlan: Sendable {
     entries = []
   }
 
-  /// Counts an operation and returns its faults, in the order in which they were scheduled.
+  /// Counts an operation and returns its faults, in the order they were scheduled.
   ///
   /// - Parameter operation: The kind of operation.
   mutating func faults(of operation: StoreOperation) -> [StoreFault] {
@@ -86,6 +91,10 @@ public struct FaultPlan: Sendable {
 }
 
 /// A fault that a ``FaultyStore`` applies to an operation.
+///
+/// ```swift
+/// store.schedule(.error(.ioFailed, .after), on: .apply)  // the write takes effect, and reports an error
+/// ```
 public enum StoreFault: Sendable, Hashable {
   /// The moment of a fault during an operation.
   public enum Moment: Sendable, Hashable {

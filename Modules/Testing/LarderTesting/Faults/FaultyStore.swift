@@ -16,8 +16,8 @@ public import Larder
 /// store.resume()
 /// ```
 ///
-/// Several faults of one operation take effect in the order in which they were scheduled. The store keeps the promises
-/// of `DataStore` while no error is scheduled.
+/// Several faults of one operation take effect in the order they were scheduled. The store keeps the promises of
+/// `DataStore` while no error is scheduled.
 public final class FaultyStore<Base: DataStore>: DataStore {
   /// The value type of the base.
   public typealias Value = Base.Value
@@ -31,6 +31,10 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   private let suspended = SuspendedTasks<StoreOperation>()
 
   /// Creates a store that adds faults to another store.
+  ///
+  /// ```swift
+  /// let store = MemoryStore<Int>().faulty(plan: plan)
+  /// ```
   ///
   /// - Parameters:
   ///   - base: The underlying store.
@@ -48,7 +52,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - number: The position of the operation among those of its kind, counted from now. Defaults to 1, the next one.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     plan.withLock { $0.schedule(fault, on: operation, number: number) }
@@ -58,7 +62,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - fault: The fault.
-  ///   - operation: The kind of operation to affect. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation to affect. Defaults to `nil`, meaning any.
   ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     plan.withLock { $0.schedule(fault, on: operation, probability: probability) }
@@ -76,16 +80,24 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Returns the number of suspended operations.
   ///
-  /// - Parameter operation: The kind of operation. Defaults to `nil`, which means any.
+  /// - Parameter operation: The kind of operation. Defaults to `nil`, meaning any.
   public func suspendedCount(of operation: StoreOperation? = nil) -> Int {
     suspended.tags.count { operation == nil || $0 == operation }
   }
 
   /// Waits until operations are suspended.
   ///
+  /// ```swift
+  /// store.schedule(.suspension(), on: .apply)
+  /// let writing = Task { try await store.setValue(1, forKey: "a") }
+  /// try await store.waitForSuspended(1, of: .apply)
+  /// writing.cancel()
+  /// store.resume()
+  /// ```
+  ///
   /// - Parameters:
   ///   - count: The minimum number of suspended operations. Defaults to 1.
-  ///   - operation: The kind of operation. Defaults to `nil`, which means any.
+  ///   - operation: The kind of operation. Defaults to `nil`, meaning any.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSuspended(_ count: Int = 1, of operation: StoreOperation? = nil) async throws {
     try await suspended.wait { $0.count { operation == nil || $0 == operation } >= count }
@@ -93,7 +105,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Resumes all operations that are suspended now.
   ///
-  /// - Parameter operation: The kind of operation. Defaults to `nil`, which means any.
+  /// - Parameter operation: The kind of operation. Defaults to `nil`, meaning any.
   public func resume(_ operation: StoreOperation? = nil) {
     suspended.resume { operation == nil || $0 == operation }
   }

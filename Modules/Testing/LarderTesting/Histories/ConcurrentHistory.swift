@@ -1,14 +1,19 @@
 public import Larder
 
-/// A history of concurrent operations on one store, which may or may not be linearizable.
+/// A history of concurrent operations on one store that may or may not be linearizable.
 ///
 /// A history is *linearizable* if each operation can be assigned a moment between its invocation and its response such
 /// that the operations, run one after another at these moments, return the same results. An operation with an unknown
-/// outcome can have any moment after its invocation, or none.
+/// outcome may have taken effect at any moment after its invocation, or not at all.
 ///
 /// The search uses the algorithm of Wing and Gong with the memoization of Lowe ("Testing for linearizability", 2017),
 /// and never visits the same set of completed operations with the same state twice. Linearizability is local (Herlihy
-/// and Wing, 1990), so keys that no operation combines are checked separately, which keeps the search short.
+/// and Wing, 1990), so keys that no operation combines are checked separately. This keeps the search short.
+///
+/// ```swift
+/// let history = ConcurrentHistory(start: ["a": 1], operations)
+/// #expect(history.isLinearizable)
+/// ```
 public struct ConcurrentHistory: Sendable, Equatable {
   /// The initial entries of the store.
   public let start: [StoreKey: Int]

@@ -35,7 +35,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   /// Creates a trial for a kind of store.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which failures show.
+  ///   - name: The name of the store in failures.
   ///   - open: A closure that opens the store at a path of its choice on the given disk, and creates the store if it is
   ///     missing. It is called again to reopen the store.
   public init(_ name: String, open: @escaping @Sendable (SimulatedFileSystem) async throws -> Store) {
@@ -215,7 +215,7 @@ extension DiskTrial {
   /// - Parameters:
   ///   - length: The maximum number of steps. There are nine kinds of steps, so there are 90 histories for a length of
   ///     2, 819 for 3, and 7,380 for 4.
-  ///   - share: The share of the longest histories to run, from 0 to 1. Defaults to 1, which means all of them. The
+  ///   - share: The share of the longest histories to run, from 0 to 1. Defaults to 1, meaning all of them. The
   ///     seed determines the selection.
   ///   - faults: The faults to try at each operation.
   ///   - seed: The seed of the data that the disk keeps. Another seed tries other outcomes of the same histories.

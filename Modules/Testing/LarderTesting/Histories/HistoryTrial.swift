@@ -21,7 +21,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   /// Creates a trial for a kind of store.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which failures show.
+  ///   - name: The name of the store in failures.
   ///   - lacking: The capabilities that the store lacks, which no step needs. Defaults to an empty set.
   ///   - open: A closure that opens the store at a location. It is called for each history, and again with the same
   ///     location to reopen a store that was closed or dropped.
@@ -66,7 +66,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable {
   /// - Parameters:
   ///   - length: The maximum number of steps. There are about ten kinds of steps, so there are about a thousand
   ///     histories for a length of 3.
-  ///   - share: The share of the longest histories to run, from 0 to 1. Defaults to 1, which means all of them.
+  ///   - share: The share of the longest histories to run, from 0 to 1. Defaults to 1, meaning all of them.
   ///   - seed: The seed that determines the selection. Defaults to the seed of the process.
   /// - Throws: ``TrialFailure`` for one of the shortest failing histories; `CancellationError` if the task is
   ///   cancelled.

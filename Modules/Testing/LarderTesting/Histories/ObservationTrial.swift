@@ -4,6 +4,11 @@ public import Larder
 ///
 /// The last state of every observer must equal that of the store, no observer may see a state that is older than one
 /// that it has seen, and a cancelled observer must end.
+///
+/// ```swift
+/// let trial = ObservationTrial("observable", MemoryStore<SampleValue?>().observable())
+/// try await trial.run(rounds: 100, seed: SeededGenerator.seedOfProcess)
+/// ```
 public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Value == SampleValue? {
   private let name: String
   private let store: Store
@@ -14,7 +19,7 @@ public struct ObservationTrial<Store: ObservableStore>: Sendable where Store.Val
   /// Creates a trial of an open store, whose entries are replaced.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, which failures show.
+  ///   - name: The name of the store in failures.
   ///   - store: The store.
   ///   - clock: The clock of the observers. Defaults to a `ContinuousClock`.
   ///   - mayFail: A Boolean value that indicates whether operations may throw a `StoreError`, as those of a

@@ -101,7 +101,7 @@ func expect<Store>(
 /// - Parameters:
 ///   - store: The store.
 ///   - entries: The entries.
-///   - moment: The moment of the check, which follows "the contents" in a failure. Defaults to an empty string.
+///   - moment: The moment of the check. It follows "the contents" in a failure. Defaults to an empty string.
 func expect<Store: DataStore>(
   _ store: Store, holds entries: Entries, _ moment: @autoclosure () -> String = ""
 ) async throws where Store.Value == SampleValue? {

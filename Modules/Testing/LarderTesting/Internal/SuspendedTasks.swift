@@ -33,7 +33,7 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
 
   private let state = Locked(State())
 
-  /// The tags of the suspended tasks, in the order in which they were suspended.
+  /// The tags of the suspended tasks, in the order they were suspended.
   var tags: [Tag] { state.withLock { $0.waiters.compactMap(\.tag) } }
 
   /// Suspends the current task.
@@ -56,7 +56,7 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
   /// Removes all waiters without resuming them, and returns what keeps them.
   func forgetAll() -> Any { state.withLock { $0.takeAll { _ in true } } }
 
-  /// Resumes all suspended tasks whose tags a closure selects, in the order in which they were suspended.
+  /// Resumes all suspended tasks whose tags a closure selects, in the order they were suspended.
   func resume(where isResumed: (Tag) -> Bool) {
     let resumed = state.withLock { $0.takeAll { $0.tag.map(isResumed) ?? false } }
     for waiter in resumed { waiter.continuation.resume() }

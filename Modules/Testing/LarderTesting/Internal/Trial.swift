@@ -78,7 +78,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   /// - Parameters:
   ///   - location: The location.
   ///   - access: The access. Defaults to ``StoreAccess/readWrite``.
-  ///   - codes: The codes of errors that refuse the store. Defaults to `nil`, which means any.
+  ///   - codes: The codes of errors that refuse the store. Defaults to `nil`, meaning any.
   /// - Returns: The store, or `nil` if opening it is refused.
   func openUnlessRefused(
     at location: ConformanceLocation, for access: StoreAccess = .readWrite, with codes: [StoreError.Code]? = nil

@@ -31,7 +31,7 @@ extension DurableQueue where Value == SampleValue? {
     try await receive(max: max, lease: .seconds(lease)).map(\.number)
   }
 
-  /// Receives one item, which must be there.
+  /// Receives one item that must be there.
   func receiveOne(lease: Int = 60) async throws -> QueueDelivery<Value> {
     guard let delivery = try await receive(lease: .seconds(lease)) else {
       throw Mismatch(subject: "receiving one item", expected: "a delivery", got: "none")

@@ -2,7 +2,7 @@ public import Larder
 
 /// A suite of cases that check whether a queue keeps every promise of `DurableQueue`.
 ///
-/// The suite needs one closure, which opens the queue with the rules and the clock of a location:
+/// The suite needs one closure that opens the queue with the rules and the clock of a location:
 ///
 /// ```swift
 /// struct QueueStoreDeliveries {
@@ -22,7 +22,7 @@ public import Larder
 /// ```
 ///
 /// A queue is a `DataStore` too, so run a ``ConformanceSuite`` as well. Cases about priorities and groups check that a
-/// queue that has none refuses them with `unsupported`. The numbers of the cases begin with 400.
+/// queue without them refuses such items with `unsupported`. The numbers of the cases begin with 400.
 public struct QueueConformanceSuite: Sendable {
   /// The name of the queue.
   public var name: String { suite.name }
@@ -38,12 +38,12 @@ public struct QueueConformanceSuite: Sendable {
   /// Creates the suite of a queue.
   ///
   /// - Parameters:
-  ///   - name: The name of the queue, which failures show.
+  ///   - name: The name of the queue in failures.
   ///   - lacking: The capabilities that the queue lacks. Defaults to an empty set. Those that concern no queue are ignored.
   ///   - isShared: A Boolean value that indicates whether the closure can open the queue several times at the same
   ///     location at the same time. Defaults to `false`, and the cases that need it are then skipped.
-  ///   - seed: The seed of the random numbers, which failures show. Defaults to the environment variable `LARDER_SEED`,
-  ///     or else a random seed.
+  ///   - seed: The seed of the random numbers, printed with each failure. Defaults to the environment variable
+  ///     `LARDER_SEED`, or else a random seed.
   ///   - rounds: The number of random histories. Defaults to the environment variable `LARDER_ROUNDS`, or else 20.
   ///   - timeLimit: The maximum duration of a case. Defaults to ``ConformanceSuite/timeLimitOfProcess``.
   ///   - open: A closure that opens the queue at a location. The suite calls it at least once for each case, and again
@@ -97,6 +97,6 @@ public struct QueueLocation: Sendable {
   /// The delay of released items: 10 seconds, and 20 seconds from the second delivery on.
   public var retryPolicy: RetryPolicy { RetryPolicy(base: .seconds(10), ceiling: .seconds(20), jitter: 0) }
 
-  /// The time for which an id is remembered: 60 seconds.
+  /// The time that an id is remembered: 60 seconds.
   public var duplicateWindow: Duration { .seconds(60) }
 }

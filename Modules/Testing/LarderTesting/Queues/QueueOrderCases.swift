@@ -3,7 +3,7 @@ import Larder
 extension CaseList where Store: DurableQueue {
   /// The cases about priorities and groups.
   ///
-  /// A queue that has none must refuse them, and then enqueue nothing.
+  /// A queue without them must refuse such items, and then enqueue nothing.
   mutating func addOrderCases() {
     addOrderCase("430", "higher priorities come first, older items first within one") { queue, trial in
       for (number, priority) in [(1, 0), (2, -10), (3, 10), (4, 0), (5, 10), (6, 1)] {

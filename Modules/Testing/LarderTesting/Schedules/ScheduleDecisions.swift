@@ -44,7 +44,7 @@ public struct Schedule: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// The way in which the runs of a ``ScheduledTrial`` choose among orders.
+/// The way the runs of a ``ScheduledTrial`` choose among orders.
 public enum ScheduleStrategy: Sendable, Hashable {
   /// Any work that is ready runs next, and other work runs in the middle of it now and then.
   case random
@@ -114,7 +114,7 @@ struct ScheduleDecisions {
 
   /// Chooses the work that runs next.
   ///
-  /// - Parameter tasks: The numbers of the tasks that are ready, at least one, in the order in which they became ready.
+  /// - Parameter tasks: The numbers of the tasks that are ready, at least one, in the order they became ready.
   /// - Returns: The index of the one that runs.
   mutating func choose(among tasks: [Int]) -> Int {
     decide { decisions in

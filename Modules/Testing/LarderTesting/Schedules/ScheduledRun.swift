@@ -19,7 +19,7 @@ final class ScheduledRun {
     var run: () -> Void
   }
 
-  /// The reason for which a run ended before its body.
+  /// The reason why a run ended before its body.
   enum End: Error {
     case deadlock
     /// A thread with this name, which is not part of the trial, has resumed a task.

@@ -81,7 +81,7 @@ public struct ScheduledTrial: Sendable {
   ///   - schedules: The number of runs.
   ///   - seed: The seed of the first run; each of the others has the next number. Defaults to
   ///     ``SeededGenerator/seedOfProcess``.
-  ///   - strategy: The way to choose among orders. Defaults to `nil`, which alternates between all.
+  ///   - strategy: The way to choose among orders. Defaults to `nil`, to alternate between all.
   /// - Throws: ``ScheduleFailure`` for the first schedule that fails. `StoreError` with `unsupported` if trials are not
   ///   available; see ``isAvailable``. `CancellationError`.
   public func run(
@@ -228,6 +228,11 @@ public final class ScheduledContext: @unchecked Sendable {
 
   /// Returns a generator of random numbers, which are the same each time that the schedule is repeated.
   ///
+  /// ```swift
+  /// var generator = context.generator()
+  /// let amount = Int.random(in: 1...80, using: &generator)
+  /// ```
+  ///
   /// - Parameter purpose: A name for the numbers. Generators with different names are independent.
   public func generator(_ purpose: String = "body") -> SeededGenerator {
     SeededGenerator(seed: seed, purpose: purpose)
@@ -246,6 +251,15 @@ public final class ScheduledContext: @unchecked Sendable {
 
   /// Adds a task that the run cancels between any two pieces of work, or never.
   ///
+  /// ```swift
+  /// let trial = ScheduledTrial("a canceled writer") { context in
+  ///   let store = MemoryStore<Int>().batched()
+  ///   let writing = Task { try await store.setValue(1, forKey: "a") }
+  ///   context.mayCancel(writing)
+  ///   _ = await writing.result
+  /// }
+  /// ```
+  ///
   /// - Parameter task: The task.
   public func mayCancel<Success, Failure>(_ task: Task<Success, Failure>) {
     run?.addCancellable { task.cancel() }
@@ -256,7 +270,14 @@ public final class ScheduledContext: @unchecked Sendable {
   /// After the moment, no task continues. The closure can take away what was not written to a `SimulatedFileSystem`, open it
   /// again, and check what it has.
   ///
-  /// - Parameter body: The closure, which throws an error if something is wrong. It does not run if the body ends first.
+  /// ```swift
+  /// context.mayCrash {
+  ///   let store = try await JSONFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
+  ///   #expect(try await store.value(forKey: "a") != nil)
+  /// }
+  /// ```
+  ///
+  /// - Parameter body: The closure. It throws an error if something is wrong. It does not run if the body ends first.
   public func mayCrash(then body: @escaping @Sendable () async throws -> Void) {
     afterCrash = body
     run?.mayCrash = true
@@ -284,7 +305,7 @@ public struct ScheduleFailure: Error, CustomStringConvertible {
   /// The schedule, which ``ScheduledTrial/replay(_:)`` repeats.
   public let schedule: Schedule
 
-  /// The error that the body threw, or the reason for which it could not end.
+  /// The error that the body threw, or the reason why it could not end.
   public let underlying: any Error
 
   /// The work that ran, in order.

@@ -70,7 +70,8 @@ public final class SimulatedFileSystem: StoreFileSystem {
 
   /// The maximum total size of all files in bytes.
   ///
-  /// Defaults to `nil`, which means no limit. A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if none do.
+  /// Defaults to `nil`, meaning no limit. A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if
+  /// none do.
   public var capacity: Int? {
     get { withDisk { $0.capacity } }
     set { withDisk { $0.capacity = newValue } }
@@ -84,6 +85,12 @@ public final class SimulatedFileSystem: StoreFileSystem {
   }
 
   /// Cuts the power and turns it on again.
+  ///
+  /// ```swift
+  /// try await store.setValue(1, forKey: "a")
+  /// disk.losePower()
+  /// let reopened = try await JSONFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
+  /// ```
   public func losePower() {
     withDisk { $0.losePower() }
   }
@@ -101,6 +108,10 @@ public final class SimulatedFileSystem: StoreFileSystem {
   ///
   /// This does not count as an operation.
   ///
+  /// ```swift
+  /// #expect(disk.content(at: "/store.json") == before)
+  /// ```
+  ///
   /// - Parameter path: The path of the file.
   public func content(at path: String) -> [UInt8]? {
     withDisk { $0.content(at: path) }
@@ -109,6 +120,10 @@ public final class SimulatedFileSystem: StoreFileSystem {
   /// Creates a durable file, as if it had always existed.
   ///
   /// This does not count as an operation.
+  ///
+  /// ```swift
+  /// try disk.place(Array("{}".utf8), at: "/store.json")
+  /// ```
   ///
   /// - Parameters:
   ///   - content: The content of the file.
@@ -243,6 +258,10 @@ private final class SimulatedFile: OpenStoreFile {
 }
 
 /// A fault that a ``SimulatedFileSystem`` applies to an operation.
+///
+/// ```swift
+/// disk.schedule(.error(ENOSPC), atOperation: 3)  // the disk is full at the third call
+/// ```
 public enum SimulatedFault: Sendable, Hashable {
   /// The operation fails with a value of `errno`, such as `EIO`, and changes nothing.
   ///

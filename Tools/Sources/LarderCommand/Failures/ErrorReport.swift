@@ -49,7 +49,7 @@ struct ErrorReport: Equatable {
     }
   }
 
-  /// Returns a hint if an option is misspelt, or if a key or value starts with -.
+  /// Returns a hint if an option is misspelled, or if a key or value starts with -.
   private static func hint(
     on message: String, of verb: any ParsableCommand.Type, arguments: [String]
   ) -> String? {

@@ -1,9 +1,9 @@
-/// Finds the word that a misspelt one most likely stands for.
+/// Finds the word that a misspelled one most likely stands for.
 enum Spelling {
-  /// Returns the candidate nearest to a misspelt word, or `nil` if no candidate is near.
+  /// Returns the candidate nearest to a misspelled word, or `nil` if no candidate is near.
   ///
   /// - Parameters:
-  ///   - word: The misspelt word.
+  ///   - word: The misspelled word.
   ///   - candidates: The known words. The first of several equally near ones is returned.
   static func nearest(to word: String, among candidates: [String]) -> String? {
     candidates.map { (name: $0, distance: distance(Array(word), Array($0))) }

@@ -1,3 +1,4 @@
+// snippet.a-decorator-that-refuses
 import Larder
 
 /// A decorator that refuses values.
@@ -111,3 +112,4 @@ extension DataStore {
     CheckedStore(base: self, check: check, identity: StoreIdentity())
   }
 }
+// snippet.end

@@ -1,3 +1,4 @@
+// snippet.the-decorator
 import Larder
 
 /// A decorator that reports each operation that fails or takes long.
@@ -44,3 +45,4 @@ extension DataStore {
     WatchedStore(base: self, threshold: threshold, time: ElapsedTime(by: clock), report: report)
   }
 }
+// snippet.end

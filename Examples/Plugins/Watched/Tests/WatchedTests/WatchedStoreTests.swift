@@ -1,3 +1,4 @@
+// snippet.testing-it
 import Larder
 import LarderExpiry
 import LarderObservation
@@ -30,3 +31,4 @@ struct WatchedStoreTests {
     #expect(reports.withLock { $0 } == ["update 2.0 seconds false", "value 0.0 seconds true"])
   }
 }
+// snippet.end

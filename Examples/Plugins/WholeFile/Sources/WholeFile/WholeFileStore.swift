@@ -1,3 +1,4 @@
+// snippet.the-store
 import Foundation
 import Larder
 import LarderFiles
@@ -146,3 +147,4 @@ public actor WholeFileStore<Value: Sendable>: DataStore {
     guard isOpen else { throw information.closedError(for: operation) }
   }
 }
+// snippet.end

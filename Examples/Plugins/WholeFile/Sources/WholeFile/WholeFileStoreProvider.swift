@@ -1,3 +1,4 @@
+// snippet.opening-it-by-url
 import Foundation
 import Larder
 import LarderFiles
@@ -44,3 +45,4 @@ public struct UntypedWholeFile: UntypedStore {
     AnyDataStore(try await WholeFileStore(path: path, codec: codec, access: access))
   }
 }
+// snippet.end

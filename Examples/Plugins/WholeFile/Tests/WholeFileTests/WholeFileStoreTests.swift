@@ -1,3 +1,4 @@
+// snippet.overview
 import Larder
 import LarderTesting
 import Testing
@@ -27,7 +28,9 @@ struct WholeFileStoreTests {
     try await conformanceCase.run()
   }
 }
+// snippet.end
 
+// snippet.testing-it
 extension WholeFileStoreTests {
   @Test func powerLossAtEveryOperation() async throws {
     let trial = DiskTrial("WholeFileStore") { disk in
@@ -37,3 +40,4 @@ extension WholeFileStoreTests {
     try await trial.losePower(cuts: 500, seed: SeededGenerator.seedOfProcess)
   }
 }
+// snippet.end

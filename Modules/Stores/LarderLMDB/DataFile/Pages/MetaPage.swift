@@ -5,7 +5,7 @@
 struct DatabaseRecord: Equatable {
   static let size = 48
 
-  /// The flags with which the database was created, such as that of several values per key.
+  /// The flags that the database was created with, such as that of several values per key.
   let flags: UInt16
   /// The number of its entries.
   let entryCount: UInt64

@@ -139,7 +139,7 @@ struct PageSearch: Sendable {
       areCertain = areCertain && isWhole
     }
 
-    /// Reads a list of page numbers, which begins with their count, or returns `nil` if it is damaged.
+    /// Reads a list of page numbers that begins with their count, or returns `nil` if it is damaged.
     static func list(_ bytes: [UInt8]) -> [UInt64]? {
       let list = PageBytes(bytes[...])
       guard let count: UInt64 = list.integer(at: 0), count < UInt64(bytes.count / 8) else { return nil }

@@ -1,7 +1,7 @@
 #if LMDB
 import Larder
 
-/// A scan over a range of keys of one tree, which continues behind damaged pages.
+/// A scan over a range of keys of one tree that continues behind damaged pages.
 ///
 /// The scan ends on any file: no branch page is visited twice, and a tree is at most ``maximumDepth`` pages deep, as LMDB
 /// requires.

@@ -1,0 +1,5 @@
+import LarderSQLite
+
+extension CodingUserInfoKey {
+  static var author: CodingUserInfoKey { standIn() }
+}

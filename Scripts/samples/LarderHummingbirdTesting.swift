@@ -1,0 +1,4 @@
+import Hummingbird
+import Testing
+
+var suite: PersistDriverSuite { standIn() }

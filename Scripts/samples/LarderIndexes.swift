@@ -1,0 +1,3 @@
+var bytes: AnyDataStore<[UInt8]> { standIn() }
+var byTag: StoreIndex<Note> { standIn() }
+var notes: IndexedStore<AnyDataStore<[UInt8]>, Note> { standIn() }

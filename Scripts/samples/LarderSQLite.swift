@@ -1,0 +1,3 @@
+var database: SQLiteDatabase { standIn() }
+var customers: SQLiteStore<Customer> { standIn() }
+var orders: SQLiteStore<Order> { standIn() }
