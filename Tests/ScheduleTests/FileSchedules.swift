@@ -235,7 +235,9 @@ struct FileSchedules {
   /// those that consumers have are not delivered again before their leases end.
   @Test func aQueueKeepsItsItems() async throws {
     let endings = Shared<Set<UInt64>>([])
-    try await runSchedules("endings of a queue in files") { context in
+    // A lease was on disk, its item could not be read, and the error said that nothing had changed.
+    let regressions = ["16378 101=2 102=2 129=3 135=12 271=4 301=12 377=1 378=3 379=2 381=3 386=12"]
+    try await runSchedules("endings of a queue in files", regressions: regressions) { context in
       let disk = SimulatedFileSystem(seed: context.seed)
       let items = Shared(Items())
       @Sendable func open() async throws -> QueueStore<Int> {
@@ -327,7 +329,7 @@ struct FileSchedules {
       let delivery: QueueDelivery<Int>
       do {
         delivery = try await queue.nextDelivery(lease: .seconds(60)).get()
-      } catch let error as StoreError where error.code == .closed {
+      } catch let error as StoreError where error.code == .closed && error.outcome == .nothingChanged {
         items.change { $0.receiving.remove(task) }
         throw error
       }

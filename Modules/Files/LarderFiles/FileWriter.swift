@@ -1,3 +1,4 @@
+import Foundation
 public import Larder
 
 /// The content of a store that keeps its entries in one file, as its readers see it: after every batch whose write has
@@ -66,9 +67,10 @@ public final class SharedContent<Content: Sendable>: Sendable {
 
 /// The open files of a store that keeps its entries in one file.
 ///
-/// It runs one operation after another on its own thread. `File` knows the format of the files and does the work.
+/// It runs one operation after another, on its own thread or, if ``writeInPlace(if:_:)`` finds it idle, on the caller's. `File`
+/// knows the format of the files and does the work.
 public actor FileWriter<File: Sendable> {
-  private nonisolated let executor: DispatchQueueExecutor
+  private nonisolated let executor: FileExecutor
 
   /// The information of the store.
   public nonisolated let information: StoreInformation
@@ -98,12 +100,12 @@ public actor FileWriter<File: Sendable> {
     label: String, _ configuration: StoreFileConfiguration, content: SharedContent<some Sendable>,
     _ body: @escaping @Sendable () throws -> File
   ) async throws {
-    executor = DispatchQueueExecutor(label: label)
+    executor = FileExecutor(label: label)
     information = StoreInformation(
       name: configuration.name, durability: Durability(configuration.durability), sharing: .exclusive,
       access: configuration.access, entryLifetime: .untilRemoved, identity: StoreIdentity(), readsMayBeCopies: false)
     reads = content.reads
-    file = try await executor.run(body)
+    file = try await executor.thread.run(body)
   }
 
   /// Runs an operation that uses the files.
@@ -135,6 +137,34 @@ public actor FileWriter<File: Sendable> {
     return try body(&file)
   }
 
+  /// Runs a short write on the thread of the caller, if no other operation uses the files or waits for them.
+  ///
+  /// A write that does not wait for the disk takes less time than passing it to another thread and back.
+  ///
+  /// ```swift
+  /// if try writer.writeInPlace(if: { $0.canAppend(lines) }, { try $0.write(.apply) { try $0.append(lines) } }) == nil {
+  ///   try await writer.write(.apply) { try $0.append(lines) }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - isShort: A closure that returns whether the write takes less than a millisecond and does not wait for the disk.
+  ///   - body: A closure that writes.
+  /// - Returns: The result of `body`, or `nil` if the write must be passed to the writer's thread: the files are in use, the
+  ///   caller is on the main thread, or `isShort` returned `false`.
+  /// - Throws: The error that `body` throws.
+  public nonisolated func writeInPlace<Result: Sendable>(
+    if isShort: @Sendable (File) -> Bool, _ body: @Sendable (isolated FileWriter) throws -> Result
+  ) throws -> Result? {
+    // The main thread must not wait for a slow file system.
+    guard !Thread.isMainThread, executor.borrow() else { return nil }
+    defer { executor.giveBack() }
+    return try assumeIsolated { writer in
+      guard isShort(writer.file) else { return nil }
+      return try body(writer)
+    }
+  }
+
   /// Throws an error if closing has begun.
   ///
   /// - Parameter operation: The operation, for the error.
@@ -156,5 +186,77 @@ public actor FileWriter<File: Sendable> {
     guard !isClosed else { return }
     isClosed = true
     try body(&file)
+  }
+}
+
+/// The executor of a ``FileWriter``, which runs its jobs on a thread of its own.
+///
+/// While it has no job, a caller can take its place: it then counts as running on this executor, and jobs that arrive wait.
+private final class FileExecutor: SerialExecutor {
+  private struct State {
+    var isBusy = false
+    /// The thread of the caller that has taken the executor's place.
+    var borrower: ThreadIdentity?
+    var waiting: [UnownedJob] = []
+  }
+
+  let thread: DispatchQueueExecutor
+  private let state = Locked(State())
+
+  init(label: String) {
+    thread = DispatchQueueExecutor(label: label)
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let mustStart = state.withLock { state in
+      defer { state.isBusy = true }
+      state.waiting.append(job)
+      return !state.isBusy
+    }
+    if mustStart { start() }
+  }
+
+  private func start() {
+    thread.start { self.runWaiting() }
+  }
+
+  private func runWaiting() {
+    while true {
+      let jobs = state.withLock { state in
+        defer { state.waiting = [] }
+        state.isBusy = !state.waiting.isEmpty
+        return state.waiting
+      }
+      if jobs.isEmpty { return }
+      for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+    }
+  }
+
+  /// Takes the executor's place, if it has no job.
+  func borrow() -> Bool {
+    let caller = ThreadIdentity.current
+    return state.withLock { state in
+      guard !state.isBusy else { return false }
+      (state.isBusy, state.borrower) = (true, caller)
+      return true
+    }
+  }
+
+  /// Ends ``borrow()``.
+  func giveBack() {
+    let mustStart = state.withLock { state in
+      state.borrower = nil
+      state.isBusy = !state.waiting.isEmpty
+      return state.isBusy
+    }
+    if mustStart { start() }
+  }
+
+  /// Ends the process unless the current thread has taken the executor's place.
+  ///
+  /// The runtime calls this if it does not know that the thread runs a job of the executor.
+  func checkIsolated() {
+    precondition(state.withLock(\.borrower) == ThreadIdentity.current, "This thread does not use the files.")
   }
 }

@@ -244,11 +244,16 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
   ///
-  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
+  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor. A small buffered write runs on the
+  /// caller's thread, unless that is the main thread or the store is in use.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    let (texts, codec) = (try await coder.texts(of: changes), (codecName, coder.format))
-    try await writer.apply(during: .apply) { try $0.append(texts, codec: codec, during: .apply) }
+    let (texts, codec) = (try await coder.texts(of: changes), (name: codecName, format: coder.format))
+    let append = { @Sendable (file: inout CompressedFile) in try file.append(texts, codec: codec, during: .apply) }
+    let isWritten: Void? = try writer.writeInPlace(if: { $0.canAppend(texts, codecName: codec.name) }) { writer in
+      try writer.apply(during: .apply, append)
+    }
+    if isWritten == nil { try await writer.apply(during: .apply, append) }
   }
 
   /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(deciding:_:)`.

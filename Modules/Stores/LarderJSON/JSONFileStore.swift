@@ -261,12 +261,17 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
   ///
-  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
+  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor. A small buffered write runs on the
+  /// caller's thread, unless that is the main thread or the store is in use.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let texts = try await coder.texts(of: changes)
     let codecName = codecName
-    try await writer.write(.apply) { try $0.write(texts, codecName: codecName, during: .apply) }
+    let write = { @Sendable (file: inout JSONFile) in try file.write(texts, codecName: codecName, during: .apply) }
+    let isWritten: Void? = try writer.writeInPlace(if: { $0.canAppend(texts, codecName: codecName) }) { writer in
+      try writer.write(.apply, write)
+    }
+    if isWritten == nil { try await writer.write(.apply, write) }
   }
 
   /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(deciding:_:)`.

@@ -61,7 +61,8 @@ extension QueueStore {
 
   /// Reads and decodes leased items.
   ///
-  /// - Throws: ``StoreError`` if no item can be read, for a reason that does not concern the items. The items are released.
+  /// - Throws: ``StoreError`` if no item can be read, for a reason that does not concern the items. The items are released. If
+  ///   that fails too, the outcome of the error is unknown, because the leases may hide the items until they end.
   @concurrent
   private func read(_ leased: [LeasedItem]) async throws -> [Result<QueueDelivery<Element>, FailedDelivery>] {
     do {
@@ -79,8 +80,15 @@ extension QueueStore {
         coder.reading(of: one, payload)
       }
     } catch {
-      _ = try await releaseLeases(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
-      throw error
+      let failure = error
+      do {
+        _ = try await releaseLeases(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
+      } catch {
+        guard var failure = failure as? StoreError else { throw failure }
+        failure.outcome = .unknown
+        throw failure
+      }
+      throw failure
     }
   }
 

@@ -107,6 +107,21 @@ struct CompressedFile: Sendable {
 
   // MARK: Writing
 
+  /// Returns whether a batch can be appended now, without waiting for the disk or replacing the file.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch, with the JSON text of each value.
+  ///   - codecName: The name of the codec of its values.
+  func canAppend(_ changes: [BatchChange<ArraySlice<UInt8>>], codecName: String) -> Bool {
+    guard configuration.durability == .buffered, codecName == self.codecName, !mustBeReplaced, let log,
+      log.failure == nil,
+      changes.count <= BulkWork.entryLimit, changes.allSatisfy({ $0.key != nil })
+    else { return false }
+    var size = 0
+    for case .set(_, let text) in changes { size += text.count }
+    return size <= BulkWork.byteLimit
+  }
+
   /// Writes a batch with the configured durability, and makes it visible to readers.
   ///
   /// - Parameters:

@@ -86,6 +86,46 @@ extension JSONFile {
     }
   }
 
+  /// Returns whether a batch can be appended to the journal now, without waiting for the disk or folding.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - codecName: The name of the codec of its values.
+  func canAppend(_ changes: [BatchChange<ArraySlice<UInt8>>], codecName: String) -> Bool {
+    guard configuration.durability == .buffered, codecName == self.codecName, !mustFold, case .open(let log) = journal,
+      log.failure == nil, changes.count <= BulkWork.entryLimit, changes.allSatisfy({ $0.key != nil })
+    else { return false }
+    let growth = growth(by: changes)
+    return growth.journal <= BulkWork.byteLimit && journalSize + growth.journal < foldSize && fits(growth)
+  }
+
+  /// Upper bounds for the growth of the document and of the journal, in bytes.
+  private typealias Growth = (document: Int64, journal: Int64)
+
+  private func growth(by changes: [BatchChange<ArraySlice<UInt8>>]) -> Growth {
+    var growth: Growth = (0, 64)
+    for change in changes {
+      // A byte of a key takes up to six bytes in JSON.
+      switch change {
+      case .set(let key, let value):
+        growth.document += Int64(6 * key.count + value.count + 32)
+        growth.journal += Int64(6 * key.count + value.count + 32)
+      case .remove(let key): growth.journal += Int64(6 * key.count + 32)
+      case .removeAll(let range):
+        growth.journal += Int64(6 * (range.lowerBound.count + (range.upperBound?.count ?? 0)) + 64)
+      }
+    }
+    return growth
+  }
+
+  /// Returns whether the document and the journal stay within the size limit.
+  private func fits(_ growth: Growth) -> Bool {
+    // The stamp of the document takes up to eleven bytes for each block.
+    let documentLimit = sizeLimit - sizeLimit / 256 - 1_024
+    return (growth.document == 0 || documentBound + growth.document <= documentLimit)
+      && sizes.journal + growth.journal <= sizeLimit
+  }
+
   /// Ensures that the document and the journal stay within the size limit with a batch added to them.
   ///
   /// - Returns: An upper bound for the growth of the document in bytes.
@@ -93,32 +133,14 @@ extension JSONFile {
   private mutating func makeRoom(
     for changes: [BatchChange<ArraySlice<UInt8>>], during operation: StoreOperation
   ) throws -> Int64 {
-    var documentGrowth: Int64 = 0
-    var journalGrowth: Int64 = 64
-    for change in changes {
-      // A byte of a key takes up to six bytes in JSON.
-      switch change {
-      case .set(let key, let value):
-        documentGrowth += Int64(6 * key.count + value.count + 32)
-        journalGrowth += Int64(6 * key.count + value.count + 32)
-      case .remove(let key): journalGrowth += Int64(6 * key.count + 32)
-      case .removeAll(let range):
-        journalGrowth += Int64(6 * (range.lowerBound.count + (range.upperBound?.count ?? 0)) + 64)
-      }
-    }
-    // The stamp of the document takes up to eleven bytes for each block.
-    let documentLimit = sizeLimit - sizeLimit / 256 - 1_024
-    func fits() -> Bool {
-      (documentGrowth == 0 || documentBound + documentGrowth <= documentLimit)
-        && sizes.journal + journalGrowth <= sizeLimit
-    }
-    if !fits() { try fold(during: operation) }
-    guard fits() else {
+    let growth = growth(by: changes)
+    if !fits(growth) { try fold(during: operation) }
+    guard fits(growth) else {
       throw configuration.error(
         .full, during: operation,
         "the store would exceed the limit of \(sizeLimit) bytes; remove entries first")
     }
-    return documentGrowth
+    return growth.document
   }
 
   /// Returns a journal that can be written to.

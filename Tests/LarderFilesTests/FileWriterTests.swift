@@ -1,0 +1,143 @@
+import Foundation
+import Larder
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The writer of a store's file, whose short writes run on the caller's thread if nothing else uses the file.
+struct FileWriterTests {
+  private struct File: Sendable {
+    var count = 0
+    var users = 0
+  }
+
+  private func writer() async throws -> FileWriter<File> {
+    let configuration = StoreFileConfiguration(
+      path: "/file", durability: .buffered, createsIfMissing: true, fileSystem: SimulatedFileSystem())
+    return try await FileWriter(label: "FileWriterTests", configuration, content: SharedContent(0)) { File() }
+  }
+
+  @Test func aWriteToAnIdleFileRunsOnTheThreadOfItsCaller() async throws {
+    let writer = try await writer()
+    let caller = Locked<ThreadIdentity?>(nil)
+    let thread = try await Task.detached {
+      caller.withLock { $0 = .current }
+      return try writer.writeInPlace(if: { $0.count == 0 }) { writer in
+        try writer.write(.apply) { $0.count += 1 }
+        return ThreadIdentity.current
+      }
+    }.value
+    #expect(thread != nil && thread == caller.withLock(\.self))
+    #expect(try await writer.run(.count) { $0.count } == 1)
+    let other = try await writer.run(.count) { _ in ThreadIdentity.current }
+    #expect(other != thread)
+  }
+
+  @Test func aLongWriteIsLeftToTheThreadOfTheWriter() async throws {
+    let writer = try await writer()
+    let result: Void? = try await Task.detached {
+      try writer.writeInPlace(if: { _ in false }, { try $0.write(.apply) { $0.count += 1 } })
+    }.value
+    #expect(result == nil)
+    #expect(try await writer.run(.count) { $0.count } == 0)
+  }
+
+  @Test func theMainThreadDoesNotWrite() async throws {
+    let writer = try await writer()
+    let result = try await MainActor.run { () -> Int? in
+      #expect(Thread.isMainThread)
+      return try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply) { $0.count } })
+    }
+    #expect(result == nil)
+  }
+
+  @Test func aWriteDoesNotOvertakeAnOperationThatUsesTheFile() async throws {
+    let writer = try await writer()
+    let (started, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let running = Task {
+      try await writer.run(.verify) { file in
+        started.signal()
+        mayEnd.wait()
+        file.count = 7
+      }
+    }
+    try await DispatchQueueExecutor(label: "waiting").run { started.wait() }
+    let result: Void? = try await Task.detached {
+      try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply) { $0.count += 1 } })
+    }.value
+    #expect(result == nil)
+    mayEnd.signal()
+    try await running.value
+    #expect(try await writer.run(.count) { $0.count } == 7)
+  }
+
+  @Test func anOperationThatArrivesDuringAWriteInPlaceRunsAfterIt() async throws {
+    let writer = try await writer()
+    let isInPlace = Flag()
+    let (started, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let writing = Task.detached {
+      try await DispatchQueueExecutor(label: "a caller").run {
+        try writer.writeInPlace(if: { _ in true }) { writer in
+          isInPlace.set()
+          started.signal()
+          mayEnd.wait()
+          try writer.write(.apply) { $0.count += 1 }
+        }
+      }
+    }
+    try await DispatchQueueExecutor(label: "waiting").run { started.wait() }
+    let counts = Locked<[Int]>([])
+    let reading = (0..<3).map { _ in
+      Task {
+        let count = try await writer.run(.count) { $0.count }
+        counts.withLock { $0.append(count) }
+      }
+    }
+    for _ in 0..<100 { await Task.yield() }
+    #expect(counts.withLock(\.self).isEmpty)
+    mayEnd.signal()
+    try await writing.value
+    for task in reading { try await task.value }
+    #expect(counts.withLock(\.self) == [1, 1, 1])
+    #expect(isInPlace.isSet)
+  }
+
+  @Test func aClosedWriterRefusesWritesInPlace() async throws {
+    let writer = try await writer()
+    await writer.stopReading()
+    try await writer.close { _ in }
+    let error = await #expect(throws: StoreError.self) {
+      _ = try await Task.detached {
+        try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply) { $0.count += 1 } })
+      }.value
+    }
+    #expect(error?.code == .closed)
+  }
+
+  @Test func manyTasksUseTheFileOneAfterAnother() async throws {
+    let writer = try await writer()
+    let inPlace = Locked(0)
+    let count = 2_000
+    try await withThrowingTaskGroup { group in
+      for task in 0..<8 {
+        group.addTask {
+          for _ in 0..<count {
+            @Sendable func use(_ file: inout File) throws {
+              file.users += 1
+              try #require(file.users == 1)
+              file.count += 1
+              file.users -= 1
+            }
+            let isDone: Void? =
+              task.isMultiple(of: 2) ? try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply, use) }) : nil
+            if isDone == nil { try await writer.write(.apply, use) } else { inPlace.withLock { $0 += 1 } }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await writer.run(.count) { $0.count } == 8 * count)
+    #expect(inPlace.withLock(\.self) > 0)
+  }
+}
