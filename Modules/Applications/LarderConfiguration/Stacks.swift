@@ -95,7 +95,7 @@ public struct Stacks: Sendable {
     return queue
   }
 
-  /// Reads settings that are not those of a stack, with the same checks.
+  /// Reads settings of your own, which belong to no stack, with the same checks.
   ///
   /// ```swift
   /// let settings = try stacks.settings(QueueWorker.settings, of: "mail", in: "workers")
@@ -142,7 +142,7 @@ public struct Stacks: Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// Returns a description of what a configuration can choose from, for people.
+  /// Returns a readable list of the stores and layers that a configuration can choose from.
   public func describe() -> String {
     var lines = ["Each stack NAME is below the key stores.NAME:"]
     lines += StackPlan.storeSettings.map { "  \($0.name): \($0.summary)" }

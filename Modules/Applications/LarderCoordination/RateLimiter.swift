@@ -197,7 +197,7 @@ public final class RateLimiter: Sendable {
 
   // MARK: Cleaning
 
-  /// Removes the entries of keys whose whole burst is available, which are as if they had never been used.
+  /// Removes the entries of keys whose whole burst is available.
   ///
   /// ```swift
   /// try await limiter.removeIdle()  // for example once a day

@@ -1,7 +1,7 @@
 public import Larder
 
 extension BoundedStore {
-  /// Applies several changes and those of the accounting, in one commit; see `DataStore`.
+  /// Applies several changes and updates the accounting, in one commit; see `DataStore`.
   ///
   /// If more than 512 entries must be evicted to make room, the first of them are evicted in commits of their own.
   ///

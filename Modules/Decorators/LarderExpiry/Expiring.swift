@@ -101,7 +101,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   /// The codec of the values.
   public let base: Base
 
-  /// The name of the format: that of the base with ``nameSuffix`` appended.
+  /// The name of the format, which is the name of the base followed by ``nameSuffix``.
   public let name: String
 
   /// Creates a codec.

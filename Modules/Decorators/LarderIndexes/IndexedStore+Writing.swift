@@ -45,7 +45,7 @@ extension IndexedStore {
     let value: Value
   }
 
-  /// Applies several changes and those of the indexes, in one commit; see `DataStore`.
+  /// Applies several changes and updates the indexes, in one commit; see `DataStore`.
   ///
   /// The keys of unique indexes are checked after the whole batch, so two entries can exchange theirs.
   ///

@@ -17,7 +17,7 @@ public import Larder
 public struct StoreIndex<Value: Sendable>: Sendable {
   /// The name of the index.
   ///
-  /// No other index of the store may have it.
+  /// It must be unique within the store.
   public let name: String
 
   /// The version of the definition.

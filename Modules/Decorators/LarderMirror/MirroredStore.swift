@@ -241,7 +241,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
 
   // MARK: Differences
 
-  /// Copies to the secondary what it lacks, and removes from it what the primary does not have.
+  /// Copies missing entries to the secondary, and removes entries that the primary does not have.
   ///
   /// The first repair copies the whole store. Your program can read and write in the meantime: a write waits only while the
   /// keys around its own are compared.

@@ -95,7 +95,7 @@ public struct StoreFileSet: Sendable, Hashable {
   /// The path of the compression dictionaries.
   public var dictionariesPath: String { path + StoreFileSet.dictionariesSuffix }
 
-  /// Returns whether a path is the one of a file of the store.
+  /// Returns whether a path leads to a file of the store.
   ///
   /// - Parameter path: The path. It is compared byte by byte.
   /// - Returns: A Boolean value that indicates whether it is that of the data, of a companion or of the dictionaries.

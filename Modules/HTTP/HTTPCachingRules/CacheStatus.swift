@@ -75,7 +75,7 @@ public struct CacheStatus: Sendable, Hashable {
 extension CacheStatus {
   fileprivate static let fieldName = HTTPField.Name("Cache-Status")
 
-  /// Reads the last member of a field `Cache-Status`, which is the one of the cache that is next to the client.
+  /// Reads the last member of a field `Cache-Status`, which belongs to the cache nearest to the client.
   ///
   /// - Parameter fieldValue: The value of the field.
   /// - Returns: The status, or `nil` if the value has no member or is no structured field.
@@ -121,7 +121,7 @@ extension CacheStatus {
 }
 
 extension HTTPResponse {
-  /// Adds `Cache-Status` as the last member of the field, which is the one of the cache that is next to the client.
+  /// Adds `Cache-Status` as the last member of the field, for the cache nearest to the client.
   ///
   /// - Parameters:
   ///   - status: The status.

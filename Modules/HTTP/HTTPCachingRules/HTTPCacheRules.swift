@@ -63,7 +63,7 @@ public struct HTTPCacheRules: Sendable, Hashable {
   /// Defaults to 86,400, a day.
   public var heuristicLimit: Double = 86_400
 
-  /// The targeted fields of RFC 9213, such as `CDN-Cache-Control`; the first one that a response has decides.
+  /// The targeted fields of RFC 9213, such as `CDN-Cache-Control`, in order of precedence.
   ///
   /// Defaults to an empty list.
   public var targetedFields: [HTTPField.Name] = []

@@ -5,7 +5,7 @@
 public struct HTTPBodyDecodingError: Error, Sendable, Hashable, CustomStringConvertible {
   private let message: String
 
-  /// The body is not what `Content-Encoding` says.
+  /// The body does not have the coding that `Content-Encoding` names.
   public static let damaged = HTTPBodyDecodingError(
     message: "the body is not in the coding that Content-Encoding names; repeat the request without Accept-Encoding")
 

@@ -1,4 +1,4 @@
-/// A store that reports what is written to it.
+/// A store that reports its changes.
 ///
 /// ```swift
 /// for await change in notes.changes(in: .prefix("inbox/")) { … }              // what was written
@@ -68,7 +68,7 @@ extension StoreDecorator where Base: ObservableStore {
   }
 }
 
-/// A change of a store: what a write set or removed.
+/// A change of a store: a key or a range that was set or removed.
 ///
 /// ```swift
 /// switch change {

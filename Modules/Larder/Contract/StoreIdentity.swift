@@ -26,7 +26,7 @@ public struct StoreIdentity: Sendable, Hashable {
   /// The lock of the transactions of the store object and its views, which a transaction holds alone after it was stale.
   var transactions: WriteGate { root.transactions }
 
-  /// Returns whether two identities are that of the same part of the same store.
+  /// Returns whether two identities belong to the same part of the same store.
   public static func == (left: StoreIdentity, right: StoreIdentity) -> Bool {
     left.root === right.root && left.prefixes == right.prefixes
   }

@@ -108,7 +108,7 @@ public struct StoreInformation: Sendable {
     case ofAllHosts
   }
 
-  /// A Boolean value that indicates whether no commit to the store's entries goes unreported, by whichever program.
+  /// A Boolean value that indicates whether the store reports the commits of all programs that can write to it.
   ///
   /// If it is `false`, a layer that relies on reports must look again from time to time.
   public var reportsAllCommits: Bool {

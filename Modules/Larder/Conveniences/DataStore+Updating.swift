@@ -1,6 +1,6 @@
 /// The forms of `update` for everyday use, built on the requirement of the protocol.
 extension DataStore {
-  /// Reads the values of several keys, passes them to a closure that can change them, and writes back what it assigned, as
+  /// Reads the values of several keys, passes them to a closure that can change them, and writes back the assigned ones, as
   /// one step.
   ///
   /// No other writer of the store comes between the reading and the writing, neither in this process nor, if the store

@@ -245,7 +245,7 @@ extension KeyMappingStore: MaintainableStore where Base: MaintainableStore {
     return statistics
   }
 
-  /// Verifies the base, and returns what was found about entries of this store or about no entry; see
+  /// Verifies the base, and returns the findings about this store's entries and those without a key; see
   /// ``MaintainableStore/verify()``.
   public func verify() async throws -> VerificationReport {
     var report = try await translatingErrors { try await base.verify() }

@@ -33,7 +33,7 @@ public struct TypeClaim: Sendable {
     count += 1
   }
 
-  /// Notes that one of those who claimed the store has closed it.
+  /// Notes that one of the claimants has closed the store.
   public mutating func release() {
     count -= 1
     if count == 0 { type = nil }

@@ -9,7 +9,7 @@ public enum WallClock {
   /// The greatest difference between the clocks of hosts that share a store: one minute.
   public static let tolerance = Duration.seconds(60)
 
-  /// Returns whether a recorded time is that of a clock that was ahead.
+  /// Returns whether a recorded time is from a clock that was ahead.
   ///
   /// ```swift
   /// if WallClock.wasAhead(at: record.beginning, now: now) { record.end = now + record.duration }

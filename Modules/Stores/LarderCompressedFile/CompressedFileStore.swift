@@ -339,7 +339,7 @@ extension CompressedFileStore: MaintainableStore {
   }
 }
 
-/// An error that reports a block of a compressed file whose bytes are not those that were written.
+/// An error that reports a damaged block of a compressed file.
 ///
 /// ``CompressedFileStore`` throws it as the `StoreError.underlying` error of a `StoreError`.
 public struct DamagedBlockError: UnreadableKeysError, Hashable {

@@ -262,7 +262,7 @@ public enum PostgresIsolation: Sendable, Hashable, CaseIterable {
   case serializable
 }
 
-/// The connections of a ``PostgresDatabase`` at one moment, and what happened to them since it was opened.
+/// The connections of a ``PostgresDatabase`` at one moment, and counts of their events since it was opened.
 ///
 /// Calls that wait although few connections are busy show that the server accepts no more. Many repetitions show conflicts,
 /// or connections that are lost.

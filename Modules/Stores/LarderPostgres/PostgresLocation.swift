@@ -10,7 +10,7 @@ public import Larder
 /// let database = try await location.open(access: .readOnly)
 /// ```
 public struct PostgresLocation: Sendable, Hashable {
-  /// The connection, which is an empty string for that of the `PG…` variables.
+  /// The connection, or an empty string to use the `PG…` variables.
   public let connection: String
 
   /// The schema, or `public` if the URL does not name one.

@@ -299,7 +299,7 @@ public struct StoreCatalog: Sendable {
       .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// Returns whether the file holds nothing but stores, their records, and indexes and triggers of those.
+  /// Returns whether the file only holds stores with their records, indexes and triggers.
   ///
   /// - Throws: The error of the connection.
   public func hasOnlyStores(on connection: some SQLConnection) throws -> Bool {

@@ -76,7 +76,7 @@ public final class StoreTable: Sendable {
   /// They are no `String`, because two strings of different bytes can be equal (canonical equivalence).
   public let identifier: [UInt8]
 
-  /// Returns why a name cannot be that of a store, or `nil` if it can.
+  /// Returns the reason why a name is invalid for a store, or `nil` if it is valid.
   ///
   /// ```swift
   /// if let problem = StoreTable.problem(withName: name) {

@@ -16,7 +16,7 @@ extension StoreQueue: TransactionParticipant {
   /// The prefix of the keys of items.
   public var keyPrefix: StoreKey { layout.itemPrefix }
 
-  /// Returns the changes of the queue, with those of the groups of acknowledged items.
+  /// Returns the changes of the queue, including those of the groups of acknowledged items.
   public func finish(
     _ plan: TransactionPlan, in transaction: StoreTransaction<Base>
   ) async throws -> ConditionalCommit<any Error> {

@@ -2,7 +2,7 @@
 public import Hummingbird
 public import LarderTesting
 
-/// A suite of cases that check whether a persist driver of Hummingbird keeps what its protocol promises.
+/// A suite of cases that check whether a persist driver of Hummingbird keeps the promises of its protocol.
 ///
 /// The suite needs one closure, which passes an open driver to a check, and closes what it has opened:
 ///

@@ -117,7 +117,7 @@ extension ManualClock {
 }
 
 extension QueueEnvironment {
-  /// Returns an environment where all time is that of a clock that the test moves.
+  /// Returns an environment whose time a test moves by a manual clock.
   ///
   /// ```swift
   /// let clock = ManualClock()
@@ -132,7 +132,7 @@ extension QueueEnvironment {
 }
 
 extension SharedClock {
-  /// Returns a clock for a `StoreLimiter` whose time is that of a clock that the test moves.
+  /// Returns a clock for a `StoreLimiter` whose time a test moves by a manual clock.
   ///
   /// ```swift
   /// let limiter = try StoreLimiter(

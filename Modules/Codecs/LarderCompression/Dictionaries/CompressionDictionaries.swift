@@ -42,7 +42,7 @@ public struct CompressionDictionaries: Sendable, Hashable {
     for dictionary in dictionaries { try add(dictionary) }
   }
 
-  /// The dictionary that compresses values: the one that was added last.
+  /// The latest dictionary, which compresses values.
   public var current: CompressionDictionary? { all.last }
 
   /// Returns the dictionary with an identifier, or `nil` if there isn't one.

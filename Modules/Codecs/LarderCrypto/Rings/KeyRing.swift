@@ -42,7 +42,7 @@ public final class KeyRing: Sendable {
   /// The age from which a primary key should be replaced: 365 days.
   public static let rotationAge: Duration = .seconds(365 * 24 * 60 * 60)
 
-  /// The number of values from which a primary key should be replaced: 2^31, half of what it may encrypt.
+  /// The number of encrypted values after which to replace a primary key: 2^31, half of the maximum.
   public static let rotationSealCount: UInt64 = 1 << 31
 
   /// The number of times that a change is made again after another process has changed the ring at rest.

@@ -161,7 +161,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: Writing
 
-  /// Stores a value, replacing that of an existing entry.
+  /// Stores a value, replacing any existing one.
   ///
   /// A value whose own cost exceeds the cost limit is refused. It evicts no other entry, and an existing entry of the
   /// key is removed.

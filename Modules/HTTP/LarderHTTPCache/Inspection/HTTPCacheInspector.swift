@@ -16,7 +16,7 @@ public import Larder
 ///
 /// All methods can be called from any task.
 public struct HTTPCacheInspector: Sendable {
-  /// The sizes of what a cache has in its store.
+  /// The sizes of the entries of a cache in its store.
   public struct Usage: Sendable, Hashable {
     /// The number of bytes of the keys and values of all entries but the totals, which the capacity limits.
     public internal(set) var bytes = 0
@@ -143,7 +143,7 @@ public struct HTTPCacheInspector: Sendable {
     return responses.sorted { $0.received > $1.received }
   }
 
-  /// Returns the sizes of what the cache has in its store.
+  /// Returns the sizes of the cache's entries in its store.
   ///
   /// It reads the totals, the order of use, the marks and the retired bodies, but no record and no body.
   ///

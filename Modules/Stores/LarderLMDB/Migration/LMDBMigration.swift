@@ -8,7 +8,7 @@ public struct LMDBMigration: Sendable, Hashable {
   public let oldVersion: String
   /// The version of LMDB that can read the new data file, `0.9` or `1.0`.
   public let newVersion: String
-  /// The number of named databases, with the one in which Larder keeps the codecs of the stores.
+  /// The number of named databases, including Larder's own.
   public let databaseCount: Int
   /// The number of entries of all databases.
   public let entryCount: Int

@@ -31,7 +31,7 @@ import LarderFiles
 /// The decisions repeat a run if its code makes no other choices. Take random numbers from ``ScheduledContext/generator(_:)``, and
 /// set `SWIFT_DETERMINISTIC_HASHING=1` if the order of a set or a dictionary matters. See <doc:TestingConcurrentCode>.
 public struct ScheduledTrial: Sendable {
-  /// The name of what is tested, for failures.
+  /// The name of the tested code, for failures.
   public let name: String
 
   /// The number of pieces of work after which a run fails, because it may never end.
@@ -48,7 +48,7 @@ public struct ScheduledTrial: Sendable {
   /// Creates a trial.
   ///
   /// - Parameters:
-  ///   - name: The name of what is tested, for failures.
+  ///   - name: The name of the tested code, for failures.
   ///   - maximumSteps: The number of pieces of work after which a run fails. Defaults to 20,000.
   ///   - switchesAtLocks: Whether other work also runs around locks, in debug builds. Defaults to `true`. Pass `false` if the
   ///     code under test cancels tasks; see ``ScheduledContext/cancel(_:)``.
