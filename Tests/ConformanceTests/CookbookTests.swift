@@ -55,16 +55,6 @@ import Testing
     }
   }
 
-  @Test func thePageShowsThisCode() throws {
-    let guide = try Guide(CookbookTests.page)
-    var missing = Set(guide.pieces)
-    for file in ["", "Layer", "Queue", "Operation"] {
-      let path = #filePath.replacing("CookbookTests", with: "Cookbook\(file)Tests")
-      try missing.formIntersection(guide.piecesMissing(from: path))
-    }
-    #expect(missing == [])
-  }
-
   // MARK: Single entries
 
   @Test func settings() async throws {

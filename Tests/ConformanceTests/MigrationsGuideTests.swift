@@ -9,7 +9,7 @@ import Testing
 
 /// The Swift code of the guide `Modules/Larder/Larder.docc/Migrations.md`.
 ///
-/// It must appear in the guide unchanged, and it must work.
+/// `Scripts/guide-code` writes it into the guide.
 @Suite struct MigrationsGuideTests {
   @Test func fromOneVersionToTheNext() async throws {
     let location = try ConformanceLocation()
@@ -136,11 +136,9 @@ import Testing
     try location.remove()
   }
 
-  @Test func theGuideShowsThisCode() throws {
+  /// The first block is the whole of a migration.
+  @Test func theFirstMigrationIsShort() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Migrations.md")
-    #expect(guide.pieces.count == 5)
-    #expect(try guide.paragraphsMissing() == [])
-    // The first one is the whole of a migration.
     #expect(guide.pieces[0].split(separator: "\n").count <= 15)
   }
 }

@@ -57,11 +57,5 @@ import Testing
     try await notes.close()
     try location.remove()
   }
-
-  @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Modules/Decorators/LarderMirror/LarderMirror.docc/MovingStores.md")
-    #expect(guide.pieces.count == 2)
-    #expect(try guide.piecesMissing() == [])
-  }
 }
 #endif

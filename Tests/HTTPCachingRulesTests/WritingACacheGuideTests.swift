@@ -165,12 +165,5 @@ struct WritingACacheGuideTests {
 
     #expect(freshness.isFresh && freshness.lifetime == 60 && freshness.age == 0)
   }
-
-  @Test func thePagesHaveNoOtherCode() throws {
-    for page in ["HTTPCachingRules", "WritingACache"] {
-      let path = "Modules/HTTP/HTTPCachingRules/HTTPCachingRules.docc/\(page).md"
-      #expect(try Guide(path).piecesMissing() == [], "\(page)")
-    }
-  }
 }
 #endif

@@ -59,10 +59,6 @@ import Testing
 
   private static let path = "Modules/Stores/LarderCompressedFile/LarderCompressedFile.docc/UsingCompressedFileStore.md"
 
-  @Test func theGuideShowsThisCode() throws {
-    #expect(try Guide(CompressedFileStoreGuideTests.path).piecesMissing() == [])
-  }
-
   @Test func theGuideShowsTheTestedJqProgram() throws {
     let page = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../\(CompressedFileStoreGuideTests.path)")

@@ -25,12 +25,6 @@ import Testing
     var user: String
   }
 
-  private static let catalog = "Modules/Applications/LarderConfiguration/LarderConfiguration.docc/"
-
-  @Test(arguments: ["Configuration", "LarderConfiguration"]) func theGuideShowsThisCode(_ page: String) throws {
-    #expect(try Guide(Self.catalog + page + ".md").piecesMissing() == [])
-  }
-
   private let folder: TemporaryFolder
 
   init() throws {

@@ -10,12 +10,6 @@ import Testing
     var amount: Int
   }
 
-  private static let catalog = "Modules/Applications/LarderCoordination/LarderCoordination.docc/"
-
-  @Test(arguments: ["Coordination", "LarderCoordination"]) func theGuideShowsThisCode(_ page: String) throws {
-    #expect(try Guide(Self.catalog + page + ".md").piecesMissing() == [])
-  }
-
   private let bytes = MemoryStore<[UInt8]>()
 
   private var counts: TypedView<MemoryStore<[UInt8]>, Int> {

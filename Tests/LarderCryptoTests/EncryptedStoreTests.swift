@@ -52,9 +52,6 @@ import Testing
       #expect(try users.value(forKey: "1") == User(name: "Ada"))
       try await users.close()
     }
-    let page = try Guide("Modules/Codecs/LarderCrypto/LarderCrypto.docc/LarderCrypto.md")
-    #expect(page.pieces.count == 1)
-    #expect(try page.piecesMissing() == [])
   }
 
   @Test func withoutTheKeyNothingChangesAndWithItEverythingIsRead() async throws {

@@ -14,12 +14,6 @@ import Testing
     var name: String
   }
 
-  @Test func theCodeOfTheGuideIsCompiled() throws {
-    let guide = try Guide("Modules/Codecs/LarderCrypto/LarderCrypto.docc/Encryption.md")
-    #expect(try guide.piecesMissing() == [])
-    #expect(guide.pieces.count == 6)
-  }
-
   @Test func valuesAreEncryptedAndEncryptedAgain() async throws {
     let temporary = try TemporaryFolder()
     let (folder, keyFolder, isFirstStart) = (temporary.path, temporary.path, true)

@@ -28,10 +28,4 @@ import Testing
     #expect(throws: InUse.self) { try save("other", at: "/text", in: disk) }
     try lock.release()
   }
-
-  @Test func thePageShowsThisCode() throws {
-    let page = try Guide("Modules/Files/LarderFiles/LarderFiles.docc/LarderFiles.md")
-    #expect(page.pieces.count == 1)
-    #expect(try page.piecesMissing() == [])
-  }
 }

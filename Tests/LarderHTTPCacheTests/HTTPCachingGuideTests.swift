@@ -127,12 +127,5 @@ import Testing
     #expect(try await inspector.usage().responseCount == 1)
     #expect(try await inspector.verify().report.findings == [])
   }
-
-  @Test func thePagesHaveNoOtherCode() throws {
-    for page in ["HTTPCaching", "LarderHTTPCache"] {
-      let path = "Modules/HTTP/LarderHTTPCache/LarderHTTPCache.docc/\(page).md"
-      #expect(try Guide(path).piecesMissing() == [], "\(page)")
-    }
-  }
 }
 #endif

@@ -110,15 +110,6 @@ struct Message: Codable {
     try await bytes.close()
     try location.remove()
   }
-
-  @Test func theGuideShowsThisCode() throws {
-    let codecs = try Guide("Modules/Larder/Larder.docc/Codecs.md")
-    let cbor = try Guide("Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md")
-    #expect(codecs.pieces.count == 2)
-    #expect(cbor.pieces.count == 2)
-    #expect(try codecs.paragraphsMissing() == [])
-    #expect(try cbor.paragraphsMissing() == [])
-  }
 }
 
 extension CodingUserInfoKey {

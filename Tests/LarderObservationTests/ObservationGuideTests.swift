@@ -9,7 +9,7 @@ import Testing
 
 /// The Swift code of the guide `Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md`.
 ///
-/// It must appear in the guide unchanged, and it must work.
+/// `Scripts/guide-code` writes it into the guide.
 @Suite(.timeLimit(.minutes(60))) struct ObservationGuideTests {
   struct Note: Codable, Equatable {
     var title: String
@@ -198,11 +198,8 @@ import Testing
     try await notes.close()
   }
 
-  @Test func theGuideShowsThisCode() throws {
+  @Test func theFirstExampleIsShort() throws {
     let guide = try Guide("Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md")
-    #expect(guide.pieces.count == 8)
-    #expect(try guide.piecesMissing() == [])
-    // The first example stays small.
     let example = try #require(guide.pieces.first { $0.contains("changes()") })
     #expect(example.split(separator: "\n").count <= 15)
   }

@@ -185,12 +185,6 @@ import Testing
       path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
     #expect(try await again.counts() == QueueCounts(waiting: 1))
     try await again.close()
-    #expect(try Guide("Modules/Stores/LarderQueue/LarderQueue.docc/LarderQueue.md").piecesMissing() == [])
-  }
-
-  @Test func theGuideShowsThisCode() throws {
-    let missing = try Guide("Modules/Stores/LarderQueue/LarderQueue.docc/UsingQueueStore.md").piecesMissing()
-    #expect(missing.isEmpty, "not in this file: \(missing)")
   }
 }
 

@@ -20,8 +20,6 @@ final class ServiceGuideTests: Sendable {
     var amount: Int
   }
 
-  private static let catalog = "Modules/Applications/LarderService/LarderService.docc/"
-
   private let folder = FileManager.default.temporaryDirectory.appending(path: "larder-service-\(UUID().uuidString)")
     .path
   private let logger = Logger(label: "tests")
@@ -33,10 +31,6 @@ final class ServiceGuideTests: Sendable {
   deinit {
     // The folder of a test is of no use afterward.
     try? FileManager.default.removeItem(atPath: folder)
-  }
-
-  @Test(arguments: ["LarderService", "RunningStores"]) func thePageShowsThisCode(_ page: String) throws {
-    #expect(try Guide(Self.catalog + page + ".md").piecesMissing() == [])
   }
 
   private func run(_ path: String, _ sent: @escaping @Sendable (String) -> Void) async throws {

@@ -121,12 +121,5 @@ import Testing
 
     #expect(try await jobs.receive(lease: .seconds(30))?.value.name == "resize")
   }
-
-  @Test func thePagesHaveNoOtherCode() throws {
-    for page in ["UsingStoreQueue", "LarderStoreQueue"] {
-      let path = "Modules/Stores/LarderStoreQueue/LarderStoreQueue.docc/\(page).md"
-      #expect(try Guide(path).piecesMissing() == [], "\(page)")
-    }
-  }
 }
 #endif

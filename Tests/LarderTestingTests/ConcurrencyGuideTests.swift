@@ -58,9 +58,4 @@ private actor Account {
     // snippet.end
     try await trial.run(schedules: 20)
   }
-
-  @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Modules/Testing/LarderTesting/LarderTesting.docc/TestingConcurrentCode.md")
-    #expect(try guide.piecesMissing() == [])
-  }
 }

@@ -41,7 +41,6 @@ import Testing
 
     #expect(visits == 1)
     #expect(try store.count(in: .all) == 2)
-    #expect(try Guide("Modules/Larder/Larder.docc/Larder.md").piecesMissing() == [])
   }
 
   @Test func theCodeOfEachPageIsTested() throws {

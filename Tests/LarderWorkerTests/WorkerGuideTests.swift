@@ -163,13 +163,6 @@ import UnixSignals
     hung.end()
   }
 
-  @Test func thePagesHaveNoOtherCode() throws {
-    for page in ["UsingWorkers", "LarderWorker"] {
-      let path = "Modules/Applications/LarderWorker/LarderWorker.docc/\(page).md"
-      #expect(try Guide(path).paragraphsMissing() == [], "\(page)")
-    }
-  }
-
   private func queue(_ items: [String]) async throws -> StoreQueue<MemoryStore<[UInt8]>, String> {
     let clock = ManualClock()
     let queue = try await StoreQueue(

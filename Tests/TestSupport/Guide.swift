@@ -1,7 +1,6 @@
 import Foundation
 
-/// An article of a DocC catalog, a page of `Docs/`, or the README, whose Swift code also appears in a test that
-/// compiles and runs it.
+/// An article of a DocC catalog, a page of `Docs/`, or the README, whose Swift code `Scripts/guide-code` writes from the tests.
 public struct Guide {
   /// The code blocks in Swift, in order.
   public var pieces: [String]
@@ -15,24 +14,6 @@ public struct Guide {
     let repository = URL(filePath: file).deletingLastPathComponent().appending(path: "../..")
     let text = try String(contentsOf: repository.appending(path: path), encoding: .utf8)
     pieces = text.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
-  }
-
-  /// Returns the code blocks that a test file does not contain, regardless of their indentation.
-  ///
-  /// - Parameter file: The test file. Defaults to the caller's file.
-  public func piecesMissing(from file: String = #filePath) throws -> [String] {
-    let code = try Guide.unindented(String(contentsOf: URL(filePath: file), encoding: .utf8))
-    return pieces.filter { !code.contains(Guide.unindented($0)) }
-  }
-
-  /// Returns the paragraphs of the code blocks that a test file does not contain, for blocks that appear there in
-  /// parts.
-  ///
-  /// - Parameter file: The test file. Defaults to the caller's file.
-  public func paragraphsMissing(from file: String = #filePath) throws -> [String] {
-    let code = try Guide.unindented(String(contentsOf: URL(filePath: file), encoding: .utf8))
-    return pieces.flatMap { $0.components(separatedBy: "\n\n") }
-      .filter { !code.contains(Guide.unindented($0.trimmingCharacters(in: .newlines))) }
   }
 
   /// Returns the lines of a text without their indentation, and with one space before a trailing comment, because a

@@ -39,13 +39,5 @@ import Testing
     #expect(try await totals.value(forKey: "revenue") == 30)
     #expect(try await orders.counts() == QueueCounts())
   }
-
-  @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Modules/Larder/Larder.docc/Transactions.md")
-    #expect(guide.pieces.count == 2)
-    let bank = #filePath.replacing("TransactionsGuideTests", with: "Bank")
-    #expect(try guide.piecesMissing(from: bank) == Array(guide.pieces.dropFirst()))
-    #expect(try guide.piecesMissing() == Array(guide.pieces.prefix(1)))
-  }
 }
 #endif
