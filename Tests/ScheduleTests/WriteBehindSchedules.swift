@@ -118,10 +118,10 @@ struct WriteBehindSchedules {
           }
         }
       }
-      // After the last of these retries, batches are isolated, and one whose commit had landed would be taken back for a moment.
+      // After the last retry, batches are isolated, and one whose commit had landed would be taken back for a moment.
+      let retries = WriteBehindRetryPolicy(readRetries: .max)
       let store = base.writeBehind(
-        bounds: BatchBounds(changes: 6), maximumAge: .milliseconds(5), retries: WriteBehindRetryPolicy(readRetries: .max),
-        clock: context.clock)
+        bounds: BatchBounds(changes: 6), maximumAge: .milliseconds(5), retries: retries, clock: context.clock)
       try await concurrently(4) { task in
         if task < 3 { return try await Self.write(task, 5, to: store, writes, context) }
         for _ in 0..<4 {
