@@ -153,9 +153,10 @@ scheduler: set-up-build ## Plan jobs in several processes, of which one leads; A
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Scheduler
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Scheduler" $(ARGUMENTS)
 
-shop: set-up-build ## Run a shop on Hummingbird over SQLite; STORE="postgres:host=… dbname=…" for PostgreSQL, ARGUMENTS=--help.
+shop: set-up-build ## Run a shop on Hummingbird over SQLite; STORE="postgres:host=… dbname=…#shop" for PostgreSQL, ARGUMENTS=--help.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Shop
-	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Shop" --store="$(or $(STORE),sqlite:.build/shop.sqlite)" $(ARGUMENTS)
+	@$(if $(STORE),STORES_SHOP_URL="$(STORE)",$(if $(findstring --config,$(ARGUMENTS)),,STORES_SHOP_URL=sqlite:.build/shop.sqlite)) \
+	  "$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Shop" $(ARGUMENTS)
 
 proxy: set-up-build ## Run a caching proxy; ARGUMENTS="--origin http://127.0.0.1:8000 --listen 8080 --store lmdb:…".
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product CachingProxy

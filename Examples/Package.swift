@@ -19,6 +19,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.0.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -136,6 +137,7 @@ let package = Package(
       name: "Shop",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderConfiguration", package: "Larder"),
         .product(name: "LarderCoordination", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderHTTPClient", package: "Larder"),
@@ -148,23 +150,28 @@ let package = Package(
         .product(name: "LarderWorker", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       path: "Shop"),
     .testTarget(
       name: "ShopTests",
       dependencies: [
+        "ExampleSupport",
         "PostgresServers",
         "Shop",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderConfiguration", package: "Larder"),
         .product(name: "LarderHTTPClient", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -270,6 +277,7 @@ let package = Package(
     .testTarget(
       name: "OrdersTests",
       dependencies: [
+        "ExampleSupport",
         "Orders",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderGRDB", package: "Larder"),
@@ -286,6 +294,7 @@ let package = Package(
     .testTarget(
       name: "PaymentsTests",
       dependencies: [
+        "ExampleSupport",
         "Payments",
         "PostgresServers",
         .product(name: "Larder", package: "Larder"),
@@ -294,6 +303,7 @@ let package = Package(
     .testTarget(
       name: "SchedulerTests",
       dependencies: [
+        "ExampleSupport",
         "Scheduler",
         .product(name: "Larder", package: "Larder"),
       ]),

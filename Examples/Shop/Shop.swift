@@ -41,8 +41,8 @@ struct Shop: Sendable {
   /// The sessions.
   let persist: StorePersistDriver
 
-  /// The orders of each user in a second.
-  let limiter: RateLimiter
+  /// The orders of each user, and the logins from each address, in a second.
+  let limits: ShopLimits
 
   /// The requests for orders, each with its order.
   let requests: IdempotencyKeys<Order>
@@ -62,17 +62,26 @@ struct Shop: Sendable {
   /// A client that caches the responses of the upstream server in the store.
   let http: CachedHTTPClient
 
-  init(_ bytes: Bytes, time: SharedClock, ordersPerSecond: Int) async throws {
+  /// The settings of the worker that confirms orders.
+  private let mailWorker: LayerSettings
+
+  /// Creates the parts in an open store.
+  init(_ bytes: Bytes, of store: ShopStore) async throws {
     self.bytes = bytes
+    mailWorker = store.settings.mailWorker
     persist = try StorePersistDriver(bytes, prefix: "persist/")
-    limiter = try RateLimiter(
-      bytes, prefix: "limits/", limit: RateLimit(ordersPerSecond, per: .seconds(1), burst: ordersPerSecond), time: time)
-    requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Order.self))
+    limits = try await ShopLimits(bytes, of: store)
+    requests = try Self.requests(in: bytes)
     numbers = bytes.typed(Int.self, prefix: "numbers/", codec: .json())
     orders = bytes.typed(Order.self, prefix: "orders/", codec: .json())
     outbox = try await bytes.queue(of: Order.self, prefix: "outbox/", codec: .json())
     mails = bytes.typed(Mail.self, prefix: "mails/", codec: .json())
     http = CachedHTTPClient(cache: try await HTTPCache(bytes, configuration: .shared))
+  }
+
+  /// Returns the requests for orders.
+  static func requests(in bytes: Bytes) throws -> IdempotencyKeys<Order> {
+    try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Order.self))
   }
 
   // MARK: Orders
@@ -103,14 +112,15 @@ struct Shop: Sendable {
   ///
   /// An order whose worker dies is delivered again. A mail has the number of its order, so that it is sent once.
   func makeWorker() -> QueueWorker {
-    QueueWorker([
-      QueueHandler(outbox, batch: 20, lease: .seconds(10)) { deliveries in
-        for order in deliveries.map(\.value) {
-          let mail = Mail(user: order.user, text: "Order \(order.number): \(order.item)")
-          try await mails.insertValue(mail, forKey: StoreKey(integer: order.number))
+    QueueWorker(
+      [
+        QueueHandler(outbox, batch: 20, lease: mailWorker.duration("lease") ?? .seconds(10)) { deliveries in
+          for order in deliveries.map(\.value) {
+            let mail = Mail(user: order.user, text: "Order \(order.number): \(order.item)")
+            try await mails.insertValue(mail, forKey: StoreKey(integer: order.number))
+          }
         }
-      }
-    ])
+      ], settings: mailWorker)
   }
 
   // MARK: Sessions

@@ -12,13 +12,18 @@ import LarderWorker
 import NIOCore
 import NIOHTTP1
 
-/// The context of a request, with the user of its session.
-struct ShopContext: RequestContext {
+/// The context of a request, with the user of its session and the address of its client.
+struct ShopContext: RemoteAddressRequestContext {
   var coreContext: CoreRequestContextStorage
   var user: String?
+  let remoteAddress: SocketAddress?
+
+  /// The most bytes of a body, which is a login or an order.
+  var maxUploadSize: Int { 4096 }
 
   init(source: Source) {
     coreContext = .init(source: source)
+    remoteAddress = source.channel.remoteAddress
   }
 
   /// Returns the user.
@@ -57,17 +62,24 @@ struct ShopRoutes: Sendable {
     let router = Router(context: ShopContext.self)
     router.get("health/ready") { _, _ in state(health().isReady) }
     router.get("health/live") { _, _ in state(health().isLive && !worker.health().isStalled) }
-    router.get("health") { _, _ in state(health().isReady) }
     router.get("metrics") { _, _ in prometheusText(of: shop.bytes.report(), worker: worker.statistics()) }
     addUpstream(to: router)
     router.get("products/:id") { _, context in try await product(context) }
     let all = router.group().add(middleware: RetryableErrors())
-    all.post("login") { request, context in try await logIn(request, context) }
+    // Behind a proxy, the address is that of the proxy, so that all its clients share the limit.
+    let logins = RateLimitMiddleware<ShopContext>(try shop.limits.logins(), policy: "logins") {
+      $1.remoteAddress?.ipAddress ?? "unknown"
+    }
+    all.group("login").add(middleware: logins)
+      .post { request, context in try await logIn(request, context) }
 
     let users = all.group().add(middleware: SessionMiddleware(shop: shop))
     users.get("me") { _, context in Session(user: try context.requiredUser()) }
     users.get("orders") { _, context in try await shop.orders(of: context.requiredUser()) }
-    users.group("orders").add(middleware: RateLimitMiddleware(shop.limiter, policy: "orders") { $1.user })
+    // A second one inside of the limiter, which adds its fields to responses only.
+    users.group("orders")
+      .add(middleware: RateLimitMiddleware(try shop.limits.orders(), policy: "orders") { $1.user })
+      .add(middleware: RetryableErrors())
       .post { request, context in try await order(request, context) }
     return router
   }
@@ -96,6 +108,9 @@ struct ShopRoutes: Sendable {
       (1...100).contains(key.utf8.count)
     else { throw HTTPError(.badRequest, message: "an order needs an Idempotency-Key of 1 to 100 bytes") }
     let order = try await request.decode(as: OrderRequest.self, context: context)
+    guard (1...200).contains(order.item.utf8.count) else {
+      throw HTTPError(.badRequest, message: "an item must have 1 to 200 bytes")
+    }
     do {
       return try await shop.order(order, user: user, key: key)
     } catch StoreError.Code.otherRequest {

@@ -237,5 +237,24 @@ import Testing
     try await waitUntil { reader.int(forKey: "limits.rate", default: 100) == 250 }
     try await store.close()
   }
+
+  @Test func settingsInAConfiguredStore() async throws {
+    let source = ConfigurationSource.environment(["STORES_SETTINGS_URL": "sqlite:\(folder.path("settings.db"))"])
+    let stacks = Stacks(sources: [source], stores: [SQLiteStoreProvider()])
+
+    // snippet.change-settings-while-programs-run-2
+    func settings(in store: some ObservableStore<JSONText>) async throws -> ConfigReader {
+      ConfigReader(provider: try await StoreConfigProvider(store))
+    }
+
+    let store = try await stacks.open("settings", of: JSONText.self, codec: .jsonText)
+    guard let observable = store.observation else { return }
+    let reader = try await settings(in: observable)
+    // snippet.end
+
+    try await store.setValue(JSONText("250"), forKey: "limits.rate")
+    try await waitUntil { reader.int(forKey: "limits.rate", default: 100) == 250 }
+    try await store.close()
+  }
 }
 #endif

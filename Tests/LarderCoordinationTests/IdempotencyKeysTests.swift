@@ -66,6 +66,34 @@ import Testing
     #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ok"])
   }
 
+  @Test(arguments: [false, true]) func aRepetitionWaitsForATimeOnly(_ hasObjectOfItsOwn: Bool) async throws {
+    let keys = try keys(base)
+    let mayEnd = Locked(false)
+    let first = Task { [clock] in
+      try await keys.perform("k", fingerprint: [1]) {
+        while !mayEnd.withLock({ $0 }) { try await clock.sleep(for: .milliseconds(100)) }
+        return "a"
+      }
+    }
+    try await clock.waitForSleepers(2)
+    let other = hasObjectOfItsOwn ? try self.keys(base) : keys
+    let isOver = Locked(false)
+    let second = Task {
+      defer { isOver.withLock { $0 = true } }
+      return try await other.perform("k", fingerprint: [1], waitLimit: .seconds(5)) { "b" }
+    }
+    await clock.advance(by: .milliseconds(100), whileSleeping: 3) { isOver.withLock { $0 } }
+    await expectStoreError(.stillRunning) { try await second.value }
+    // The wait leaves no place in the order of the waiters.
+    mayEnd.withLock { $0 = true }
+    clock.advance(by: .milliseconds(100))
+    #expect(try await first.value == "a")
+    #expect(try await other.perform("k", fingerprint: [1], waitLimit: .seconds(5)) { "b" } == "a")
+    // A caller that is cancelled is not told that its time is over.
+    let third = Task { try await keys.perform("l", fingerprint: [1], waitLimit: .seconds(5)) { "c" } }
+    #expect(try await third.value == "c")
+  }
+
   @Test func anotherRequestDoesNotWait() async throws {
     let keys = try keys(base)
     let first = Task { [clock] in

@@ -58,15 +58,49 @@ struct OpenTelemetryNamesTests {
     try await queue.enqueue("mail")
     let delivery = try #require(try await queue.receive(max: 1, lease: .seconds(60)).first)
     try await queue.acknowledge(delivery.receipt)
+    try await queue.enqueue([QueueInput("second"), QueueInput("third")])
+    // A consumer that waits makes a receive, too.
+    guard case .success = try await queue.nextDelivery(lease: .seconds(60)) else {
+      Issue.record("the item cannot be read")
+      return
+    }
+    #expect(try await queue.receive(max: 9, lease: .seconds(60)).count == 1)
+    #expect(try await queue.receive(max: 9, lease: .seconds(60)).isEmpty)
+    await #expect(throws: StoreError.self) { try await queue.enqueue([QueueInput("bad", after: .seconds(-1))]) }
     #expect(
       histograms("messaging.client.operation.duration") == [
         "messaging.system=sqlite messaging.operation.name=acknowledge messaging.operation.type=settle "
           + "messaging.destination.name=mails error.type= 1",
         "messaging.system=sqlite messaging.operation.name=enqueue messaging.operation.type=send "
-          + "messaging.destination.name=mails error.type= 1",
+          + "messaging.destination.name=mails error.type= 2",
+        "messaging.system=sqlite messaging.operation.name=enqueue messaging.operation.type=send "
+          + "messaging.destination.name=mails error.type=invalidArgument 1",
         "messaging.system=sqlite messaging.operation.name=receive messaging.operation.type=receive "
-          + "messaging.destination.name=mails error.type= 1",
+          + "messaging.destination.name=mails error.type= 4",
       ])
+    let counters = metrics.counters.filter { $0.label.hasPrefix("messaging.") }.map { counter in
+      ([counter.label] + counter.dimensions.map { "\($0.0)=\($0.1)" } + ["\(counter.totalValue)"])
+        .joined(separator: " ")
+    }
+    #expect(
+      counters.sorted() == [
+        "messaging.client.consumed.messages messaging.system=sqlite messaging.operation.name=receive "
+          + "messaging.destination.name=mails error.type= 3",
+        "messaging.client.sent.messages messaging.system=sqlite messaging.operation.name=enqueue "
+          + "messaging.destination.name=mails error.type= 3",
+        "messaging.client.sent.messages messaging.system=sqlite messaging.operation.name=enqueue "
+          + "messaging.destination.name=mails error.type=invalidArgument 1",
+      ])
+  }
+
+  /// The conventions have a name for an error that is not known.
+  @Test func anErrorThatIsNoStoreErrorIsOther() async throws {
+    struct Mistake: Error {}
+    let store = MemoryStore<Int>().metered(by: meter("users"))
+    await #expect(throws: Mistake.self) { try await store.forward(.verify, of: nil) { throw Mistake() } }
+    #expect(
+      histograms("db.client.operation.duration").contains(
+        "db.system.name=sqlite db.operation.name=verify db.collection.name=users error.type=_OTHER 1"))
   }
 
   @Test func spansHaveTheAttributes() async throws {

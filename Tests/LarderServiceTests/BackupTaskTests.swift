@@ -25,13 +25,20 @@ final class BackupTaskTests: Sendable {
     get throws { try FileManager.default.contentsOfDirectory(atPath: folder + "/backups").sorted() }
   }
 
-  private func service(keeping count: Int) -> StoreService<SQLiteStore<Int>> {
+  private func service(
+    keeping count: Int,
+    opening: @escaping @Sendable (String) async throws -> FaultyStore<SQLiteStore<Int>> = { path in
+      FaultyStore(try await SQLiteStore<Int>(path: path, codec: .json(), access: .readOnly))
+    }
+  ) -> StoreService<SQLiteStore<Int>> {
     let (clock, folder) = (clock, folder)
     return StoreService(
       checkEvery: .seconds(1_000_000),
       tasks: [
         .compacting(every: .seconds(1_000_000)),
-        .backingUp(every: .seconds(60), in: folder + "/backups", named: "shop", keeping: count) { clock.date },
+        .backingUp(
+          every: .seconds(60), in: folder + "/backups", named: "shop", keeping: count, now: { clock.date },
+          opening: opening),
       ],
       clock: clock
     ) { try await SQLiteStore<Int>(path: folder + "/shop.sqlite", codec: .json()) }
@@ -57,10 +64,66 @@ final class BackupTaskTests: Sendable {
     try await backup.close()
   }
 
-  @Test func otherFilesStayAndAnInterruptedBackupIsReplaced() async throws {
+  /// A backup that cannot be verified displaces no older one, and is not kept as if it were good.
+  @Test func aDamagedBackupIsRemovedAndOlderOnesStay() async throws {
+    let isDamaged = Locked(false)
+    let service = service(keeping: 1) { path in
+      if isDamaged.withLock({ $0 }) {
+        // The bytes of the value, which the file has once.
+        var bytes = try Data(contentsOf: URL(filePath: path))
+        let range = try #require(bytes.range(of: Data("12345".utf8)))
+        bytes.replaceSubrange(range, with: Data("x2345".utf8))
+        try bytes.write(to: URL(filePath: path))
+      }
+      return FaultyStore(try await SQLiteStore<Int>(path: path, codec: .json(), access: .readOnly))
+    }
+    let store = try await service.open()
+    try await store.setValue(12_345, forKey: "number")
+    let run = Task { try await service.run() }
+    try await clock.waitForSleepers(3)
+    isDamaged.withLock { $0 = true }
+    clock.advance(by: .seconds(60))
+    try await clock.waitForSleepers(3)
+    #expect(try names == ["shop-20260101T000000Z.backup"])
+    let report = service.health().tasks[1]
+    #expect(report.failureCount == 1)
+    #expect(report.problem?.contains("was not found intact") == true, "\(report.problem ?? "")")
+    isDamaged.withLock { $0 = false }
+    clock.advance(by: .seconds(60))
+    try await clock.waitForSleepers(3)
+    #expect(try names == ["shop-20260101T000200Z.backup"])
+    run.cancel()
+    try await run.value
+  }
+
+  /// An error of opening or reading the new backup says nothing about older ones.
+  @Test func aBackupThatCannotBeReadIsRemoved() async throws {
     try FileManager.default.createDirectory(atPath: folder + "/backups", withIntermediateDirectories: true)
-    let others = ["notes.txt", "shop-2.backup", "other-20250101T000000Z.backup", "shop-20250101T000000Z.backup.txt"]
-    for name in others + ["shop.partial", "shop-20250101T000000Z.backup"] {
+    try Data("x".utf8).write(to: URL(filePath: folder + "/backups/shop-20250101T000000Z.backup"))
+    for place in [StoreOperation.open, .verify] {
+      let service = service(keeping: 1) { path in
+        let store = FaultyStore(try await SQLiteStore<Int>(path: path, codec: .json(), access: .readOnly))
+        guard place == .verify else {
+          try await store.close()
+          throw StoreError(.ioFailed, during: .open, store: "s", message: "m")
+        }
+        store.schedule(.error(.ioFailed), on: .verify)
+        return store
+      }
+      let run = Task { try await service.run() }
+      try await clock.waitForSleepers(3)
+      #expect(try names == ["shop-20250101T000000Z.backup"], "\(place)")
+      #expect(service.health().tasks[1].failureCount == 1)
+      run.cancel()
+      try await run.value
+    }
+  }
+
+  @Test func otherFilesStayAndThoseOfABackupGoWithIt() async throws {
+    try FileManager.default.createDirectory(atPath: folder + "/backups", withIntermediateDirectories: true)
+    let others = ["notes.txt", "shop-2.backup", "other-20250101T000000Z.backup"]
+    let old = "shop-20250101T000000Z.backup"
+    for name in others + [old, old + ".dictionaries", old + "-wal"] {
       try Data("x".utf8).write(to: URL(filePath: folder + "/backups/" + name))
     }
     let service = service(keeping: 1)

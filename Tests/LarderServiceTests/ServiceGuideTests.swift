@@ -9,6 +9,7 @@ import LarderTesting
 import LarderWorker
 import Logging
 import ServiceLifecycle
+import ServiceLifecycleTestKit
 import TestSupport
 import Testing
 import UnixSignals
@@ -33,6 +34,7 @@ final class ServiceGuideTests: Sendable {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
+  /// Runs until the graceful shutdown, and then checks that the store was closed.
   private func run(_ path: String, _ sent: @escaping @Sendable (String) -> Void) async throws {
     func queue(in bytes: SQLiteStore<[UInt8]>) async throws -> StoreQueue<SQLiteStore<[UInt8]>, String> {
       let queue = try await bytes.queue(of: String.self, prefix: "queue/", codec: .json())
@@ -52,36 +54,52 @@ final class ServiceGuideTests: Sendable {
         gracefulShutdownSignals: [.sigterm], logger: logger))
     try await group.run()
     // snippet.end
+
+    #expect(service.health().phase == .closed)
+    let error = #expect(throws: StoreError.self) { try bytes.value(forKey: "k") }
+    #expect(error?.code == .closed)
   }
 
   @Test func aStoreAndAWorker() async throws {
     let sent = Locked<[String]>([])
     let path = folder + "/store.sqlite"
-    let run = Task { try await self.run(path) { text in sent.withLock { $0.append(text) } } }
-    await yieldUntil { sent.withLock { $0 == ["mail"] } }
-    run.cancel()
-    // A cancelled group may say so.
-    _ = await run.result
-    let bytes = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
-    try await bytes.close()
+    let run: @Sendable () async throws -> Void = {
+      try await self.run(path) { text in sent.withLock { $0.append(text) } }
+    }
+    try await testGracefulShutdown { trigger in
+      async let result: Void = run()
+      await yieldUntil { sent.withLock { $0 == ["mail"] } }
+      trigger.triggerGracefulShutdown()
+      try await result
+    }
   }
 
   @Test func tasks() async throws {
     let path = folder + "/tasks.sqlite"
 
+    let limit = RateLimit(100, per: .seconds(60), burst: 20)
+
     // snippet.tasks
-    let bytes = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
-    let requests = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self))
     let service = StoreService(
       tasks: [
-        .backingUp(every: .seconds(3600), in: path + "-backups", keeping: 24),
-        StoreTask("old requests", every: .seconds(3600)) { _ in try await requests.purge() },
+        .backingUp(every: .seconds(3600), in: path + "-backups", keeping: 24) {
+          try await SQLiteStore<[UInt8]>(path: $0, codec: .raw, access: .readOnly)
+        },
+        StoreTask("requests", every: .seconds(3600)) { bytes in
+          try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self))
+        } run: { requests in
+          try await requests.purge()
+        },
+        StoreTask("limits", every: .seconds(3600)) { bytes in
+          try await RateLimiter(bytes, prefix: "limits/", limit: limit).removeIdle()
+        },
       ]
-    ) { bytes }
+    ) { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
     // snippet.end
 
     let run = Task { try await service.run() }
-    await yieldUntil { service.health().tasks[0].successCount == 1 }
+    await yieldUntil { service.health().tasks[0].successCount + service.health().tasks[0].failureCount == 1 }
+    #expect(service.health().tasks[0].problem == nil)
     run.cancel()
     try await run.value
     #expect(try FileManager.default.contentsOfDirectory(atPath: path + "-backups").count == 1)

@@ -12,6 +12,7 @@ import LarderStoreQueue
 import LarderTesting
 import NIOCore
 import ServiceLifecycle
+import ServiceLifecycleTestKit
 import Testing
 
 /// The code of the pages of LarderHummingbird and LarderHummingbirdTesting.
@@ -56,7 +57,7 @@ final class HummingbirdGuideTests: Sendable {
     "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/TestingPersistDrivers.md",
   ]) func thePageShowsThisCode(_ page: String) throws {
     let tests = URL(filePath: #filePath).deletingLastPathComponent()
-    let code = try ["GuideTests.swift", "VaporGuideTests.swift"]
+    let code = try ["GuideTests.swift", "PersistDriverTests.swift", "VaporGuideTests.swift"]
       .map { unindented(try String(contentsOf: tests.appending(path: $0), encoding: .utf8)) }.joined()
     let text = try String(contentsOf: tests.appending(path: "../../../" + page), encoding: .utf8)
     let pieces = text.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
@@ -142,9 +143,10 @@ final class HummingbirdGuideTests: Sendable {
     #expect(try await outbox.count(in: .all) == 2)
   }
 
-  /// Ends by itself, because another service ends it.
+  /// Serves until the graceful shutdown, and then checks that the store was closed.
   private func run(_ path: String) async throws {
     let router = Router()
+
     // snippet.opening-and-closing
     let service = StoreService { try await SQLiteStore<[UInt8]>(path: path, codec: .raw) }
     let bytes = try await service.open()
@@ -153,30 +155,19 @@ final class HummingbirdGuideTests: Sendable {
     let application = Application(router: router, services: [service, persist])
     try await application.runService()
     // snippet.end
+
+    #expect(service.health().phase == .closed)
+    let error = #expect(throws: StoreError.self) { try bytes.value(forKey: "k") }
+    #expect(error?.code == .closed)
   }
 
   @Test func aServerClosesItsStore() async throws {
     let path = folder + "/server.sqlite"
-    let run = Task { try await self.run(path) }
-    while !FileManager.default.fileExists(atPath: path) { try await Task.sleep(for: .milliseconds(1)) }
-    run.cancel()
-    // A cancelled server may say so.
-    _ = await run.result
-    let bytes = try await SQLiteStore(path: path, codec: .raw)
-    try await bytes.close()
-  }
-}
-
-/// The example of the page of LarderHummingbirdTesting.
-struct MemoryDriverTests {
-  // snippet.a-driver-of-your-own
-  static let suite = PersistDriverSuite(named: "MemoryPersistDriver") { location, check in
-    try await check(MemoryPersistDriver(location.clock))
-  }
-  // snippet.end
-
-  /// Cases that it passes; `PersistDriverTests` names the others.
-  @Test(arguments: suite.cases.filter { $0.id < 10 }) func conforms(_ driverCase: PersistDriverCase) async throws {
-    try await driverCase.run()
+    try await testGracefulShutdown { trigger in
+      async let result: Void = run(path)
+      while !FileManager.default.fileExists(atPath: path) { try await Task.sleep(for: .milliseconds(1)) }
+      trigger.triggerGracefulShutdown()
+      try await result
+    }
   }
 }

@@ -77,13 +77,20 @@ struct PersistDriverTests {
   func aPostgresStoreConforms(_ driverCase: PersistDriverCase) async throws {
     try await driverCase.run()
   }
+}
 
-  /// Hummingbird's own driver keeps expired entries until it tidies up, and they still count for `create` and `set`.
-  @Test func theMemoryDriverOfHummingbirdFailsTheseCases() async throws {
-    let suite = PersistDriverSuite(named: "MemoryPersistDriver") { location, check in
-      try await check(MemoryPersistDriver(location.clock))
-    }
-    let failures = try await suite.run()
+/// Hummingbird's own driver, which is the example of the page.
+@Suite("MemoryPersistDriver of Hummingbird", .timeLimit(.minutes(1)))
+struct MemoryPersistDriverTests {
+  // snippet.a-driver-of-your-own
+  static let suite = PersistDriverSuite(named: "MemoryPersistDriver") { location, check in
+    try await check(MemoryPersistDriver(location.clock))
+  }
+  // snippet.end
+
+  /// It keeps expired entries until it tidies up, and they still count for `create` and `set`.
+  @Test func failsTheseCases() async throws {
+    let failures = try await Self.suite.run()
     for failure in failures { print(failure) }
     #expect(failures.map(\.driverCase.id) == [11, 12, 14, 18, 20])
   }

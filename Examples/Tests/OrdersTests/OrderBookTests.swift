@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 import GRDB
 import Larder
@@ -20,16 +21,6 @@ import Testing
     } catch {
       Issue.record(error, "the folder of a test could not be removed")
     }
-  }
-
-  /// The path of the program, in the folder of the tests.
-  private static var program: URL {
-    #if canImport(Darwin)
-    let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
-    return bundle.bundleURL.deletingLastPathComponent().appending(path: "Orders")
-    #else
-    return Bundle.main.bundleURL.appending(path: "Orders")
-    #endif
   }
 
   private func book() async throws -> OrderBook { try await OrderBook(path: "\(folder)/shop.sqlite") }
@@ -69,25 +60,17 @@ import Testing
 
   /// Kills processes that place orders and send events.
   @Test func killedProcessesLoseNoOrderAndNoEvent() async throws {
-    let program = OrderBookTests.program
     let stocked = try await book()
     try await stocked.stock.setValue(1000, forKey: "tea")
     try await stocked.close()
     let rounds = ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 12
     var sent = ""
     for round in 0..<rounds {
-      let process = Process()
-      let output = Pipe()
-      process.executableURL = program
-      process.arguments =
-        round.isMultiple(of: 2) ? ["place", "tea", "--folder", folder] : ["send", "--folder", folder]
-      process.standardOutput = output
-      process.standardError = FileHandle.nullDevice
-      try process.run()
+      let process = try ExampleProcess(
+        "Orders", (round.isMultiple(of: 2) ? ["place", "tea"] : ["send"]) + ["--folder", folder])
       try await Task.sleep(for: .milliseconds(Int.random(in: 5...60)))
-      kill(process.processIdentifier, SIGKILL)
-      sent += String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-      process.waitUntilExit()
+      try await process.end()
+      sent += try process.text
     }
     let (book, queue) = (try await book(), try await queue())
     _ = try await book.forward(to: queue)

@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 import Larder
 import LarderPostgres
@@ -23,14 +24,13 @@ struct LedgerKillTests {
       for number in 1...3 {
         _ = try await ledger.pay(Payment(account: "Ada", cents: number), id: StoreKey("\(round)-\(number)"))
       }
-      try killWorker(at: step, server, schema)
+      try await killWorker(at: step, server, schema)
       let worker = try start(["--lease", "1"], server, schema)
       let end = ContinuousClock.now + .seconds(60)
       while try await ledger.payments.count() > 0, ContinuousClock.now < end {
         try await Task.sleep(for: .milliseconds(20))
       }
-      kill(worker.processIdentifier, SIGKILL)
-      worker.waitUntilExit()
+      try await worker.end()
       let bookings = try await server.run(
         psql: "SELECT string_agg(cents::text, ',' ORDER BY cents) FROM \(schema).bookings")
       let expected = (1...3).flatMap { number in Array(repeating: "\(number)", count: round + 1) }
@@ -68,35 +68,16 @@ struct LedgerKillTests {
   }
 
   /// Runs a worker until it has reached a step, and kills it there.
-  private func killWorker(at step: Step, _ server: PostgresServer, _ schema: String) throws {
-    let pipe = Pipe()
-    let worker = try start(["--lease", "1", "--stop-at", step.rawValue], server, schema, output: pipe)
-    let output = pipe.fileHandleForReading.availableData
-    #expect(String(decoding: output, as: UTF8.self) == "\(step)\n")
-    kill(worker.processIdentifier, SIGKILL)
-    worker.waitUntilExit()
-    #expect(worker.terminationReason == .uncaughtSignal)
+  private func killWorker(at step: Step, _ server: PostgresServer, _ schema: String) async throws {
+    let worker = try start(["--lease", "1", "--stop-at", step.rawValue], server, schema)
+    #expect(try await worker.line { _ in true } == "\(step)")
+    worker.signal(SIGKILL)
+    #expect(try await worker.waitForEnd() == nil)
   }
 
   /// Starts the program as a worker.
-  private func start(
-    _ arguments: [String], _ server: PostgresServer, _ schema: String, output: Pipe? = nil
-  ) throws -> Process {
-    let process = Process()
-    process.executableURL = Self.program
-    process.arguments = ["work", "--database", server.connectionString, "--schema", schema] + arguments
-    process.standardOutput = output ?? FileHandle.nullDevice
-    try process.run()
-    return process
-  }
-
-  /// The path of the built program, in the folder of the tests.
-  private static var program: URL {
-    #if canImport(Darwin)
-    let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
-    return bundle.bundleURL.deletingLastPathComponent().appending(path: "Payments")
-    #else
-    return Bundle.main.bundleURL.appending(path: "Payments")
-    #endif
+  private func start(_ arguments: [String], _ server: PostgresServer, _ schema: String) throws -> ExampleProcess {
+    try ExampleProcess(
+      "Payments", ["work", "--database", server.connectionString, "--schema", schema] + arguments)
   }
 }

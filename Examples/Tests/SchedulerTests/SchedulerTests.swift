@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 import Larder
 import Testing
@@ -13,21 +14,21 @@ struct SchedulerTests {
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
     let plan = try await Plan(folder: folder.path, lease: .seconds(1))
     var processes = ["a": try start("a", folder.path), "b": try start("b", folder.path)]
-    defer { for process in processes.values { end(process) } }
+    defer { for process in processes.values { process.signal(SIGKILL) } }
 
     let first = try #require(try await leader(of: plan, afterTerm: 0, within: .seconds(60)))
     let suspended = try #require(processes[first.leader])
     let second = try await suspend(suspended, in: plan, afterTerm: first.term)
     #expect(second.leader != first.leader)
     // It believes that it leads, and its next job is refused.
-    kill(suspended.processIdentifier, SIGCONT)
+    suspended.signal(SIGCONT)
     try await Task.sleep(for: .milliseconds(300))
-    end(try #require(processes[second.leader]))
+    try await #require(processes[second.leader]).end()
     processes[second.leader] = nil
     let third = try #require(try await leader(of: plan, afterTerm: second.term, within: .seconds(60)))
     #expect(third.leader == first.leader)
 
-    for process in processes.values { end(process) }
+    for process in processes.values { try await process.end() }
     processes = [:]
     let jobs = try await plan.jobs.entries(in: .all, limit: .max).map(\.value)
     #expect(jobs.map(\.term) == jobs.map(\.term).sorted())
@@ -50,37 +51,17 @@ struct SchedulerTests {
   /// Suspends a leader until another process leads.
   ///
   /// A process that is suspended in the middle of a commit keeps the lock of the database, so it is suspended again.
-  private func suspend(_ process: Process, in plan: Plan, afterTerm term: UInt64) async throws -> Job {
+  private func suspend(_ process: ExampleProcess, in plan: Plan, afterTerm term: UInt64) async throws -> Job {
     for _ in 0..<10 {
-      kill(process.processIdentifier, SIGSTOP)
+      process.signal(SIGSTOP)
       if let job = try await leader(of: plan, afterTerm: term, within: .seconds(6)) { return job }
-      kill(process.processIdentifier, SIGCONT)
+      process.signal(SIGCONT)
       try await Task.sleep(for: .milliseconds(30))
     }
     throw CancellationError()
   }
 
-  private func start(_ name: String, _ folder: String) throws -> Process {
-    let process = Process()
-    process.executableURL = Self.program
-    process.arguments = [folder, name]
-    process.standardOutput = FileHandle.nullDevice
-    try process.run()
-    return process
-  }
-
-  /// The path of the built program, in the folder of the tests.
-  private static var program: URL {
-    #if canImport(Darwin)
-    let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
-    return bundle.bundleURL.deletingLastPathComponent().appending(path: "Scheduler")
-    #else
-    return Bundle.main.bundleURL.appending(path: "Scheduler")
-    #endif
-  }
-
-  private func end(_ process: Process) {
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
+  private func start(_ name: String, _ folder: String) throws -> ExampleProcess {
+    try ExampleProcess("Scheduler", [folder, name])
   }
 }

@@ -6,10 +6,15 @@ final class Nginx: Sendable {
   private let folder: String
   private let program: String
 
-  /// Writes the configuration, or returns `nil` if nginx is not installed.
-  init?(folder: String, instances: [String]) throws {
-    let places = ["/usr/sbin/nginx", "/usr/local/bin/nginx", "/opt/homebrew/bin/nginx"]
-    guard let program = places.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { return nil }
+  /// The path of nginx, or `nil` if it is not installed.
+  static let program = ["/usr/sbin/nginx", "/usr/local/bin/nginx", "/opt/homebrew/bin/nginx"]
+    .first { FileManager.default.isExecutableFile(atPath: $0) }
+
+  /// Writes the configuration.
+  ///
+  /// - Throws: ``ShopFailure`` if nginx is not installed.
+  init(folder: String, instances: [String]) throws {
+    guard let program = Self.program else { throw ShopFailure("nginx is not installed") }
     self.program = program
     self.folder = folder
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -1,5 +1,7 @@
 import AsyncHTTPClient
 import Foundation
+import Larder
+import LarderSQLite
 import NIOCore
 import NIOHTTP1
 import Testing
@@ -16,12 +18,17 @@ final class RouteTests: Sendable {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
+  private var url: String { "sqlite:\(folder)/shop.sqlite" }
+
   private func withShop(_ body: (_ address: String) async throws -> Void) async throws {
-    let instance = try ShopInstance(
-      folder: folder, arguments: ["--store", "sqlite:\(folder)/shop.sqlite", "--limit", "3"])
+    let instance = try ShopInstance(folder: folder, variables: ["STORES_SHOP_URL": url, "LIMITS_ORDERS_RATE": "3"])
     try await instance.start()
-    defer { instance.signal(SIGKILL) }
-    try await body(instance.address)
+    do {
+      try await body(instance.address)
+    } catch {
+      try instance.signal(SIGKILL)
+      throw error
+    }
     try await instance.end()
   }
 
@@ -77,6 +84,57 @@ final class RouteTests: Sendable {
     }
   }
 
+  /// Sends orders, each with a key of its own, and returns the number of those that are refused by the limit.
+  private func refused(of count: Int, _ address: String, _ cookie: String, _ name: String) async throws -> Int {
+    var refused = 0
+    for number in 1...count {
+      let headers: HTTPHeaders = ["Cookie": cookie, "Idempotency-Key": "\(name)-\(number)"]
+      let answer = try await send(.POST, "\(address)/orders", headers, #"{"item":"tea"}"#)
+      if answer.status == 429 { refused += 1 } else { #expect(answer.status == 200, "\(answer.text)") }
+    }
+    return refused
+  }
+
+  /// An operator changes the setting in another process, here with another store over the file.
+  @Test func aLimitChangesWhileTheShopRuns() async throws {
+    try await withShop { address in
+      let login = try await send(.POST, "\(address)/login", [:], #"{"user":"Ada"}"#)
+      let cookie = login.headers.first(name: "Set-Cookie") ?? ""
+      #expect(try await send(.GET, "\(address)/me", ["Cookie": cookie]).status == 200)
+      #expect(try await refused(of: 20, address, cookie, "a") > 0)
+      let bytes = try await SQLiteStore(path: "\(folder)/shop.sqlite", codec: .raw)
+      let settings = bytes.typed(JSONText.self, prefix: "settings/", codec: .jsonText)
+      try await settings.setValue(JSONText("100000"), forKey: "limits.orders.rate")
+      // The policy in the response shows when the instance has seen the change.
+      let end = ContinuousClock.now + .seconds(30)
+      var (policy, number) = ("", 0)
+      while ContinuousClock.now < end, !policy.contains("q=100000;") {
+        number += 1
+        let headers: HTTPHeaders = ["Cookie": cookie, "Idempotency-Key": "p-\(number)"]
+        let answer = try await send(.POST, "\(address)/orders", headers, #"{"item":"tea"}"#)
+        policy = answer.headers.first(name: "RateLimit-Policy") ?? ""
+      }
+      #expect(policy.contains("q=100000;"))
+      #expect(try await refused(of: 20, address, cookie, "b") == 0)
+      try await settings.removeValue(forKey: "limits.orders.rate")
+      try await bytes.close()
+    }
+  }
+
+  @Test func sizesAreLimited() async throws {
+    try await withShop { address in
+      let login = try await send(.POST, "\(address)/login", [:], #"{"user":"Ada"}"#)
+      let headers: HTTPHeaders = ["Cookie": login.headers.first(name: "Set-Cookie") ?? "", "Idempotency-Key": "k"]
+      for (item, status) in [
+        ("", 400), (String(repeating: "x", count: 201), 400), (String(repeating: "x", count: 5000), 413),
+      ] {
+        #expect(try await send(.POST, "\(address)/orders", headers, #"{"item":"\#(item)"}"#).status == status)
+      }
+      let name = String(repeating: "x", count: 5000)
+      #expect(try await send(.POST, "\(address)/login", [:], #"{"user":"\#(name)"}"#).status == 413)
+    }
+  }
+
   @Test func aProductComesFromTheCacheTheSecondTime() async throws {
     try await withShop { address in
       let first = try await send(.GET, "\(address)/products/3")
@@ -88,9 +146,15 @@ final class RouteTests: Sendable {
     }
   }
 
+  /// Returns the values of a text for Prometheus, by their names with labels.
+  private func samples(of text: String) -> [Substring: Double] {
+    let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ") }
+    return Dictionary(lines.map { ($0[0], Double($0[1]) ?? -1) }) { $1 }
+  }
+
   @Test func theMetricsAreTextForPrometheus() async throws {
     try await withShop { address in
-      for path in ["health", "health/ready", "health/live"] {
+      for path in ["health/ready", "health/live"] {
         #expect(try await send(.GET, "\(address)/\(path)").status == 200)
       }
       _ = try await send(.POST, "\(address)/login", [:], #"{"user":"a secret name"}"#)
@@ -101,6 +165,13 @@ final class RouteTests: Sendable {
       }
       #expect(text.contains(#"larder_operation_duration_seconds_count{store="shop",operation="update"}"#))
       #expect(!text.contains("secret"))
+      // Counters and sums do not decrease, and what was there once stays.
+      _ = try await send(.GET, "\(address)/products/1")
+      let (before, after) = (samples(of: text), samples(of: try await send(.GET, "\(address)/metrics").text))
+      #expect(!before.isEmpty)
+      for (name, value) in before where name.contains("_total{") || name.contains("_sum{") || name.contains("_count{") {
+        #expect(after[name, default: -1] >= value, "\(name)")
+      }
     }
   }
 }

@@ -24,47 +24,50 @@ final class ShopTests: Sendable {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
-  /// A way in which an instance is disturbed.
+  /// The lease of an order that is confirmed, which some freezes exceed.
+  private static let lease = Duration.seconds(1)
+
+  /// A way in which instances are disturbed.
   private enum Disturbance: CaseIterable {
     case kill, freeze, end, restartOfTheDatabase
   }
 
-  @Test("One instance, over SQLite") func sqlite() async throws {
-    let url = "sqlite:\(folder)/shop.sqlite"
-    let instance = try ShopInstance(folder: folder + "/one", arguments: ["--store", url])
-    try await run([instance], url: url) { instance.address }
+  private func instance(_ name: String, _ url: String) throws -> ShopInstance {
+    try ShopInstance(
+      folder: "\(folder)/\(name)",
+      variables: ["STORES_SHOP_URL": url, "LIMITS_ORDERS_RATE": "1000000", "WORKERS_MAIL_LEASE": "1s"])
   }
 
-  @Test("Two instances behind nginx, over PostgreSQL", .enabled(if: PostgresServer.isInstalled))
+  @Test("One instance, over SQLite") func sqlite() async throws {
+    let url = "sqlite:\(folder)/shop.sqlite"
+    let instance = try instance("one", url)
+    try await instance.start()
+    try await run([instance], url: url, address: instance.address)
+  }
+
+  @Test(
+    "Two instances behind nginx, over PostgreSQL", .enabled(if: Nginx.program != nil, "nginx is not installed"),
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed"))
   func postgres() async throws {
     let server = try await PostgresServer()
-    let url = "postgres:\(server.connectionString)"
-    let instances = try ["one", "two"].map { try ShopInstance(folder: "\(folder)/\($0)", arguments: ["--store", url]) }
+    let url = "postgres:\(server.connectionString)#shop"
+    let instances = try ["one", "two"].map { try instance($0, url) }
     // Both create the tables if they are missing.
     for instance in instances { try await instance.start() }
     let nginx = try Nginx(folder: folder + "/nginx", instances: instances.map(\.address))
-    try nginx?.start()
-    let turn = Locked(0)
-    defer { nginx?.stop() }
-    try await run(instances, url: url, database: server) {
-      if let nginx { return nginx.address }
-      return instances[
-        turn.withLock { turn in
-          turn += 1; return turn % 2
-        }
-      ].address
-    }
+    try nginx.start()
+    defer { nginx.stop() }
+    try await run(instances, url: url, database: server, address: nginx.address)
     try await server.close()
   }
 
   private func run(
-    _ instances: [ShopInstance], url: String, database: PostgresServer? = nil,
-    address: @escaping @Sendable () -> String
+    _ instances: [ShopInstance], url: String, database: PostgresServer? = nil, address: String
   ) async throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "shop")
     print("\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess), \(Self.rounds) rounds")
-    if database == nil { for instance in instances { try await instance.start() } }
-    defer { for instance in instances { instance.signal(SIGKILL) } }
+    // An instance that has ended already gets no signal.
+    defer { for instance in instances { #expect(throws: Never.self) { try instance.signal(SIGKILL) } } }
     let isOver = Flag()
     let answered = try await withThrowingTaskGroup(of: [String: Order].self) { group in
       for number in 0..<6 {
@@ -78,11 +81,9 @@ final class ShopTests: Sendable {
           }
         }
       }
-      for round in 0..<Self.rounds where !isOver.isSet {
+      for _ in 0..<Self.rounds where !isOver.isSet {
         try await Task.sleep(for: .milliseconds(Int.random(in: 50...400, using: &random)))
-        let instance = instances[round / Disturbance.allCases.count % instances.count]
-        let pause = Duration.milliseconds(Int.random(in: 1...500, using: &random))
-        try await disturb(instance, Disturbance.allCases[round % Disturbance.allCases.count], for: pause, database)
+        try await disturb(instances, database, using: &random)
       }
       isOver.set()
       return try await group.reduce(into: [:]) { $0.merge($1) { first, _ in first } }
@@ -92,30 +93,45 @@ final class ShopTests: Sendable {
     }
   }
 
+  /// Disturbs one instance or all of them, each in a way of its own, or the database.
   private func disturb(
-    _ instance: ShopInstance, _ disturbance: Disturbance, for pause: Duration, _ database: PostgresServer?
+    _ instances: [ShopInstance], _ database: PostgresServer?, using random: inout SeededGenerator
   ) async throws {
-    switch disturbance {
-    case .kill:
-      instance.signal(SIGKILL)
-      _ = try await instance.waitForEnd()
-      try await instance.start()
-    case .freeze:
-      instance.signal(SIGSTOP)
-      try await Task.sleep(for: pause)
-      instance.signal(SIGCONT)
-    case .end:
-      try await instance.end()
-      try await instance.start()
-    case .restartOfTheDatabase:
-      if let database { try await database.restart(.immediate) }
+    let kinds = Disturbance.allCases.filter { $0 != .restartOfTheDatabase || database != nil }
+    let isForAll = Int.random(in: 0..<3, using: &random) == 0
+    let chosen = isForAll ? instances : [instances[Int.random(in: 0..<instances.count, using: &random)]]
+    let disturbances = chosen.map { instance in
+      // A fourth of the freezes is longer than a lease, so that another worker takes the orders over.
+      let isLong = Int.random(in: 0..<4, using: &random) == 0
+      let pause = isLong ? Self.lease * 1.5 : .milliseconds(Int.random(in: 1...500, using: &random))
+      return (instance, kinds[Int.random(in: 0..<kinds.count, using: &random)], pause)
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (instance, kind, pause) in disturbances where kind != .restartOfTheDatabase {
+        group.addTask {
+          switch kind {
+          case .kill, .restartOfTheDatabase: try await instance.restartAfterKill()
+          case .freeze:
+            try instance.signal(SIGSTOP)
+            try await Task.sleep(for: pause)
+            try instance.signal(SIGCONT)
+          case .end:
+            try await instance.end()
+            try await instance.start()
+          }
+        }
+      }
+      if let database, disturbances.contains(where: { $0.1 == .restartOfTheDatabase }) {
+        group.addTask { try await database.restart(.immediate) }
+      }
+      try await group.waitForAll()
     }
   }
 
   /// Compares the answers with the store, before and after the instances end.
   private func check(_ answered: [String: Order], url: String, end: () async throws -> Void) async throws {
-    let store = try await ShopStore(url)
-    let shop = try await Shop(store.open(), time: store.time, ordersPerSecond: 1)
+    let store = ShopStore(try ShopSettings(file: nil, variables: ["STORES_SHOP_URL": url]))
+    let shop = try await Shop(store.open(), of: store)
     // An item that a killed worker had is delivered again when its lease ends.
     let limit = ContinuousClock.now + .seconds(60)
     while ContinuousClock.now < limit {
@@ -135,7 +151,7 @@ final class ShopTests: Sendable {
     print("\(answered.count) orders")
     try await shop.http.shutdown()
     try await shop.bytes.close()
-    await store.database?.close()
+    await store.closeClock()
   }
 }
 

@@ -109,16 +109,17 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   /// - Parameters:
   ///   - key: The key.
   ///   - fingerprint: The bytes that make up the request, such as its method, path and body.
+  ///   - waitLimit: The time that the call waits for a running request with the key. Defaults to `nil`, for no limit.
   ///   - isolation: The actor that the closure runs on. Defaults to your actor.
   ///   - body: A closure that has the effect, and returns its outcome.
   /// - Returns: The outcome.
   /// - Throws: The error of `body`; `StoreError` with `otherRequest` if the key belongs to a request with another
-  ///   fingerprint; `interrupted` if an earlier request was interrupted, with ``InterruptionPolicy/refuse``;
+  ///   fingerprint; `stillRunning` if the limit is over, with nothing run; `interrupted` if an earlier request was interrupted, with ``InterruptionPolicy/refuse``;
   ///   `lockLost` if this process was suspended for longer than the lease, so that the outcome could not be stored; the
   ///   errors of the codec and of the store.
   public func perform(
-    _ key: StoreKey, fingerprint: some Sequence<UInt8>, isolation: isolated (any Actor)? = #isolation,
-    _ body: () async throws -> Outcome
+    _ key: StoreKey, fingerprint: some Sequence<UInt8>, waitLimit: Duration? = nil,
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Outcome
   ) async throws -> Outcome {
     let (digest, recordKey) = (Self.digest(of: fingerprint), try recordKey(key, for: .idempotency))
     // A repetition only reads. A copy could still have the outcome of a key that was removed.
@@ -128,8 +129,8 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
       return outcome
     }
     let seen = Locked(IdempotencyStep.run)
-    let held = try await locks.acquire(
-      key,
+    let held = try await acquire(
+      key, atMost: waitLimit,
       with: LockCompanion(key: recordKey) { [self] slot in
         let step = try step(slot, recordKey, digest)
         seen.withLock { $0 = step }
@@ -247,6 +248,36 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
 
   // MARK: Parts
 
+  /// Waits for the lock of a request.
+  ///
+  /// - Throws: `StoreError` with `stillRunning` if the limit is over; the errors of ``StoreLock/acquire(_:)``.
+  private func acquire(
+    _ key: StoreKey, atMost limit: Duration?, with companion: LockCompanion
+  ) async throws -> HeldLock? {
+    guard let limit else { return try await locks.acquire(key, with: companion) }
+    let isOver = Locked(false)
+    let acquiring = Task { [locks] in try await locks.acquire(key, with: companion) }
+    let timer = Task { [clock = locks.clock] in
+      try await clock.sleep(for: limit)
+      isOver.withLock { $0 = true }
+      // A lock that is granted in this moment is returned nevertheless.
+      acquiring.cancel()
+    }
+    defer { timer.cancel() }
+    do {
+      return try await withTaskCancellationHandler {
+        try await acquiring.value
+      } onCancel: {
+        acquiring.cancel()
+      }
+    } catch let error as CancellationError {
+      guard isOver.withLock({ $0 }), !Task.isCancelled else { throw error }
+      throw StoreError(
+        .stillRunning, during: .idempotency, store: base.information.name, key: key,
+        message: "a request with the key has not ended within \(limit); repeat this one later", isRetryable: true)
+    }
+  }
+
   /// Performs a request in a transaction; see `StoreTransaction.perform(_:fingerprint:with:_:)`.
   fileprivate func perform<Base: DataStore>(
     _ key: StoreKey, fingerprint: some Sequence<UInt8>, in transaction: StoreTransaction<Base>,
@@ -343,6 +374,8 @@ extension StoreTransaction {
 extension StoreError.Code {
   /// The idempotency key belongs to a request with another fingerprint.
   public static let otherRequest = StoreError.Code(rawValue: "otherRequest")
+  /// A request with the idempotency key has not ended within the time for which a repetition waits for it.
+  public static let stillRunning = StoreError.Code(rawValue: "stillRunning")
   /// An earlier request with the key was interrupted, so that it is unknown whether it had its effect.
   public static let interrupted = StoreError.Code(rawValue: "interrupted")
 }

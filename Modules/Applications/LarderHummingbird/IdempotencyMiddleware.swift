@@ -23,9 +23,10 @@ import NIOCore
 /// | has a key, and no user | 401 |
 /// | has a key that belongs to another request | 422 |
 /// | has a key whose request was interrupted, with `InterruptionPolicy.refuse` | 409 |
+/// | has a key whose request has not ended within `waitLimit` | 409 with `Retry-After` |
 ///
-/// A response with a status from 500 on is not stored, and neither is an error that a handler throws. The next request with the
-/// key then runs the handler again, so a handler that fails must have had no effect. `Set-Cookie` is not stored either: only the
+/// A response with a status of 500 or above is not stored, and neither is an error that a handler throws. The next request with
+/// the key then runs the handler again, so a handler that fails so must have had no effect; see `storing`. `Set-Cookie` is not stored either: only the
 /// first response has it. If the effect of a request is an entry of the same store, use
 /// `StoreTransaction.perform(_:fingerprint:with:isolation:_:)` in the handler instead, so that both are one commit.
 public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
@@ -36,6 +37,8 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   private let methods: Set<HTTPRequest.Method>
   private let isRequired: Bool
   private let maximumBodySize: Int
+  private let waitLimit: Duration
+  private let isStored: @Sendable (Response) -> Bool
   private let user: @Sendable (Request, Context) async throws -> String?
 
   /// Creates a middleware.
@@ -46,18 +49,25 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   ///   - isRequired: A Boolean value that indicates whether requests without a key are refused. Defaults to `false`.
   ///   - maximumBodySize: The maximum number of bytes of the body of a request and of a response. Defaults to 1 MiB. A request
   ///     above it gets the status 413.
+  ///   - waitLimit: The time for which a repetition waits for the first request. Defaults to 30 seconds.
+  ///   - isStored: A closure that returns whether repetitions get a response of the handler. Defaults to one that returns
+  ///     `true` for a status below 500. A handler runs again after a response that is not stored, and after an error that it
+  ///     throws, so let it return a response, and store that, if it fails after it had an effect.
   ///   - user: A closure that returns the user of a request, so that no user gets the response of another one, or `nil` if it is
   ///     unknown. It must tell apart all users who must not see each other's responses, and return the same text for a user each
   ///     time: not a token, because it changes between two attempts.
   public init(
     _ keys: IdempotencyKeys<StoredHTTPResponse>, methods: Set<HTTPRequest.Method> = [.post, .patch],
-    isRequired: Bool = false, maximumBodySize: Int = 1_048_576,
+    isRequired: Bool = false, maximumBodySize: Int = 1_048_576, waitLimit: Duration = .seconds(30),
+    storing isStored: @escaping @Sendable (Response) -> Bool = { $0.status.code < 500 },
     user: @escaping @Sendable (Request, Context) async throws -> String?
   ) {
     self.keys = keys
     self.methods = methods
     self.isRequired = isRequired
     self.maximumBodySize = maximumBodySize
+    self.waitLimit = waitLimit
+    self.isStored = isStored
     self.user = user
   }
 
@@ -87,7 +97,10 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
         .contentTooLarge,
         message: "the body of a request with an idempotency key must have at most \(maximumBodySize) bytes")
     }
-    let fingerprint = Array("\(request.method) \(request.uri.string)\n".utf8) + body.readableBytesView
+    // The digest of the body, so that the body is not copied.
+    let fingerprint =
+      Array("\(request.method) \(request.uri.string)\n".utf8)
+      + body.withUnsafeReadableBytes { KeyDigest.digest(of: $0) }
     return try await perform(key, fingerprint) { [request] in try await next(request, context) }
   }
 
@@ -98,7 +111,7 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
     var bodyError: (any Error)?
     var cookies: [String] = []
     do {
-      let stored = try await keys.perform(key, fingerprint: fingerprint) {
+      let stored = try await keys.perform(key, fingerprint: fingerprint, waitLimit: waitLimit) {
         let response: Response
         do {
           response = try await handler()
@@ -107,7 +120,7 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
           throw HandlerFailure(error: error)
         }
         cookies = response.headers[values: .setCookie]
-        guard response.status.code < 500 else { throw ServerFailure(response: response) }
+        guard isStored(response) else { throw UnstoredResponse(response: response) }
         do {
           return try await StoredHTTPResponse(response, upTo: maximumBodySize)
         } catch let error where !(error is CancellationError) {
@@ -120,13 +133,17 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
       var response = stored.response
       for cookie in cookies { response.headers.append(HTTPField(name: .setCookie, value: cookie)) }
       return response
-    } catch let failure as ServerFailure {
-      return failure.response
+    } catch let unstored as UnstoredResponse {
+      return unstored.response
     } catch let failure as HandlerFailure {
       throw failure.error
     } catch StoreError.Code.otherRequest {
       throw HTTPError(
         .unprocessableContent, message: "the Idempotency-Key belongs to another request; use a new one")
+    } catch StoreError.Code.stillRunning {
+      throw HTTPError(
+        .conflict, headers: [.retryAfter: "1"],
+        message: "a request with the Idempotency-Key is still running; repeat this one later")
     } catch StoreError.Code.interrupted {
       throw HTTPError(
         .conflict,
@@ -153,8 +170,8 @@ public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   }
 }
 
-/// The response of a handler that failed, which is not stored.
-private struct ServerFailure: Error {
+/// The response of a handler that is not stored.
+private struct UnstoredResponse: Error {
   let response: Response
 }
 

@@ -21,24 +21,25 @@ public import LarderCoordination
 ///
 /// If the store fails, the error of the store is thrown, and the server answers with the status 500.
 public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
-  /// The number of bytes of the longest name that is a key as it is.
+  /// The length of the longest name that is used as a key, in bytes.
   ///
-  /// The key of a longer one is its digest.
+  /// The key of a longer name is its digest.
   private static var maximumNameLength: Int { 64 }
 
-  private let limiter: RateLimiter
+  private let limiter: @Sendable () throws -> RateLimiter
   private let policy: String
   private let client: @Sendable (Request, Context) async throws -> String?
 
   /// Creates a middleware.
   ///
   /// - Parameters:
-  ///   - limiter: The limits.
+  ///   - limiter: The limits. The expression is evaluated for each request, so a program can replace the limiter to change the
+  ///     limit.
   ///   - policy: The name of the policy in the fields. Defaults to `default`.
   ///   - client: A closure that returns the name of the client, such as its user or its address, or `nil` for a request without
   ///     a limit. Clients with the same name share a limit.
   public init(
-    _ limiter: RateLimiter, policy: String = "default",
+    _ limiter: @autoclosure @escaping @Sendable () throws -> RateLimiter, policy: String = "default",
     client: @escaping @Sendable (Request, Context) async throws -> String?
   ) {
     self.limiter = limiter
@@ -48,11 +49,13 @@ public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
 
   /// Handles the request if the limit of the client allows it.
   ///
-  /// - Throws: `HTTPError` with the status 429; the errors of the store, of `client` and of the next handler.
+  /// - Throws: `HTTPError` with the status 429; the errors of the store, of `client`, of the expression for the
+  ///   limiter, and of the next handler.
   @concurrent public func handle(
     _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
   ) async throws -> Response {
     guard let name = try await client(request, context) else { return try await next(request, context) }
+    let limiter = try limiter()
     let decision = try await limiter.take(forKey: key(of: name))
     var fields = HTTPFields()
     for (name, value) in limiter.fields(of: decision, policy: policy) {

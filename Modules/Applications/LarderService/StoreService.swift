@@ -7,7 +7,12 @@ public import ServiceLifecycle
 /// ```swift
 /// let service = StoreService(
 ///   checkEvery: .seconds(10),
-///   tasks: [.compacting(every: .seconds(86_400)), .backingUp(every: .seconds(3600), in: "/backups", keeping: 24)],
+///   tasks: [
+///     .compacting(every: .seconds(86_400)),
+///     .backingUp(every: .seconds(3600), in: "/backups", keeping: 24) {
+///       try await SQLiteStore<[UInt8]>(path: $0, codec: .raw, access: .readOnly)
+///     },
+///   ],
 ///   onProblem: { name, error in logger.error("\(name): \(error)") }
 /// ) {
 ///   try await SQLiteStore<[UInt8]>(path: "shop.sqlite", codec: .raw)
@@ -227,6 +232,7 @@ public final class StoreService<Store: DataStore>: Service {
 
   private func repeatTask(_ index: Int, with store: Store) async {
     let task = tasks[index]
+    let run = task.makeRun()
     var delay = task.interval
     do {
       delay = try task.firstDelay()
@@ -236,7 +242,7 @@ public final class StoreService<Store: DataStore>: Service {
     }
     await repeating(first: delay, every: task.interval, named: task.name) { [self] in
       do {
-        try await task.run(store)
+        try await run(store)
         state.withLock { $0.ran(index, problem: nil) }
       } catch let error where !(error is CancellationError) {
         state.withLock { $0.ran(index, problem: "\(error)") }

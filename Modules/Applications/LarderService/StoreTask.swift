@@ -6,8 +6,14 @@ public import Larder
 /// ```swift
 /// let tasks: [StoreTask<SQLiteStore<[UInt8]>>] = [
 ///   .compacting(every: .seconds(86_400)),
-///   .backingUp(every: .seconds(3600), in: "/backups", keeping: 24),
-///   StoreTask("old requests", every: .seconds(3600)) { _ in try await requests.purge() },
+///   .backingUp(every: .seconds(3600), in: "/backups", keeping: 24) {
+///     try await SQLiteStore(path: $0, codec: .raw, access: .readOnly)
+///   },
+///   StoreTask("requests", every: .seconds(3600)) { bytes in
+///     try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Receipt.self))
+///   } run: { requests in
+///     try await requests.purge()
+///   },
 /// ]
 /// ```
 ///
@@ -22,7 +28,8 @@ public struct StoreTask<Store: DataStore>: Sendable {
   /// Returns the time from the opening of the store to the first run.
   let firstDelay: @Sendable () throws -> Duration
 
-  let run: @Sendable (Store) async throws -> Void
+  /// Returns the closure that does the work, once for each service.
+  let makeRun: @Sendable () -> @Sendable (Store) async throws -> Void
 
   /// Creates a task.
   ///
@@ -38,17 +45,44 @@ public struct StoreTask<Store: DataStore>: Sendable {
   ///     be greater than zero.
   ///   - run: A closure that does the work. Its task is cancelled at the shutdown, which waits for its end.
   public init(_ name: String, every interval: Duration, run: @escaping @Sendable (Store) async throws -> Void) {
-    self.init(name, every: interval, firstDelay: { interval }, run: run)
+    self.init(name, every: interval, firstDelay: { interval }, makeRun: { run })
+  }
+
+  /// Creates a task that works with an object which remembers something from one run to the next.
+  ///
+  /// - Parameters:
+  ///   - name: The name, which reports show.
+  ///   - interval: The time from the opening of the store to the first run, and from the end of a run to the next one. It must
+  ///     be greater than zero.
+  ///   - make: A closure that creates the object in the first run. If it throws, the next run repeats it.
+  ///   - run: A closure that does the work with the object. Its task is cancelled at the shutdown, which waits for its end.
+  public init<Object: Sendable>(
+    _ name: String, every interval: Duration, making make: @escaping @Sendable (Store) async throws -> Object,
+    run: @escaping @Sendable (Object) async throws -> Void
+  ) {
+    self.init(name, every: interval, firstDelay: { interval }) {
+      let made = Locked<Object?>(nil)
+      return { store in
+        let object: Object
+        if let earlier = made.withLock({ $0 }) {
+          object = earlier
+        } else {
+          object = try await make(store)
+          made.withLock { $0 = object }
+        }
+        try await run(object)
+      }
+    }
   }
 
   init(
     _ name: String, every interval: Duration, firstDelay: @escaping @Sendable () throws -> Duration,
-    run: @escaping @Sendable (Store) async throws -> Void
+    makeRun: @escaping @Sendable () -> @Sendable (Store) async throws -> Void
   ) {
     self.name = name
     self.interval = interval
     self.firstDelay = firstDelay
-    self.run = run
+    self.makeRun = makeRun
   }
 }
 

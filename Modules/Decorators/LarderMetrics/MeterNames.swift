@@ -20,7 +20,10 @@ public struct MeterNames: Sendable, Hashable {
   /// Operations are histograms in seconds, `db.client.operation.duration` with `db.system.name`, `db.operation.name` and
   /// `db.collection.name`, which is the name of the meter. Those of queues are `messaging.client.operation.duration` with
   /// `messaging.system`, `messaging.operation.name`, `messaging.operation.type` and `messaging.destination.name`. A failure has
-  /// the code of its error as `error.type`. Spans have the same attributes.
+  /// the code of its error as `error.type`, or `_OTHER` if it is no `StoreError`. Spans have the same attributes.
+  ///
+  /// The items that a queue takes and delivers are counters, `messaging.client.sent.messages` and
+  /// `messaging.client.consumed.messages`. A consumer that waits for an item makes a `receive`, wait included.
   ///
   /// Your own blocks, deliveries, operations in flight and bytes keep Larder's names, because the conventions do not name them.
   ///
@@ -33,14 +36,6 @@ public struct MeterNames: Sendable, Hashable {
 
 /// The names of one kind of operation.
 struct OperationNames: Sendable {
-  /// The kinds of measured work, by which the conventions are chosen.
-  enum Kind: Sendable {
-    /// An operation of a store or a queue.
-    case operation
-    /// A block of your program.
-    case block
-  }
-
   /// The types of the operations of queues.
   private static let messagingTypes: [StoreOperation: String] = [
     .enqueue: "send", .receive: "receive", .acknowledge: "settle", .release: "settle", .extend: "settle",
@@ -64,16 +59,19 @@ struct OperationNames: Sendable {
   /// The kind of spans.
   let spanKind: SpanKind
 
+  /// The name of the counter of items, or `nil` for an operation without one.
+  let messageCounter: String?
+
   /// Creates the names of an operation.
   ///
   /// - Parameters:
   ///   - operation: The name of the operation or block.
   ///   - store: The name of the store.
-  ///   - kind: The kind of work.
+  ///   - isBlock: A Boolean value that indicates whether it is a block of the program, which has Larder's names.
   ///   - names: The conventions.
-  init(_ operation: String, of store: String, kind: Kind, by names: MeterNames) {
-    guard let system = names.system, kind == .operation else {
-      (metric, isInSeconds) = ("larder_operation_duration", false)
+  init(_ operation: String, of store: String, isBlock: Bool, by names: MeterNames) {
+    guard let system = names.system, !isBlock else {
+      (metric, isInSeconds, messageCounter) = ("larder_operation_duration", false, nil)
       dimensions = [("store", store), ("operation", operation)]
       (span, spanKind) = ("larder.\(operation)", .client)
       attributes = [("larder.store", store)]
@@ -86,10 +84,16 @@ struct OperationNames: Sendable {
         ("messaging.destination.name", store),
       ]
       spanKind = type == "send" ? .producer : .client
+      messageCounter =
+        switch type {
+        case "send": "messaging.client.sent.messages"
+        case "receive": "messaging.client.consumed.messages"
+        default: nil
+        }
     } else {
       metric = "db.client.operation.duration"
       dimensions = [("db.system.name", system), ("db.operation.name", operation), ("db.collection.name", store)]
-      spanKind = .client
+      (spanKind, messageCounter) = (.client, nil)
     }
     (isInSeconds, span, attributes) = (true, "\(operation) \(store)", dimensions)
   }
@@ -98,13 +102,18 @@ struct OperationNames: Sendable {
   func dimensions(of outcome: OperationMeter.Outcome) -> [(String, String)] {
     guard isInSeconds else { return [("outcome", outcome.name)] }
     // All series of a metric have the same labels, which registries of Prometheus require.
-    return [("error.type", outcome.isFailure ? outcome.name : "")]
+    return [("error.type", outcome.isFailure ? errorType(of: outcome) : "")]
   }
 
   /// Returns the attributes of an outcome.
   func attributes(of outcome: OperationMeter.Outcome) -> [(String, String)] {
     guard isInSeconds else { return [("larder.outcome", outcome.name)] }
-    return outcome.isFailure ? [("error.type", outcome.name)] : []
+    return outcome.isFailure ? [("error.type", errorType(of: outcome))] : []
+  }
+
+  /// Returns the error of an outcome. The conventions have a name for one that is not known.
+  private func errorType(of outcome: OperationMeter.Outcome) -> String {
+    outcome.name == OperationMeter.Outcome.other.name ? "_OTHER" : outcome.name
   }
 }
 #endif

@@ -217,17 +217,31 @@ extension MeteredStore: ObservableStore where Base: ObservableStore {
 ///
 /// The time of a delivery is that since the item was enqueued, delays included. The wait for an item is no operation.
 extension MeteredStore: DurableQueue where Base: DurableQueue {
+  /// Appends items to the base, and counts them; see `DurableQueue`.
+  @discardableResult
+  public func enqueue(_ inputs: [QueueInput<Value>]) async throws -> [EnqueuedItem] {
+    try await meter.measure(messages: .enqueue, failed: inputs.count, count: { _ in inputs.count }) {
+      try await base.enqueue(inputs)
+    }
+  }
+
   /// Leases items of the base, and counts the deliveries; see `DurableQueue`.
   public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Value>] {
-    let deliveries = try await meter.measure(capability: .receive) { try await base.receive(max: max, lease: lease) }
+    let deliveries = try await meter.measure(messages: .receive, count: { $0.count }) {
+      try await base.receive(max: max, lease: lease)
+    }
     for delivery in deliveries { record(delivery) }
     return deliveries
   }
 
   /// Waits for an item of the base and leases it, and counts the delivery; see `DurableQueue`.
   public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Value>, StoreError> {
+    let start = meter.now
     let result = try await base.nextDelivery(lease: lease)
-    if case .success(let delivery) = result { record(delivery) }
+    if case .success(let delivery) = result {
+      meter.recordWait(since: start)
+      record(delivery)
+    }
     return result
   }
 

@@ -15,6 +15,8 @@ final class OperationMeter: Sendable {
   struct Outcome {
     static let success = Outcome(name: "success", isFailure: false)
     static let discarded = Outcome(name: "discarded", isFailure: false)
+    /// A failure with an error that is no `StoreError`.
+    static let other = Outcome(name: "other", isFailure: true)
 
     /// The name in metrics, logs and spans.
     let name: String
@@ -82,6 +84,16 @@ final class OperationMeter: Sendable {
     if counted > 0 { instruments.bytes?.increment(by: counted) }
   }
 
+  /// Counts items that the operation has sent or received, if the names have a counter for them.
+  ///
+  /// - Parameters:
+  ///   - count: The number of items.
+  ///   - outcome: The outcome of the operation.
+  func count(messages count: Int, outcome: Outcome) {
+    guard count > 0, makeInstruments != nil else { return }
+    instruments.load()?.messages(of: outcome)?.increment(by: count)
+  }
+
   /// Returns the measurements so far, or `nil` if no operation has begun.
   func report() -> OperationReport? {
     let inFlight = max(0, inFlight.load(ordering: .relaxed))
@@ -110,7 +122,9 @@ private final class OperationInstruments: Sendable {
 
   // One instrument for each set of dimensions, created when such an outcome first occurs.
   private let durations = Locked<[String: Durations]>([:])
+  private let counters = Locked<[String: Counter]>([:])
   private let isInSeconds: Bool
+  private let makeCounter: (@Sendable (OperationMeter.Outcome) -> Counter)?
   private let makeDurations: @Sendable (OperationMeter.Outcome) -> Durations
 
   init(_ name: String, store: String, names: OperationNames, countsBytes: Bool, factory: any MetricsFactory) {
@@ -118,6 +132,11 @@ private final class OperationInstruments: Sendable {
     inFlight = CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: factory)
     bytes = countsBytes ? Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: factory) : nil
     isInSeconds = names.isInSeconds
+    // A counter has no type of the operation, because its name says it.
+    let counted = names.dimensions.filter { $0.0 != "messaging.operation.type" }
+    makeCounter = names.messageCounter.map { label -> @Sendable (OperationMeter.Outcome) -> Counter in
+      { outcome in Counter(label: label, dimensions: counted + names.dimensions(of: outcome), factory: factory) }
+    }
     makeDurations = { outcome in
       let dimensions = names.dimensions + names.dimensions(of: outcome)
       return names.isInSeconds
@@ -128,11 +147,26 @@ private final class OperationInstruments: Sendable {
 
   func durations(of outcome: OperationMeter.Outcome) -> Durations {
     let key = outcome.isFailure || !isInSeconds ? outcome.name : ""
-    if let found = durations.withLock({ $0[key] }) { return found }
-    let made = makeDurations(outcome)
-    return durations.withLock { durations in
-      let first = durations[key] ?? made
-      durations[key] = first
+    return durations.first(of: key) { makeDurations(outcome) }
+  }
+
+  /// Returns the counter of items, or `nil` if the names have none.
+  func messages(of outcome: OperationMeter.Outcome) -> Counter? {
+    guard let makeCounter else { return nil }
+    return counters.first(of: outcome.isFailure ? outcome.name : "") { makeCounter(outcome) }
+  }
+}
+
+extension Locked {
+  /// Returns the instrument of a key, which is created outside of the lock if it is missing.
+  fileprivate func first<Instrument: Sendable>(
+    of key: String, _ make: () -> Instrument
+  ) -> Instrument where Value == [String: Instrument] {
+    if let found = withLock({ $0[key] }) { return found }
+    let made = make()
+    return withLock { instruments in
+      let first = instruments[key] ?? made
+      instruments[key] = first
       return first
     }
   }

@@ -80,7 +80,7 @@ public final class StoreMeter: Sendable {
     self.factory = factory
     operations = MeteredOperation.allCases.map {
       OperationMeter(
-        "\($0)", store: name, names: OperationNames("\($0)", of: name, kind: .operation, by: names),
+        "\($0)", store: name, names: OperationNames("\($0)", of: name, isBlock: false, by: names),
         countsBytes: countsBytes && $0.hasBytes, factory: factory)
     }
     slowNanoseconds = slowThreshold.wholeNanoseconds
@@ -131,11 +131,11 @@ public final class StoreMeter: Sendable {
     meter.end(nanoseconds: duration.wholeNanoseconds, outcome: .success, bytes: 0)
   }
 
-  private func blockMeter(_ block: String, kind: OperationNames.Kind = .block) -> OperationMeter {
+  private func blockMeter(_ block: String, isBlock: Bool = true) -> OperationMeter {
     blocks.withLock { blocks in
       if let meter = blocks[block] { return meter }
       let meter = OperationMeter(
-        block, store: name, names: OperationNames(block, of: name, kind: kind, by: names), countsBytes: false,
+        block, store: name, names: OperationNames(block, of: name, isBlock: isBlock, by: names), countsBytes: false,
         factory: factory)
       blocks[block] = meter
       return meter
@@ -177,11 +177,49 @@ public final class StoreMeter: Sendable {
   /// Measures an asynchronous operation of a capability.
   func measure<Result>(capability operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     let entries = StoreMeter.bulkOperations.contains(operation) ? Int.max : 1
-    return try await measure(
-      operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue, kind: .operation),
-      entries: { _ in entries },
-      body)
+    return try await measure(capabilityMeter(operation), entries: { _ in entries }, body)
   }
+
+  private func capabilityMeter(_ operation: StoreOperation) -> OperationMeter {
+    operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue, isBlock: false)
+  }
+
+  /// Measures an operation that sends or receives items of a queue, and counts them.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - failed: The number of items of a call that fails. Defaults to 0.
+  ///   - count: A closure that returns the number of items, given the result.
+  ///   - body: The closure that performs the operation.
+  func measure<Result>(
+    messages operation: StoreOperation, failed: Int = 0, count: (Result) -> Int, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let result: Result
+    do {
+      result = try await measure(capability: operation, body)
+    } catch {
+      capabilityMeter(operation).count(messages: failed, outcome: StoreMeter.outcome(of: error))
+      throw error
+    }
+    capabilityMeter(operation).count(messages: count(result), outcome: .success)
+    return result
+  }
+
+  /// Records a delivery for which a consumer has waited.
+  ///
+  /// With Larder's names it is no operation, because its time is mostly that of the wait.
+  ///
+  /// - Parameter start: The time at which the wait began, as ``now`` returned it.
+  func recordWait(since start: Int64) {
+    guard names.system != nil else { return }
+    let meter = capabilityMeter(.receive)
+    meter.begin()
+    meter.end(nanoseconds: max(0, time.nanoseconds - start), outcome: .success, bytes: 0)
+    meter.count(messages: 1, outcome: .success)
+  }
+
+  /// The time on the clock of the meter, in nanoseconds.
+  var now: Int64 { time.nanoseconds }
 
   private static let bulkOperations: Set<StoreOperation> = [.purgeExpired, .statistics, .verify, .compact, .backup]
 
@@ -267,7 +305,7 @@ public final class StoreMeter: Sendable {
     switch error {
     case let error as StoreError: OperationMeter.Outcome(name: error.code.rawValue, isFailure: true)
     case is CancellationError: OperationMeter.Outcome(name: "cancelled", isFailure: false)
-    default: OperationMeter.Outcome(name: "other", isFailure: true)
+    default: .other
     }
   }
 

@@ -53,7 +53,8 @@ public protocol LayerProvider: Sendable {
   ///   - base: What is below the layer.
   ///   - settings: The settings that ``check(_:)`` has accepted.
   /// - Returns: The layer over the store below.
-  /// - Throws: The errors of opening `base`; those of the layer, when `base` has been closed again.
+  /// - Throws: The errors of opening `base`; those of the layer, when `base` has been closed again; see
+  ///   ``OpenableStore/open(codec:_:)``.
   func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value>
@@ -76,6 +77,34 @@ public protocol OpenableStore: Sendable {
   /// - Parameter codec: The codec of the values.
   /// - Throws: The errors of opening the store, such as `versionMismatch` if it was written with another codec.
   func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value>
+}
+
+extension OpenableStore {
+  /// Opens the store and creates a layer around it, or closes the store again if the layer cannot be created.
+  ///
+  /// ```swift
+  /// try await base.open(codec: .raw) { bytes in
+  ///   AnyDataStore(try await bytes.bounded(bytes: 1_000_000).typed(Value.self, codec: codec))
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - codec: The codec of the values of the store.
+  ///   - makeLayer: A closure that receives the open store and returns the layer.
+  /// - Returns: The layer.
+  /// - Throws: The errors of opening the store, with nothing open; the error of `makeLayer`, when the store has been closed
+  ///   again; the error of closing it.
+  public func open<Value: Sendable, Layer>(
+    codec: some Codec<Value>, _ makeLayer: (AnyDataStore<Value>) async throws -> Layer
+  ) async throws -> Layer {
+    let store = try await open(codec: codec)
+    do {
+      return try await makeLayer(store)
+    } catch {
+      try await store.close()
+      throw error
+    }
+  }
 }
 
 /// The place of a layer in a stack, as a distance from the store.

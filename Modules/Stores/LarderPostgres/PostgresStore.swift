@@ -69,21 +69,21 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
   ) async throws {
     try await self.init(
       UntypedTable(
-        in: database, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
-      codec: codec, reportsChanges: reportsChanges)
+        in: database, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name,
+        reportsChanges: reportsChanges),
+      codec: codec)
   }
 
   /// Opens a store, whose table is created if it is missing.
   ///
   /// - Throws: ``StoreError``.
-  init(_ untyped: UntypedTable, codec: some Codec<Value>, reportsChanges: Bool = false) async throws {
+  init(_ untyped: UntypedTable, codec: some Codec<Value>) async throws {
     handle = untyped.handle
     coder = ValueCoder(
       codec: codec, store: handle.name, maximumSize: handle.information.maximumValueSize ?? .max)
     let hasFeed: Bool
     do {
-      (table, recordedCodec) = try await untyped.table(
-        for: codec, coder.codecRecord, reportsChanges: reportsChanges)
+      (table, recordedCodec) = try await untyped.table(for: codec, coder.codecRecord)
       hasFeed = table.reportsChanges ? try await handle.feed.begin(for: handle) : false
     } catch {
       await untyped.ownDatabase?.close()

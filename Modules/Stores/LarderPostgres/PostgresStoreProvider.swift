@@ -9,8 +9,16 @@ public import Larder
 /// let users = try await registry.open("postgres:host=db.example#app/users", codec: .json(User.self))
 /// ```
 public struct PostgresStoreProvider: StoreProvider {
+  private let reportsChanges: Bool
+
   /// Creates the provider.
-  public init() {}
+  ///
+  /// - Parameter reportsChanges: A Boolean value that indicates whether the stores report the changes of all hosts; see
+  ///   ``PostgresStore/init(in:name:codec:createsIfMissing:reportsChanges:)``. With `false`, the default, new stores don't,
+  ///   and existing ones do what their record says.
+  public init(reportsChanges: Bool = false) {
+    self.reportsChanges = reportsChanges
+  }
 
   /// The scheme `postgres`.
   public var scheme: String { "postgres" }
@@ -30,7 +38,8 @@ public struct PostgresStoreProvider: StoreProvider {
   /// than `public` stands before the name, as in `#app/users`, and other characters may be percent-encoded, as `%2F` for a
   /// slash of a name.
   ///
-  /// - Throws: `StoreError`: `invalidArgument` if the name is missing; the errors of opening a ``PostgresDatabase`` and a
+  /// - Throws: `StoreError`: `invalidArgument` if the name is missing; `unsupported` if the provider wants the changes of all
+  ///   hosts and the store exists without reporting them; the errors of opening a ``PostgresDatabase`` and a
   ///   ``PostgresStore``.
   public func open(
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
@@ -39,7 +48,7 @@ public struct PostgresStoreProvider: StoreProvider {
     let name = try location.requiredName
     return try await UntypedTable(
       in: location.open(durability: options.durability, access: options.access), isOwned: true, name: name,
-      createsIfMissing: options.createsIfMissing, newCodecName: newCodecName)
+      createsIfMissing: options.createsIfMissing, newCodecName: newCodecName, reportsChanges: reportsChanges)
   }
 }
 #endif

@@ -16,6 +16,9 @@ struct UntypedTable: UntypedStore {
 
   private let name: String
 
+  /// A Boolean value that indicates whether the store must report the changes of all hosts.
+  private let reportsChanges: Bool
+
   /// The table and its record, as far as they exist.
   private let found: (table: StoreTable?, record: StoreCatalog.Record?)
 
@@ -28,9 +31,11 @@ struct UntypedTable: UntypedStore {
   ///   - createsIfMissing: A Boolean value that indicates whether the store may be created.
   ///   - newCodecName: The codec of a new store, or of the table of another program, which has no record; `nil` for the
   ///     default. A new store records the codec that is chosen later.
+  ///   - reportsChanges: A Boolean value that indicates whether the store must report the changes of all hosts.
   /// - Throws: ``StoreError``, with `invalidArgument` if the table of another program holds bytes and no codec is chosen.
   init(
-    in database: PostgresDatabase, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?
+    in database: PostgresDatabase, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?,
+    reportsChanges: Bool
   ) async throws {
     let root = database.handle
     var information = root.information
@@ -39,6 +44,7 @@ struct UntypedTable: UntypedStore {
     let handle = PostgresHandle(root.pool, dependingOn: root, information: information)
     self.handle = handle
     self.name = name
+    self.reportsChanges = reportsChanges
     ownDatabase = isOwned ? database : nil
     do {
       if let problem = StoreCatalog.problem(withName: name) {
@@ -76,7 +82,7 @@ struct UntypedTable: UntypedStore {
   /// - Throws: ``StoreError``, with `versionMismatch` if the store has another codec, and `unsupported` if its table holds
   ///   JSON and the codec does not write it, or if it exists and does not report its changes although they are wanted.
   func table(
-    for codec: some Codec, _ codecRecord: CodecRecord, reportsChanges: Bool
+    for codec: some Codec, _ codecRecord: CodecRecord
   ) async throws -> (table: StoreTable, recordedCodec: RecordedCodec) {
     try await handle.running(.open) {
       let catalog = StoreCatalog(handle, store: handle.name)

@@ -80,6 +80,6 @@ public struct PostgresQueueProvider {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Postgres\"])")
 public struct PostgresStoreProvider {
   /// A placeholder: needs the trait `Postgres`.
-  public init() {}
+  public init(reportsChanges: Bool = false) {}
 }
 #endif
