@@ -1,6 +1,7 @@
 #if ServiceLifecycle
 import Foundation
 import Larder
+import LarderCoordination
 import LarderExpiry
 import LarderSQLite
 import LarderService
@@ -277,6 +278,47 @@ final class StoreServiceTests: Sendable {
     clock.advance(by: .seconds(60))
     try await settle(2)
     #expect(try base.count(in: .all) == 0)
+    run.cancel()
+    try await run.value
+  }
+
+  /// The second run of the same object removes the record of an interrupted request, which a new object would never do.
+  @Test func aTaskKeepsItsObjectBetweenTwoRuns() async throws {
+    let (bytes, clock) = (MemoryStore<[UInt8]>(), clock)
+    let attempts = Locked(0)
+    @Sendable func keys(in bytes: MemoryStore<[UInt8]>) throws -> IdempotencyKeys<Int> {
+      try IdempotencyKeys(
+        bytes, prefix: "r/", codec: .json(Int.self), retention: .seconds(10), clock: clock, now: { clock.date })
+    }
+    // Cancellation leaves the record as a crash does.
+    await #expect(throws: CancellationError.self) {
+      try await keys(in: bytes).perform("k", fingerprint: [1]) { throw CancellationError() }
+    }
+    #expect(try bytes.count(in: .all) > 0)
+    let service = StoreService(
+      tasks: [
+        StoreTask("requests", every: .seconds(60)) { bytes -> IdempotencyKeys<Int> in
+          let isFirst = attempts.withLock { attempts in
+            attempts += 1
+            return attempts == 1
+          }
+          guard !isFirst else { throw StoreError(.full, during: .open, store: "s", message: "no object") }
+          return try keys(in: bytes)
+        } run: { keys in
+          try await keys.purge()
+        }
+      ], clock: clock, onProblem: note
+    ) { bytes }
+    let run = Task { try await service.run() }
+    for _ in 1...3 {
+      #expect(try bytes.count(in: .all) > 0)
+      try await settle(2)
+      clock.advance(by: .seconds(60))
+    }
+    try await settle(2)
+    #expect(try bytes.count(in: .all) == 0)
+    #expect(problems.withLock { $0 } == ["requests: full"])
+    #expect(attempts.withLock { $0 } == 2)
     run.cancel()
     try await run.value
   }
