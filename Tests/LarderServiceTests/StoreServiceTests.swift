@@ -286,24 +286,28 @@ final class StoreServiceTests: Sendable {
   @Test func aTaskKeepsItsObjectBetweenTwoRuns() async throws {
     let (bytes, clock) = (MemoryStore<[UInt8]>(), clock)
     let attempts = Locked(0)
-    @Sendable func keys(in bytes: MemoryStore<[UInt8]>) throws -> IdempotencyKeys<Int> {
+    @Sendable func keys(_ steady: ManualClock) throws -> IdempotencyKeys<Int> {
       try IdempotencyKeys(
-        bytes, prefix: "r/", codec: .json(Int.self), retention: .seconds(10), clock: clock, now: { clock.date })
+        bytes, prefix: "r/", codec: .json(Int.self), retention: .seconds(10), clock: steady, now: { clock.date })
     }
-    // Cancellation leaves the record as a crash does.
-    await #expect(throws: CancellationError.self) {
-      try await keys(in: bytes).perform("k", fingerprint: [1]) { throw CancellationError() }
+    // The time of the process of the request stands still, as that of one that has crashed does.
+    let (mayEnd, end) = AsyncStream.makeStream(of: Void.self)
+    let request = Task {
+      try await keys(ManualClock()).perform("k", fingerprint: [1]) {
+        for await _ in mayEnd {}
+        return 1
+      }
     }
-    #expect(try bytes.count(in: .all) > 0)
+    try await waitUntil { try bytes.count(in: .all) > 1 }
     let service = StoreService(
       tasks: [
-        StoreTask("requests", every: .seconds(60)) { bytes -> IdempotencyKeys<Int> in
+        StoreTask("requests", every: .seconds(60)) { _ -> IdempotencyKeys<Int> in
           let isFirst = attempts.withLock { attempts in
             attempts += 1
             return attempts == 1
           }
           guard !isFirst else { throw StoreError(.full, during: .open, store: "s", message: "no object") }
-          return try keys(in: bytes)
+          return try keys(clock)
         } run: { keys in
           try await keys.purge()
         }
@@ -319,6 +323,9 @@ final class StoreServiceTests: Sendable {
     #expect(try bytes.count(in: .all) == 0)
     #expect(problems.withLock { $0 } == ["requests: full"])
     #expect(attempts.withLock { $0 } == 2)
+    end.finish()
+    // Its lock is gone, so it cannot store the outcome.
+    await expectStoreError(.lockLost) { try await request.value }
     run.cancel()
     try await run.value
   }
