@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -88,12 +88,17 @@ schedules: set-up ## Run decorators and stacks in one order of events after anot
 DEEP = LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
   LARDER_TEST_LIMIT=86400
 
-# The first run, with little depth, finds plain faults early. `-enable-testing` is for `@testable` in release builds.
-soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS to choose.
+# The first run, with little depth, finds plain faults early. `-enable-testing` is for `@testable` in release builds. The table at the
+# end counts the deep runs; it is also printed if one of them fails.
+soak: ## Search for broken promises for hours, and print what was found; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS.
 	@Scripts/set-up soak
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	find .build/release/ -path '*/Larder*.build/*.o' -not -path '*Tests.build/*' -print0 | xargs -0 Scripts/scan-stale-threads
-	$(DEEP) LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
+	rm -rf .build/events
+	status=0; $(MAKE) soak-runs || status=$$?; $(DEEP) Scripts/soak-table .build/events --json .build/events/table.json; exit $$status
+
+soak-runs:
+	$(DEEP) LARDER_EVENTS=.build/events LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || $(DEEP) LARDER_LMDB_1="$$folder" \
 	  LD_LIBRARY_PATH="$$folder" Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing --filter 'LarderLMDBTests|LMDBStoreConformance'
@@ -101,7 +106,7 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	$(DEEP) Scripts/run-tests --package-path Examples
 	Scripts/prove-static-archive release
 	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker
-	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
+	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) | tee .build/events/cuts.txt
 	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LD_LIBRARY_PATH="$$folder" Scripts/power-cuts \
 	  "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) --kinds lmdb
 
