@@ -220,6 +220,7 @@ api-check: ## Compare the public API with that of the latest tag.
 lint: ## Check every Swift file against .swift-format, and the text of code, guides and commits.
 	@Scripts/swift-files | xargs -0 swift format lint --strict --parallel
 	@Scripts/lint-prose
+	@Scripts/soak-table
 	@Scripts/draw-charts --check
 	@Scripts/lint-commits
 

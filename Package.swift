@@ -479,7 +479,7 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ],
-      exclude: ["Goldens", "read-formats.py"]),
+      exclude: ["Goldens", "Inputs", "read-formats.py"]),
     .testTarget(
       name: "ConformanceTests",
       dependencies: [

@@ -54,8 +54,8 @@ import Testing
     let script = Self.folder.appending(path: "read-formats.py").path(percentEncoded: false)
     let run = try CommandRun(
       ["python3", script, isCommitted ? Self.goldens : folder.path] + readable.map(\.name))
+    try #require(run.status == 0, "\(run.errors)")
     let read = try JSONDecoder().decode([String: [String: String]].self, from: Data(run.output.utf8))
-    #expect(run.status == 0, "\(run.errors)")
     for golden in readable { #expect(read[golden.name] == golden.content, "\(golden.name)") }
   }
 }
