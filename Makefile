@@ -38,8 +38,9 @@ DESTDIR ?=
 # `make image-cache-test`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
 ARGUMENTS ?=
 
-# The duration of `make fuzz`, in seconds.
+# The duration of `make fuzz` for each target, in seconds, and the targets. If empty, all.
 DURATION ?= 300
+export TARGETS ?=
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
@@ -111,13 +112,17 @@ soak-runs:
 	  "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) --kinds lmdb
 
 # Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
-fuzz: set-up-build ## Feed the CBOR decoder with inputs from libFuzzer; DURATION=… sets the seconds.
-	@ln -sfn ../../../Tests/LarderCBORTests/DecoderProbe.swift Fuzzing/Sources/FuzzCBOR/DecoderProbe.swift
+fuzz: set-up-build ## Feed decoders and recoveries with inputs from libFuzzer; TARGETS=… chooses them, DURATION=… sets the seconds of each.
+	@mkdir -p Fuzzing/Sources/FuzzLarder/Linked
+	@ln -sfn $(CURDIR)/Tests/LarderCBORTests/DecoderProbe.swift $(CURDIR)/Tests/FormatTests/Fuzz/*.swift Fuzzing/Sources/FuzzLarder/Linked/
 	swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS)
-	@mkdir -p Fuzzing/.build/corpus
-	"$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzCBOR" \
-	  -max_total_time=$(DURATION) -max_len=4096 -malloc_limit_mb=16 -timeout=5 -print_final_stats=1 \
-	  -artifact_prefix=Fuzzing/.build/ Fuzzing/.build/corpus
+	@program="$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzLarder"; \
+	  for target in $${TARGETS:-$$("$$program")}; do \
+	    mkdir -p "Fuzzing/.build/corpus/$$target" "Tests/FormatTests/Inputs/$$target"; \
+	    SWIFT_BACKTRACE=enable=no "$$program" "$$target" -max_total_time=$(DURATION) -max_len=4096 -malloc_limit_mb=64 \
+	      -timeout=10 -print_final_stats=1 -artifact_prefix="Fuzzing/.build/$$target-" "Fuzzing/.build/corpus/$$target" \
+	      "Tests/FormatTests/Inputs/$$target" || exit 1; \
+	  done
 
 demo: set-up-build ## Catalog a tree of real files; DATA=/some/folder for another folder, STORE=json:… for another store.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product FileCatalog
