@@ -474,6 +474,16 @@ let package = Package(
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(
+      name: "FormatTests",
+      dependencies: [
+        "LarderBounded", "LarderCBOR", "LarderCompressedFile", "LarderCompression", "LarderCrypto", "LarderExpiry",
+        "LarderGRDB", "LarderHTTPCache", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderQueue", "LarderSQLite",
+        "LarderStoreQueue", "LarderTesting", "TestSupport",
+        .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+      ],
+      exclude: ["Goldens", "Inputs", "read-formats.py"]),
+    .testTarget(
       name: "ConformanceTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
