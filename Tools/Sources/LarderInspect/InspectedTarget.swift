@@ -1,5 +1,6 @@
 import Larder
 import LarderInspector
+import LarderPostgres
 
 /// The stores and queues that one URL names.
 struct InspectedTarget {

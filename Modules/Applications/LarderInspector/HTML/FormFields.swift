@@ -26,7 +26,7 @@ struct FormFields: Sendable, Hashable {
     }
   }
 
-  /// - Parameter text: The text, or `nil` for no fields.
+  /// The value of the first field with a name, or `nil` if it is missing.
   subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
 
   static func == (left: FormFields, right: FormFields) -> Bool {
