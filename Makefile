@@ -35,7 +35,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 # The arguments of `make instructions`, `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
-# `make image-cache-test`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
+# `make image-cache-test`, `make inspect`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
 ARGUMENTS ?=
 
 # The duration of `make fuzz` for each target, in seconds, and the targets. If empty, all.
@@ -44,7 +44,7 @@ export TARGETS ?=
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs inspect
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -180,6 +180,11 @@ http-cache: set-up-build ## Show how an HTTP cache answers requests: reused, val
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder
 	@printf '%s/larder\n' "$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)"
+
+inspect: set-up-build ## Show stores in a browser; ARGUMENTS="json:users.json lmdb:sessions --write", or --help.
+	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder-inspect
+	@program="$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)/larder-inspect"; \
+	  printf '%s\n' "$$program"; $(if $(ARGUMENTS),"$$program" $(ARGUMENTS))
 
 install: tool ## Install the tool, its manual page and completions for bash, zsh and fish; PREFIX=… for another folder.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product generate-manual
