@@ -48,14 +48,17 @@ struct InspectorGuideTests {
 
   @Test func oneStore() async throws {
     let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
+    // snippet.overview
     let inspector = Inspector([InspectedStore("users", users, codec: .json())], hosts: ["admin.example.com"])
     inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
+    // snippet.end
     try await check(router, contains: ["users"])
   }
 
   @Test func severalStores() async throws {
     let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
     let jobs = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "jobs/", codec: .json())
+    // snippet.in-a-server-of-your-own
     let inspector = Inspector(
       [
         InspectedStore("users", users, codec: .json()),
@@ -64,6 +67,7 @@ struct InspectorGuideTests {
       ],
       allowsChanges: true, hosts: ["admin.example.com"])
     inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
+    // snippet.end
     try await check(router, contains: ["users", "files", "jobs", "queue?store=2"])
   }
 
