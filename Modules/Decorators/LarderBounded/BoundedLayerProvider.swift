@@ -39,14 +39,10 @@ public struct BoundedLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    let store = try await base.open(codec: .raw)
-    do {
+    try await base.open(codec: .raw) { store in
       let bounded = try await store.bounded(
         bytes: settings.byteCount("bytes") ?? .max, entries: settings.count("entries"))
       return AnyDataStore(bounded.typed(Value.self, codec: codec))
-    } catch {
-      try await store.close()
-      throw error
     }
   }
 }

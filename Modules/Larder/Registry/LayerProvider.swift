@@ -78,6 +78,27 @@ public protocol OpenableStore: Sendable {
   func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value>
 }
 
+extension OpenableStore {
+  /// Opens the store and something over it, and closes the store again if that fails.
+  ///
+  /// - Parameters:
+  ///   - codec: The codec of the values of the store.
+  ///   - layer: A closure that opens the layer over the store.
+  /// - Returns: The layer.
+  /// - Throws: The errors of opening the store; the error of `layer`.
+  public func open<Value: Sendable, Layer>(
+    codec: some Codec<Value>, layer: (AnyDataStore<Value>) async throws -> Layer
+  ) async throws -> Layer {
+    let store = try await open(codec: codec)
+    do {
+      return try await layer(store)
+    } catch {
+      try await store.close()
+      throw error
+    }
+  }
+}
+
 /// The place of a layer in a stack, as a distance from the store.
 ///
 /// A stack has at most one layer at each place. The order of the named places is the recommended order of decorators and

@@ -245,8 +245,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   /// `body` runs on the queue's own thread while all other calls wait. An item that it does not assign, or
   /// that stays the same, is not written and keeps its lease. If the queue is full and the policy is to wait, `body` runs again when there is room.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Element, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let coder = coder

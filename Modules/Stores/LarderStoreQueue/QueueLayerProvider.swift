@@ -45,14 +45,10 @@ public struct QueueLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    let store = try await base.open(codec: .raw)
-    do {
-      return AnyDataStore(
+    try await base.open(codec: .raw) { store in
+      AnyDataStore(
         try await StoreQueue(
           store, prefix: StoreKey(settings.text("prefix") ?? ""), codec: codec, configuration: configuration))
-    } catch {
-      try await store.close()
-      throw error
     }
   }
 }
