@@ -114,7 +114,7 @@ import Testing
   @Test func aLimit() async throws {
     try await Setting.run { setting in
       let database = setting.database
-      let configuration = PostgresQueueConfiguration(maximumDeliveries: 10, capacity: 100_000)
+      let configuration = PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 10), capacity: 100_000)
       let limited = try await PostgresQueue<Job>(in: database, name: "limited", configuration: configuration)
       await expectStoreError(.full) {
         try await limited.enqueue((0...100_000).map { QueueInput(Job(name: "\($0)")) })

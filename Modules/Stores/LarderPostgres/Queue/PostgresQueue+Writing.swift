@@ -93,7 +93,7 @@ extension PostgresQueue {
   /// Returns the statements that make changes in order, if the table is locked.
   private func statements(for changes: [BatchChange<[UInt8]>]) -> [Statement] {
     let call = Int64.random(in: .min ... .max)
-    let window = configuration.duplicateWindow.wholeMicroseconds
+    let window = configuration.policy.duplicateWindow.wholeMicroseconds
     var list: [Statement] = []
     var run = Run()
     var (hasSet, hasRemoved) = (false, false)
