@@ -40,7 +40,8 @@ struct Client<Target: Endpoint> {
         return try await QueueStore(
           path: path, codec: .cbor(),
           configuration: QueueConfiguration(
-            maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), ceiling: .seconds(2))),
+            policy: QueuePolicy(
+              maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), ceiling: .seconds(2)))),
           leases: .void, environment: QueueEnvironment(randomness: SplitMix64(seed: seed)))
       } catch let error as StoreError {
         guard error.code == .locked, .now < deadline else { throw error }

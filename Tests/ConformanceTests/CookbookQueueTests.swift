@@ -142,7 +142,7 @@ extension CookbookTests {
     @Test func failedJobsAreRepeated() async throws {
       let jobs = try await StoreQueue(
         MemoryStore<[UInt8]>(), prefix: "jobs/", codec: .json(Job.self),
-        configuration: StoreQueueConfiguration(maximumDeliveries: 1))
+        configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
       try await jobs.enqueue(Job(name: "resize"), id: "photo:17")
       try await jobs.enqueue(Job(name: "resize"), id: "photo:18")
       for delivery in try await jobs.receive(max: 2, lease: .seconds(30)) { try await jobs.release(delivery.receipt) }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct MeteredQueueTests {
   @Test func aMeteredQueueCountsDeliveriesAndDeaths() async throws {
-    let configuration = StoreQueueConfiguration(maximumDeliveries: 2, retryPolicy: .immediate)
+    let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2, retryPolicy: .immediate))
     let queue = try await MemoryStore<[UInt8]>().queue(
       of: String.self, prefix: "q/", codec: .json(), configuration: configuration
     )
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test func deathsOfAQueueBehindAnExistentialAreCounted() async throws {
-    let configuration = StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate)
+    let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1, retryPolicy: .immediate))
     let queue = try await MemoryStore<[UInt8]>().queue(
       of: String.self, prefix: "q/", codec: .json(), configuration: configuration
     )

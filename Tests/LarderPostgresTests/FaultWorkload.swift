@@ -57,7 +57,7 @@ struct FaultWorkload: Sendable {
       in: database, name: FaultWorkload.queueName,
       // The memory of its ids shows which items there were.
       configuration: PostgresQueueConfiguration(
-        maximumDeliveries: nil, retryPolicy: .immediate, duplicateWindow: .seconds(86_400)))
+        policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate, duplicateWindow: .seconds(86_400))))
     log = try FaultLog(path)
   }
 

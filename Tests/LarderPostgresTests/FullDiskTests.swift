@@ -36,7 +36,8 @@ struct PostgresFullDiskTests {
         "\(server.connectionString) options=-cdefault_tablespace=small", schema: schema)
       let store = try await PostgresStore<[UInt8]>(in: database, name: "bytes", codec: .raw)
       let queue = try await PostgresQueue<[UInt8]>(
-        in: database, name: "queue", codec: .raw, configuration: PostgresQueueConfiguration(retryPolicy: .immediate))
+        in: database, name: "queue", codec: .raw,
+        configuration: PostgresQueueConfiguration(policy: QueuePolicy(retryPolicy: .immediate)))
       // Long enough that each version of a row needs space, and such that it cannot be compressed.
       let value = (0..<1000).map { _ in UInt8.random(in: .min ... .max) }
       try await queue.enqueue((0..<400).map { QueueInput(value, id: $0 < 100 ? StoreKey("\($0)") : nil) })

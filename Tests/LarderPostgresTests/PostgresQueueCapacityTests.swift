@@ -29,7 +29,8 @@ import Testing
   func aFullQueueRefusesNewKeysAndTakesDeadLettersBack(isolation: PostgresIsolation) async throws {
     try await Setting.run(isolation: isolation) { setting in
       let queue = try await PostgresQueueTests.open(
-        setting, ManualClock(), configuration: PostgresQueueConfiguration(maximumDeliveries: 1, capacity: 3))
+        setting, ManualClock(),
+        configuration: PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1), capacity: 3))
       try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b"), QueueInput(3, id: "c")])
       for delivery in try await queue.receive(max: 2, lease: .seconds(60)) { try await queue.release(delivery.receipt) }
       #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 2))

@@ -32,9 +32,7 @@ extension DatabaseOwner: MaintainableStore {}
       isolation: isolation)
     let queue = try await PostgresQueue<SampleValue?>(
       in: database, name: "queue", codec: codec,
-      configuration: PostgresQueueConfiguration(
-        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-        duplicateWindow: location.duplicateWindow),
+      configuration: PostgresQueueConfiguration(policy: location.policy),
       environment: .manual(location.clock))
     return DatabaseOwner(base: queue, database: database)
   }

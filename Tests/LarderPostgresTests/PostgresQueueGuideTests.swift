@@ -118,7 +118,7 @@ import Testing
     try await Setting.run { setting in
       let database = setting.database
       // snippet.capacity
-      let configuration = PostgresQueueConfiguration(maximumDeliveries: 10, capacity: 100_000)
+      let configuration = PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 10), capacity: 100_000)
       let limited = try await PostgresQueue<Job>(in: database, name: "limited", configuration: configuration)
       // snippet.end
       await expectStoreError(.full) {

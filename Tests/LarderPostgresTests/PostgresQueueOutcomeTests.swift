@@ -15,7 +15,7 @@ import Testing
       let queue = try await PostgresQueue<Int>(
         in: database, name: "q",
         configuration: PostgresQueueConfiguration(
-          maximumDeliveries: nil, retryPolicy: .immediate, capacity: capacity))
+          policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate), capacity: capacity))
       try await body(proxy, queue, database, setting)
     }
   }

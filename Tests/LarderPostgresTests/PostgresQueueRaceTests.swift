@@ -71,7 +71,8 @@ private final class Account: Sendable {
             setting.server.connectionString, schema: setting.schema, connections: 2)
           let queue = try await PostgresQueue<Int>(
             in: database, name: "q",
-            configuration: PostgresQueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
+            configuration: PostgresQueueConfiguration(
+              policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate)))
           do {
             try await body(index, queue)
           } catch {

@@ -19,7 +19,7 @@ import Testing
     try await Setting.run { setting in
       let queue = try await PostgresQueue(
         in: setting.database, name: "q", codec: .raw,
-        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, capacity: capacity))
+        configuration: PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1), capacity: capacity))
       try await setting.psql(
         """
         CREATE TABLE insertions(count bigint);

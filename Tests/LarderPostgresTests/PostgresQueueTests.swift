@@ -156,7 +156,8 @@ import Testing
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(
         setting, clock,
-        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(400)))
+        configuration: PostgresQueueConfiguration(
+          policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(400))))
       try await queue.enqueue(1, id: "a", group: "g")
       try await queue.release(#require(try await queue.receive(lease: .seconds(60))).receipt)
       clock.advance(by: .seconds(399))
@@ -207,7 +208,7 @@ import Testing
       let clock = ManualClock()
       let queue = try await PostgresQueue(
         in: setting.database, name: "q", codec: NonceCodec(.cbor(Int.self), key: key),
-        configuration: PostgresQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate),
+        configuration: PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1, retryPolicy: .immediate)),
         environment: .manual(clock))
       try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
       key.isOn = false
@@ -228,10 +229,11 @@ import Testing
   @Test func invalidRulesAreRefused() async throws {
     try await Setting.run { setting in
       for configuration in [
-        PostgresQueueConfiguration(maximumDeliveries: 0), PostgresQueueConfiguration(duplicateWindow: .seconds(-1)),
+        PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 0)),
+        PostgresQueueConfiguration(policy: QueuePolicy(duplicateWindow: .seconds(-1))),
         PostgresQueueConfiguration(pollInterval: .zero), PostgresQueueConfiguration(capacity: 0),
-        PostgresQueueConfiguration(deadLetterRetention: .seconds(-1)),
-        PostgresQueueConfiguration(retryPolicy: RetryPolicy(jitter: 2)),
+        PostgresQueueConfiguration(policy: QueuePolicy(deadLetterRetention: .seconds(-1))),
+        PostgresQueueConfiguration(policy: QueuePolicy(retryPolicy: RetryPolicy(jitter: 2))),
       ] {
         await expectStoreError(.invalidArgument) {
           try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
@@ -365,7 +367,8 @@ import Testing
   @Test func aClockThatWasAheadKeepsNothingElse() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
-      let configuration = PostgresQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(3600))
+      let configuration = PostgresQueueConfiguration(
+        policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(3600)))
       let first = try await PostgresQueueTests.open(setting, clock, configuration: configuration)
       clock.advance(by: .seconds(365 * 86_400))
       try await first.enqueue([

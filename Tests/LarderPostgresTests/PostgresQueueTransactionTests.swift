@@ -23,7 +23,8 @@ import Testing
       self.setting = setting
       queue = try await PostgresQueueTests.open(
         setting, clock,
-        configuration: PostgresQueueConfiguration(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate))
+        configuration: PostgresQueueConfiguration(
+          policy: QueuePolicy(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate)))
       try await setting.psql("CREATE TABLE effects(number int)")
     }
 

@@ -19,7 +19,7 @@ import Glibc
 @Suite struct QueueAccessTests {
   /// Fills a queue with three items: one is dead, one is leased and one waits.
   private static func fill(_ bench: QueueBench, isClosed: Bool) async throws {
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue([QueueInput(1, id: "dead"), QueueInput(2, id: "leased"), QueueInput(3, id: "waiting")])
     let deliveries = try await queue.receive(max: 2, lease: .seconds(60))
     try await queue.release(deliveries[0].receipt)
@@ -151,12 +151,12 @@ import Glibc
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: true)
     let before = bench.disk.content(at: "/queue/segment-00000001")
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 9), leases: .void)
+    let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 9)), leases: .void)
     #expect(bench.disk.content(at: "/queue/segment-00000001") == before)
     #expect(try await queue.receive(max: 9, lease: .seconds(5)).map(\.value) == [2, 3])
     bench.disk.losePower()
     bench.clock.advance(by: .seconds(5))
-    let again = try await bench.open(QueueConfiguration(maximumDeliveries: 9))
+    let again = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 9)))
     #expect(try await again.counts() == QueueCounts(waiting: 2, dead: 1))
   }
 

@@ -29,7 +29,7 @@ import Glibc
     fileSystem.isStubborn = false
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(),
-      configuration: QueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(60)),
+      configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(60))),
       durability: durability,
       fileSystem: fileSystem, environment: .manual(bench.clock))
     try await queue.enqueue((0..<3).map { QueueInput($0) })
@@ -90,7 +90,7 @@ import Glibc
     let bench = QueueBench()
     bench.disk.capacity = 1_500_000
     let queue = try await bench.open(
-      QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize), durability: .buffered)
+      QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil), segmentSize: segmentSize), durability: .buffered)
     let count = try await QueueAdversityTests.fill(queue)
     #expect(count > 5000)
     // The server is down.
@@ -134,7 +134,7 @@ import Glibc
       case 1 << 20: 1_500_000
       default: 4_000_000
       }
-    let configuration = QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize)
+    let configuration = QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil), segmentSize: segmentSize)
     var queue = try await bench.open(configuration, durability: .buffered)
     let count = try await QueueAdversityTests.fill(queue)
     #expect(count > 2000)
@@ -162,7 +162,7 @@ import Glibc
     let bench = QueueBench()
     bench.disk.capacity = 600_000
     let queue = try await bench.open(
-      QueueConfiguration(maximumDeliveries: nil, segmentSize: 1 << 20), durability: .buffered)
+      QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil), segmentSize: 1 << 20), durability: .buffered)
     let count = try await QueueAdversityTests.fill(queue)
     let values = Locked<Set<Int>>([])
     let expected = count
@@ -220,7 +220,8 @@ import Glibc
 
   @Test func aDeadLetterFromTheFuture() async throws {
     let bench = QueueBench()
-    let configuration = QueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(3600))
+    let configuration = QueueConfiguration(
+      policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(3600)))
     var queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), configuration: configuration, fileSystem: bench.disk,
       environment: QueueEnvironment(clock: bench.clock, now: { bench.clock.date.addingTimeInterval(1_000_000) }))
@@ -269,7 +270,7 @@ import Glibc
   @Test(arguments: [5, nil]) func aPoisonedBatch(_ maximum: Int?) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("queue")
-    let configuration = QueueConfiguration(maximumDeliveries: maximum)
+    let configuration = QueueConfiguration(policy: QueuePolicy(maximumDeliveries: maximum))
     do {
       let queue = try await QueueStore<QueuePoisonTests.Trap>(path: path, configuration: configuration)
       for number in [1, 2, 3, 0, 4, 5, 6, 7] { try await queue.enqueue(QueuePoisonTests.Trap(number)) }
@@ -278,7 +279,7 @@ import Glibc
     for _ in 0..<(maximum == nil ? 6 : 5) {
       await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, maximum = maximum as Int?] in
         let queue = try await QueueStore<QueuePoisonTests.Trap>(
-          path: path, configuration: QueueConfiguration(maximumDeliveries: maximum), leases: .void)
+          path: path, configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: maximum)), leases: .void)
         while true {
           let deliveries = try await queue.receive(max: 100, lease: .seconds(60))
           guard !deliveries.isEmpty else { break }
@@ -306,7 +307,7 @@ import Glibc
       path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, environment: .manual(bench.clock))
     try await raw.enqueue([0xFF, 0xFF, 0xFF, 1, 2].map { QueueInput([$0]) })
     try await raw.close()
-    let queue = try await bench.open(QueueConfiguration(retryPolicy: retryPolicy))
+    let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(retryPolicy: retryPolicy)))
     var values: [Int] = []
     for _ in 0..<9 {
       do { values += try await queue.receive(max: batch, lease: .seconds(60)).map(\.value) } catch StoreError.Code

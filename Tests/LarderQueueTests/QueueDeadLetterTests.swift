@@ -12,7 +12,7 @@ import Testing
     _ bench: QueueBench, dead count: Int, _ configuration: QueueConfiguration = QueueConfiguration()
   ) async throws -> QueueStore<Int> {
     var configuration = configuration
-    configuration.maximumDeliveries = 1
+    configuration.policy.maximumDeliveries = 1
     let queue = try await bench.open(configuration)
     try await queue.enqueue((0..<count).map { QueueInput($0, id: StoreKey("dead:\($0)")) })
     let deliveries = try await queue.receive(max: count, lease: .seconds(5))
@@ -56,7 +56,7 @@ import Testing
   {
     let bench = QueueBench()
     let configuration = QueueConfiguration(
-      deadLetterRetention: end == "expired" ? .seconds(60) : nil,
+      policy: QueuePolicy(deadLetterRetention: end == "expired" ? .seconds(60) : nil),
       capacity: end == "dropped" ? QueueCapacity(items: 2, policy: .dropOldest) : QueueCapacity())
     var queue = try await QueueDeadLetterTests.open(bench, dead: 1, configuration)
     bench.clock.advance(by: .seconds(60))
@@ -80,7 +80,7 @@ import Testing
 
   @Test func deadLettersExpire() async throws {
     let bench = QueueBench()
-    let configuration = QueueConfiguration(deadLetterRetention: .seconds(3600))
+    let configuration = QueueConfiguration(policy: QueuePolicy(deadLetterRetention: .seconds(3600)))
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)
     bench.clock.advance(by: .seconds(3599))
     try await queue.enqueue(1)
@@ -125,7 +125,7 @@ import Testing
   /// Requeued dead letters keep their payloads in old segments, even if those would otherwise be removed.
   @Test func requeuedItemsSurviveTheCleaning() async throws {
     let bench = QueueBench()
-    let configuration = QueueConfiguration(duplicateWindow: .zero, segmentSize: 4096)
+    let configuration = QueueConfiguration(policy: QueuePolicy(duplicateWindow: .zero), segmentSize: 4096)
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)
     #expect(try await queue.requeue(["dead:1"]) == 1)
     let delivery = try #require(try await queue.receive(lease: .seconds(1_000_000)))

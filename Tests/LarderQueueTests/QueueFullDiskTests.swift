@@ -36,7 +36,8 @@ import Glibc
   {
     let bench = QueueBench()
     bench.disk.capacity = TestDepth.isShort ? 140_000 : 160_000
-    let configuration = QueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate, segmentSize: 16_384)
+    let configuration = QueueConfiguration(
+      policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate), segmentSize: 16_384)
     var queue = try await bench.open(configuration, durability: durability)
     // An old item in the oldest segment does not keep other segments.
     try await queue.enqueue(-7, id: "old", after: .seconds(1_000_000))
@@ -155,7 +156,8 @@ import Glibc
   private static func open(_ path: String) async throws -> QueueStore<[UInt8]> {
     try await QueueStore(
       path: path, codec: .raw,
-      configuration: QueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate, segmentSize: 1 << 20),
+      configuration: QueueConfiguration(
+        policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate), segmentSize: 1 << 20),
       leases: .void)
   }
 

@@ -44,7 +44,7 @@ import Testing
     do {
       // snippet.overview
       let outbox = try await QueueStore<Event>(
-        path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
+        path: folder + "/outbox", configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)))
       try await outbox.enqueue(Event(name: "opened"))
       try await outbox.enqueue(Event(name: "paid"), id: "payment:17")  // repeating it with this id has no effect
 
@@ -70,7 +70,8 @@ import Testing
     // snippet.enqueuing
     let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
     let bounded = try await QueueStore<Event>(
-      path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+      path: folder + "/bounded",
+      configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 10), capacity: capacity))
     // snippet.end
     try await bounded.close()
 
@@ -172,7 +173,7 @@ import Testing
     }
 
     let outbox = try await QueueStore<Event>(
-      path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
+      path: folder + "/outbox", configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)))
     try await outbox.enqueue(Event(name: "opened"))
     try await outbox.enqueue(Event(name: "paid"), id: "payment:17")  // repeating it with this id has no effect
 
@@ -182,7 +183,7 @@ import Testing
     try await outbox.close()
 
     let again = try await QueueStore<Event>(
-      path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
+      path: folder + "/outbox", configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)))
     #expect(try await again.counts() == QueueCounts(waiting: 1))
     try await again.close()
   }

@@ -75,7 +75,7 @@ struct QueueHistory {
   }
 
   private static let configuration = QueueConfiguration(
-    maximumDeliveries: 2, duplicateWindow: .seconds(8), segmentSize: 4096)
+    policy: QueuePolicy(maximumDeliveries: 2, duplicateWindow: .seconds(8)), segmentSize: 4096)
 
   private let bench: QueueBench
   private let durability: Durability.File

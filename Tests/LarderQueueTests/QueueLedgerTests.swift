@@ -224,7 +224,8 @@ import Testing
 
 /// Runs steps on a ``QueueLedger`` and on the model, and records what would be in the log.
 struct LedgerRun {
-  static let rules = QueueRules(QueueConfiguration(maximumDeliveries: 2, duplicateWindow: .seconds(8)))
+  static let rules = QueueRules(
+    QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2, duplicateWindow: .seconds(8))))
 
   private(set) var ledger = QueueLedger(rules: LedgerRun.rules)
   private(set) var model = QueueModel(maximumDeliveries: 2, window: 8_000_000, now: 0)

@@ -64,7 +64,7 @@ import Testing
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [UInt8](repeating: 0xFF, count: 200))
     for _ in 0..<8 {
-      let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
+      let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2)))
       await expectStoreError(.corrupted) { try await queue.receive(lease: .seconds(30)) }
       await expectStoreError(.corrupted) { try await queue.receive(max: 100, lease: .seconds(30)) }
       // The failed items are delayed, so that those after them come next.
@@ -92,7 +92,8 @@ import Testing
     try await QueuePoisonTests.fill(bench, [0xFF, 1, 2, 3])
     let deadLetters = Locked<[DeadLetterEvent]>([])
     let queue = try await QueueStore<Int>(
-      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: maximum),
+      path: "/queue", codec: .cbor(),
+      configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: maximum)),
       fileSystem: bench.disk, environment: .manual(bench.clock)
     ) { deadLetter in deadLetters.withLock { $0.append(deadLetter) } }
     // The items after it are delivered in the meantime.
@@ -122,7 +123,8 @@ import Testing
   ) async throws -> QueueStore<[UInt8]> {
     try await QueueStore(
       path: "/queue", codec: LockedCodec(code: code, hasKey: hasKey),
-      configuration: QueueConfiguration(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate),
+      configuration: QueueConfiguration(
+        policy: QueuePolicy(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate)),
       fileSystem: bench.disk, environment: .manual(bench.clock))
   }
 
@@ -231,7 +233,8 @@ import Testing
     let bench = QueueBench()
     func open() async throws -> QueueStore<[UInt8]> {
       try await QueueStore(
-        path: "/queue", codec: NonceCodec(.raw), configuration: QueueConfiguration(maximumDeliveries: 1),
+        path: "/queue", codec: NonceCodec(.raw),
+        configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)),
         fileSystem: bench.disk, environment: .manual(bench.clock))
     }
     var queue = try await open()
@@ -273,7 +276,8 @@ import Testing
   @Test func anOutageMakesNoDeadLetters() async throws {
     struct IsDown: Error {}
     let bench = QueueBench()
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil), durability: .buffered)
+    let queue = try await bench.open(
+      QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)), durability: .buffered)
     for number in 0..<100 { try await queue.enqueue(number) }
     let end = bench.clock.date.addingTimeInterval(600)
     let arrived = Locked<Set<Int>>([])
@@ -306,7 +310,7 @@ import Testing
 
   @Test func aReleaseThatDoesNotCount() async throws {
     let bench = QueueBench()
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue(7)
     for _ in 0..<3 {
       let delivery = try #require(try await queue.receive(lease: .seconds(5)))
@@ -344,7 +348,7 @@ import Testing
 
   @Test func longWorkRenewsItsLease() async throws {
     let bench = QueueBench()
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil))
+    let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)))
     try await queue.enqueue(7)
     try await queue.withNext(lease: .seconds(30), renewsLease: true) { delivery in
       for _ in 0..<20 {

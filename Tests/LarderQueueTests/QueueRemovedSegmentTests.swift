@@ -26,7 +26,8 @@ import Testing
   private func open() async throws -> QueueStore<[UInt8]> {
     let clock = bench.clock
     let queue = try await QueueStore<[UInt8]>(
-      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: 1, segmentSize: 4096),
+      path: "/queue", codec: .cbor(),
+      configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1), segmentSize: 4096),
       fileSystem: fileSystem, environment: .manual(clock))
     try await queue.enqueue([0], id: "dead")
     let delivery = try #require(try await queue.receive(lease: .seconds(5)))

@@ -121,7 +121,8 @@ import Testing
   /// After a failed synchronization, data that is not durable is rewritten and otherwise unchanged.
   @Test func rewrittenDataIsUnchanged() async throws {
     let bench = QueueBench()
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1), durability: .buffered)
+    let queue = try await bench.open(
+      QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)), durability: .buffered)
     try await queue.enqueue(1, id: "k")
     let delivery = try #require(try await queue.receive(lease: .seconds(5)))
     try await queue.release(delivery.receipt, after: .zero)
@@ -153,7 +154,7 @@ import Testing
     #expect(try await queue.acknowledge(deliveries.map(\.receipt)) == deliveries[2...].map(\.receipt))
     try await queue.synchronize()
     bench.disk.losePower()
-    let again = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    let again = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     #expect(!again.recovery.hasDamage)
     #expect(try await again.enqueue(4, id: "gone").isDuplicate)
     #expect(try await again.entries(in: .all, limit: 9).map(\.value) == [5])
@@ -299,7 +300,7 @@ import Testing
 
   @Test func itemsDeliveredTooOftenAreNotPeeked() async throws {
     let bench = QueueBench()
-    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
     _ = try await queue.receive(lease: .seconds(5))
     bench.clock.advance(by: .seconds(5))

@@ -91,7 +91,7 @@ import Testing
 
   @Test func deadLettersStayWhenTheLogIsRewritten() async throws {
     let bench = QueueBench()
-    var queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    var queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue(7, id: "dead")
     try await queue.release(#require(try await queue.receive(lease: .seconds(5))).receipt)
     try await queue.compact()
@@ -139,7 +139,7 @@ import Testing
     try await raw.enqueue([0xFF], id: "bad")
     try await raw.enqueue([7], id: "good")
     try await raw.close()
-    var queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
+    var queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2)))
     for attempt in 1...2 {
       let delivery = try #require(try await queue.receive(lease: .seconds(5)))
       #expect(delivery.value == 7 && delivery.attempt == attempt)
@@ -150,7 +150,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(dead: 2))
     #expect(try await queue.count() == 0)
     try await queue.close()
-    queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
+    queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2)))
     let dead = try await queue.deadLetters()
     #expect(dead.map(\.key) == ["bad", "good"] && dead.map(\.attempts) == [2, 2])
     #expect(dead.map(\.reason) == [.undecodable, .tooManyDeliveries])
@@ -377,7 +377,8 @@ import Testing
     await expectStoreError(.invalidKey) { try await queue.enqueue(1, id: "") }
     await expectStoreError(.locked) { try await bench.open() }
     for configuration in [
-      QueueConfiguration(maximumDeliveries: 0), QueueConfiguration(duplicateWindow: .seconds(-1)),
+      QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 0)),
+      QueueConfiguration(policy: QueuePolicy(duplicateWindow: .seconds(-1))),
       QueueConfiguration(capacity: QueueCapacity(items: 0)), QueueConfiguration(capacity: QueueCapacity(bytes: 0)),
       QueueConfiguration(segmentSize: 100),
     ] {

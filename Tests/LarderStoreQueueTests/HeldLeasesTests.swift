@@ -26,7 +26,8 @@ import Testing
   private func open() async throws -> Queue {
     TroubledQueue(
       try await StoreQueue(
-        bytes, prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(retryPolicy: .immediate),
+        bytes, prefix: "q/", codec: .cbor(),
+        configuration: StoreQueueConfiguration(policy: QueuePolicy(retryPolicy: .immediate)),
         environment: .manual(clock)))
   }
 

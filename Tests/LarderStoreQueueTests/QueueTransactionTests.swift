@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test func aReleaseCanMakeADeadLetter() async throws {
-    let jobs = try await open(configuration: StoreQueueConfiguration(maximumDeliveries: 1))
+    let jobs = try await open(configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await jobs.enqueue(1)
     let delivery = try #require(try await jobs.receive(lease: .seconds(60)))
     try await base.transaction { tx in .commit(try await tx.release(delivery.receipt, in: jobs)) }

@@ -130,7 +130,8 @@ import Testing
   }
 
   @Test(arguments: [true, false]) func deadLettersAreRemovedAfterTheirRetention(_ restarts: Bool) async throws {
-    let configuration = StoreQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(3600))
+    let configuration = StoreQueueConfiguration(
+      policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(3600)))
     var queue = try await open(configuration)
     clock.advance(by: Self.year)
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
@@ -168,7 +169,7 @@ import Testing
 
   /// The number of a dead letter is later than the clock.
   @Test(arguments: [true, false]) func deadLettersOfAClockThatWasAheadAreRequeued(_ restarts: Bool) async throws {
-    let configuration = StoreQueueConfiguration(maximumDeliveries: 1)
+    let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1))
     var queue = try await open(configuration)
     clock.advance(by: Self.year)
     let wrong = try await open(configuration)
@@ -185,7 +186,7 @@ import Testing
 
   /// New items come after a dead letter that is requeued by another object, although its number is later than the clock.
   @Test func openingContinuesAfterDeadLetters() async throws {
-    let configuration = StoreQueueConfiguration(maximumDeliveries: 1)
+    let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1))
     clock.advance(by: Self.year)
     let wrong = try await open(configuration)
     try await wrong.enqueue(1)

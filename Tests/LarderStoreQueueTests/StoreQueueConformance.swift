@@ -16,9 +16,7 @@ import Testing
   ) async throws -> StoreQueue<Base, SampleValue?> where Base.Value == [UInt8] {
     try await StoreQueue(
       base, prefix: "queue/", codec: .cbor(),
-      configuration: StoreQueueConfiguration(
-        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-        duplicateWindow: location.duplicateWindow),
+      configuration: StoreQueueConfiguration(policy: location.policy),
       environment: .manual(location.clock))
   }
 
@@ -56,9 +54,7 @@ import Testing
   static let suite = QueueConformanceSuite(named: "QueueStore", rounds: 10) { location in
     try await QueueStore<SampleValue?>(
       path: location.files.path("queue"), codec: .cbor(),
-      configuration: QueueConfiguration(
-        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-        duplicateWindow: location.duplicateWindow),
+      configuration: QueueConfiguration(policy: location.policy),
       durability: .buffered, environment: .manual(location.clock))
   }
 

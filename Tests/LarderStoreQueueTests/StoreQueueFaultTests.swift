@@ -18,7 +18,8 @@ import Testing
   {
     let clock = clock
     return try await StoreQueue(
-      base, prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(maximumDeliveries: maximumDeliveries),
+      base, prefix: "q/", codec: .cbor(),
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: maximumDeliveries)),
       environment: QueueEnvironment(clock: clock, now: wall ?? { clock.date }))
   }
 
@@ -95,7 +96,8 @@ import Testing
         number += 1
         let base = HookedStore()
         let queue = try await StoreQueue(
-          base, prefix: "q/", codec: .cbor(Int.self), configuration: StoreQueueConfiguration(maximumDeliveries: nil),
+          base, prefix: "q/", codec: .cbor(Int.self),
+          configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)),
           environment: .manual(clock))
         try await queue.enqueue(1, id: "1", group: "g")
         let leased = try #require(try await queue.receive(lease: .seconds(60)))

@@ -18,7 +18,8 @@ import Testing
   /// Opens a queue by a wall clock that has moved on by some hours, so the leases of killed processes have ended.
   fileprivate static func open(_ bytes: Bytes, hours: Int) async throws -> StoreQueue<Bytes, Int> {
     try await StoreQueue(
-      bytes, prefix: "jobs/", codec: .cbor(), configuration: StoreQueueConfiguration(maximumDeliveries: nil),
+      bytes, prefix: "jobs/", codec: .cbor(),
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)),
       environment: QueueEnvironment(now: { Date.now.addingTimeInterval(Double(hours) * 3600) }))
   }
 

@@ -129,7 +129,7 @@ import Testing
 
   /// A call that has leased items does not hold their leases while it looks for more behind many others.
   @Test func aCallThatHasItemsDoesNotLookOn() async throws {
-    let queue = try await open(StoreQueueConfiguration(maximumDeliveries: 1))
+    let queue = try await open(StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue((0..<1000).map { QueueInput($0) })
     #expect(try await queue.receive(max: 1000, lease: .seconds(60)).count == 1000)
     try await queue.enqueue([QueueInput(1000), QueueInput(1001, after: .seconds(61))])
@@ -143,7 +143,7 @@ import Testing
   @Test func idsAndDeadLettersComeAfterItems() async throws {
     let queue = try await open(
       StoreQueueConfiguration(
-        maximumDeliveries: 1, duplicateWindow: .seconds(1), deadLetterRetention: .seconds(1)))
+        policy: QueuePolicy(maximumDeliveries: 1, duplicateWindow: .seconds(1), deadLetterRetention: .seconds(1))))
     try await queue.enqueue((0..<300).map { QueueInput($0, id: StoreKey("\($0)")) })
     for delivery in try await queue.receive(max: 300, lease: .seconds(60)) { try await queue.release(delivery.receipt) }
     try await queue.enqueue((0..<300).map { QueueInput($0, after: .seconds(1)) })
@@ -225,7 +225,7 @@ import Testing
 
   /// Items whose last leases have ended, before the only one that can be received.
   @Test func itemsThatWereDeliveredTooOftenArePassedOver() async throws {
-    let queue = try await open(StoreQueueConfiguration(maximumDeliveries: 1))
+    let queue = try await open(StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue((0..<1000).map { QueueInput($0) })
     #expect(try await queue.receive(max: 1000, lease: .seconds(60)).count == 1000)
     clock.advance(by: .seconds(60))

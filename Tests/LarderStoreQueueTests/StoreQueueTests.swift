@@ -125,9 +125,11 @@ import Testing
       }
     }
     for configuration in [
-      StoreQueueConfiguration(maximumDeliveries: 0), StoreQueueConfiguration(duplicateWindow: .seconds(-1)),
-      StoreQueueConfiguration(pollInterval: .zero), StoreQueueConfiguration(deadLetterRetention: .seconds(-1)),
-      StoreQueueConfiguration(retryPolicy: RetryPolicy(jitter: 2)),
+      StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 0)),
+      StoreQueueConfiguration(policy: QueuePolicy(duplicateWindow: .seconds(-1))),
+      StoreQueueConfiguration(pollInterval: .zero),
+      StoreQueueConfiguration(policy: QueuePolicy(deadLetterRetention: .seconds(-1))),
+      StoreQueueConfiguration(policy: QueuePolicy(retryPolicy: RetryPolicy(jitter: 2))),
     ] {
       await expectStoreError(.invalidArgument) {
         try await Bytes().queue(of: Int.self, prefix: "q/", codec: .cbor(), configuration: configuration)
@@ -171,7 +173,9 @@ import Testing
   @Test func deadLettersAreRemovedAfterTheirRetention() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(
-      bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(100)))
+      bytes, clock,
+      configuration: StoreQueueConfiguration(
+        policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(100))))
     try await queue.enqueue(1)
     try await queue.release(#require(try await queue.receive(lease: .seconds(60))).receipt)
     clock.advance(by: .seconds(99))
@@ -213,7 +217,8 @@ import Testing
     let clock = ManualClock()
     let queue = try await StoreQueue(
       Bytes(), prefix: "q/", codec: NonceCodec(.cbor(Int.self), key: key),
-      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate), environment: .manual(clock)
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1, retryPolicy: .immediate)),
+      environment: .manual(clock)
     )
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
     key.isOn = false
@@ -287,7 +292,7 @@ import Testing
   @Test func aDrainedQueueLeavesNothing() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(
-      bytes, clock, configuration: StoreQueueConfiguration(maximumDeliveries: 2))
+      bytes, clock, configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2)))
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "drained queue")
     for number in 0..<300 {

@@ -54,6 +54,8 @@ import Testing
     let longest = StoreKey(bytes: [UInt8](repeating: 0xFF, count: 511))
     #expect(KeyRange.only(longest).contains(longest))
     #expect(!KeyRange.only(longest).isEmpty)
+    #expect(range.onlyKey == "b")
+    #expect(KeyRange.prefix("b").onlyKey == nil)
   }
 
   // MARK: Prefixes

@@ -15,7 +15,8 @@ import Testing
   private func makeQueue(_ deliveries: Int? = 5, retryPolicy: RetryPolicy = .immediate) async throws -> Queue {
     try await StoreQueue(
       MemoryStore(), prefix: "q/", codec: .cbor(),
-      configuration: StoreQueueConfiguration(maximumDeliveries: deliveries, retryPolicy: retryPolicy),
+      configuration: StoreQueueConfiguration(
+        policy: QueuePolicy(maximumDeliveries: deliveries, retryPolicy: retryPolicy)),
       environment: .manual(clock))
   }
 

@@ -15,7 +15,8 @@ import Testing
   /// Opens the queue as another process would.
   private func open() async throws -> Queue {
     try await StoreQueue(
-      bytes, prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(retryPolicy: .immediate),
+      bytes, prefix: "q/", codec: .cbor(),
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(retryPolicy: .immediate)),
       environment: .manual(clock))
   }
 
@@ -153,7 +154,7 @@ import Testing
     let queue = try await open()
     let other = try await StoreQueue(
       MemoryStore(), prefix: "q/", codec: .cbor(Int.self),
-      configuration: StoreQueueConfiguration(maximumDeliveries: 1), environment: .manual(clock))
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)), environment: .manual(clock))
     let gate = ManualClock()
     let log = Locked<[Int]>([])
     let worker = QueueWorker(

@@ -14,7 +14,8 @@ import Testing
   private func makeQueue() async throws -> Queue {
     let clock = clock
     return try await StoreQueue(
-      MemoryStore(), prefix: "q/", codec: .cbor(), configuration: StoreQueueConfiguration(retryPolicy: .immediate),
+      MemoryStore(), prefix: "q/", codec: .cbor(),
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(retryPolicy: .immediate)),
       environment: .manual(clock))
   }
 

@@ -17,7 +17,8 @@ import Testing
     TroubledQueue(
       try await StoreQueue(
         MemoryStore(), prefix: "q/", codec: .cbor(),
-        configuration: StoreQueueConfiguration(maximumDeliveries: deliveries, retryPolicy: .immediate),
+        configuration: StoreQueueConfiguration(
+          policy: QueuePolicy(maximumDeliveries: deliveries, retryPolicy: .immediate)),
         environment: .manual(clock)))
   }
 

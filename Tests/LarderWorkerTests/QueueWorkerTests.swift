@@ -19,7 +19,8 @@ import Testing
   private func makeQueue(
     in folder: TemporaryFolder, _ name: String = "queue", maximumDeliveries: Int? = 3, clock: ManualClock? = nil
   ) async throws -> QueueStore<Int> {
-    let configuration = QueueConfiguration(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate)
+    let configuration = QueueConfiguration(
+      policy: QueuePolicy(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate))
     // By another clock, a lease would end while a busy machine leaves the test no time.
     let clock = clock ?? ManualClock()
     return try await QueueStore(

@@ -16,7 +16,7 @@ import Testing
   private static let poison = 17
 
   private static func open(_ path: String) async throws -> QueueStore<Int> {
-    let configuration = QueueConfiguration(maximumDeliveries: 3, retryPolicy: .immediate)
+    let configuration = QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 3, retryPolicy: .immediate))
     return try await QueueStore(
       path: path, codec: .cbor(), configuration: configuration, durability: .buffered, leases: .void)
   }

@@ -45,7 +45,8 @@ import Testing
       return try await StoreQueue(
         bytes, prefix: "jobs/", codec: .cbor(),
         configuration: StoreQueueConfiguration(
-          maximumDeliveries: 5, retryPolicy: RetryPolicy(base: .milliseconds(5), ceiling: .milliseconds(20)),
+          policy: QueuePolicy(
+            maximumDeliveries: 5, retryPolicy: RetryPolicy(base: .milliseconds(5), ceiling: .milliseconds(20))),
           pollInterval: .milliseconds(20)),
         environment: QueueEnvironment(now: { Date.now.addingTimeInterval(has("clock is set back") ? -3600 : 0) }))
     }

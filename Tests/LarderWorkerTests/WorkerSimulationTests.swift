@@ -200,7 +200,8 @@ private final class Simulation: Sendable {
         try await StoreQueue(
           store, prefix: StoreKey("q\(number)/"), codec: .cbor(),
           configuration: StoreQueueConfiguration(
-            maximumDeliveries: Self.maximumDeliveries, retryPolicy: retryPolicy, duplicateWindow: .zero,
+            policy: QueuePolicy(
+              maximumDeliveries: Self.maximumDeliveries, retryPolicy: retryPolicy, duplicateWindow: .zero),
             pollInterval: .seconds(10)),
           environment: QueueEnvironment(
             clock: context.clock, now: { [context] in context.clock.date },

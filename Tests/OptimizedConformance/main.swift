@@ -59,17 +59,13 @@ let queues = [
   QueueConformanceSuite(named: "QueueStore", rounds: 4) { location in
     try await QueueStore<SampleValue?>(
       path: location.files.path("queue"), codec: .cbor(),
-      configuration: QueueConfiguration(
-        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-        duplicateWindow: location.duplicateWindow),
+      configuration: QueueConfiguration(policy: location.policy),
       durability: .buffered, environment: .manual(location.clock))
   },
   QueueConformanceSuite(named: "StoreQueue", lacking: .persistence, rounds: 4) { location in
     try await StoreQueue(
       yielding([UInt8].self), prefix: "queue/", codec: .cbor(SampleValue?.self),
-      configuration: StoreQueueConfiguration(
-        maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-        duplicateWindow: location.duplicateWindow),
+      configuration: StoreQueueConfiguration(policy: location.policy),
       environment: .manual(location.clock))
   },
 ]

@@ -243,7 +243,8 @@ struct FileSchedules {
       @Sendable func open() async throws -> QueueStore<Int> {
         // Small segments, so that some of them are removed. No item is released so often that it becomes a dead letter.
         try await QueueStore<Int>(
-          path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: nil, segmentSize: 4096),
+          path: "/queue", codec: .cbor(),
+          configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil), segmentSize: 4096),
           fileSystem: disk, environment: .manual(context.clock))
       }
       @Sendable func check() async throws {

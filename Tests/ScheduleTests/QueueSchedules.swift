@@ -46,7 +46,7 @@ struct QueueSchedules {
     storeQueues + [
       Subject(name: "a queue in files", wakesConsumers: true, isOneObject: true) { context in
         let queue = try await QueueStore<Int>(
-          path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: 3),
+          path: "/queue", codec: .cbor(), configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 3)),
           fileSystem: SimulatedFileSystem(seed: context.seed), environment: .manual(context.clock))
         return (queue, queue)
       }
@@ -59,7 +59,8 @@ struct QueueSchedules {
     in bytes: Base, _ context: ScheduledContext
   ) async throws -> StoreQueue<Base, Int> {
     try await StoreQueue(
-      bytes, prefix: "q/", codec: .cbor(Int.self), configuration: StoreQueueConfiguration(maximumDeliveries: 3),
+      bytes, prefix: "q/", codec: .cbor(Int.self),
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 3)),
       environment: .manual(context.clock))
   }
 

@@ -14,7 +14,7 @@ struct QueuePageTests {
   init() async throws {
     queue = try await MemoryStore<[UInt8]>().queue(
       of: String.self, prefix: "q/", codec: .json(),
-      configuration: StoreQueueConfiguration(maximumDeliveries: 1, retryPolicy: .immediate))
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1, retryPolicy: .immediate)))
   }
 
   private var inspected: InspectedStore { InspectedStore("jobs", queue, codec: .json()) }

@@ -86,8 +86,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///
   /// It is a commit of its own.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try checks.check(updateOf: keys)
     return try await inTurn(during: .update) { try await base.update(deciding: keys, body) }

@@ -7,7 +7,8 @@ struct BoundedLayout: Sendable {
   /// The number of places that share a record of the order of use.
   static let placesPerRecord: UInt64 = 16
 
-  let valuePrefix: StoreKey
+  /// The keys of the values.
+  let valueKeys: KeyPrefix
 
   /// The key of the record of totals.
   let totalsKey: StoreKey
@@ -25,18 +26,17 @@ struct BoundedLayout: Sendable {
   let overhead: Int
 
   init(valuePrefix: StoreKey, recordPrefix: StoreKey) {
-    self.valuePrefix = valuePrefix
+    valueKeys = KeyPrefix(valuePrefix)
     totalsKey = recordPrefix.appending("totals")
     entryPrefix = recordPrefix.appending("e")
     orderPrefix = recordPrefix.appending("o")
-    // The key that equals the prefix is not a key of a value.
-    values = KeyRange(from: valuePrefix.appending(StoreKey(bytes: [0])), upTo: KeyRange.prefix(valuePrefix).upperBound)
+    values = valueKeys.storedRange(.all)
     entries = .prefix(entryPrefix)
     order = .prefix(orderPrefix)
     overhead = max(valuePrefix.count, entryPrefix.count)
   }
 
-  func valueKey(_ key: StoreKey) -> StoreKey { valuePrefix.appending(key) }
+  func valueKey(_ key: StoreKey) -> StoreKey { valueKeys.storedKey(key) }
 
   func entryKey(_ key: StoreKey) -> StoreKey { entryPrefix.appending(key) }
 
@@ -51,16 +51,9 @@ struct BoundedLayout: Sendable {
     return bytes.count == 8 ? UInt64(bigEndianBytes: bytes) : nil
   }
 
-  func key(ofValue valueKey: StoreKey) -> StoreKey { StoreKey(bytes: valueKey.bytes.dropFirst(valuePrefix.count)) }
+  func key(ofValue valueKey: StoreKey) -> StoreKey { StoreKey(bytes: valueKey.bytes.dropFirst(valueKeys.prefix.count)) }
 
   func key(ofEntry entryKey: StoreKey) -> StoreKey { StoreKey(bytes: entryKey.bytes.dropFirst(entryPrefix.count)) }
-
-  /// Returns the range of the values of a range of keys.
-  func valueRange(_ range: KeyRange) -> KeyRange {
-    KeyRange(
-      from: range.lowerBound.isEmpty ? values.lowerBound : valueKey(range.lowerBound),
-      upTo: range.upperBound.map(valueKey) ?? values.upperBound)
-  }
 }
 
 /// The record of an entry: its size, and when it was last used.

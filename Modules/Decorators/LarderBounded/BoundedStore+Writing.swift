@@ -41,8 +41,7 @@ extension BoundedStore {
   ///
   /// - Throws: The errors of ``apply(_:)``.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<[UInt8], Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await running(.update) {
@@ -128,7 +127,7 @@ extension BoundedStore {
     var keys: [StoreKey] = []
     for range in ranges {
       keys += try await callingBase(.apply) {
-        try await base.keys(in: layout.valueRange(range), limit: .max, order: .ascending)
+        try await base.keys(in: layout.valueKeys.storedRange(range), limit: .max, order: .ascending)
       }.map(layout.key(ofValue:))
     }
     return (keys, insertions)

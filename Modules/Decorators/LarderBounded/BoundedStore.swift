@@ -213,7 +213,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
 
   /// Calls the base, and translates its errors.
   func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await KeyPrefix(layout.valuePrefix).translating(operation, of: information.name, body)
+    try await layout.valueKeys.translating(operation, of: information.name, body)
   }
 }
 

@@ -113,7 +113,7 @@ extension ExpiringStore {
   ///   - body: A closure as that of `update` of a `DataStore`.
   func update<Result: Sendable>(
     _ keys: [StoreKey], _ timeToLive: TimeToLive, keepsDeadlines: Bool,
-    deciding body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try timeToLive.check(for: .update, of: base.information)
     return try await operations.run(.update, of: base.information) {

@@ -256,8 +256,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// Every value that `body` assigns gets the default time to live, also if it is the same as before. The others keep their
   /// deadlines.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await update(keys, timeToLive, keepsDeadlines: false, deciding: body)
   }

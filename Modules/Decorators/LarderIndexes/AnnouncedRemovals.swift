@@ -79,14 +79,6 @@ struct AnnouncedRemovals: Equatable, Sendable {
   /// - Throws: `StoreError` with `encodingFailed`.
   func record(store: String, for operation: StoreOperation) throws -> [UInt8]? {
     guard !removals.isEmpty else { return nil }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = .sortedKeys
-    do {
-      return Array(try encoder.encode(removals))
-    } catch {
-      throw StoreError(
-        .encodingFailed, during: operation, store: store,
-        message: "the record of announced removals cannot be encoded", underlying: error)
-    }
+    return try removals.indexRecord(named: "the record of announced removals", store: store, for: operation)
   }
 }

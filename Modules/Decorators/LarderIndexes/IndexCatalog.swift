@@ -117,14 +117,22 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   ///
   /// - Throws: `StoreError` with `encodingFailed`.
   func bytes(store: String, for operation: StoreOperation) throws -> [UInt8] {
+    try indexRecord(named: "the catalog of indexes", store: store, for: operation)
+  }
+}
+
+extension Encodable {
+  /// Returns the value as a record of an indexed store, in JSON.
+  ///
+  /// - Throws: `StoreError` with `encodingFailed`.
+  func indexRecord(named name: String, store: String, for operation: StoreOperation) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
     do {
       return Array(try encoder.encode(self))
     } catch {
       throw StoreError(
-        .encodingFailed, during: operation, store: store, message: "the catalog of indexes cannot be encoded",
-        underlying: error)
+        .encodingFailed, during: operation, store: store, message: "\(name) cannot be encoded", underlying: error)
     }
   }
 }

@@ -4,7 +4,9 @@ import Larder
 ///
 /// The article "The format of indexes" describes them.
 struct IndexLayout: Sendable {
-  let valuePrefix: StoreKey
+  /// The keys of the values.
+  let valueKeys: KeyPrefix
+
   let indexPrefix: StoreKey
 
   /// The key of the catalog of indexes.
@@ -28,12 +30,11 @@ struct IndexLayout: Sendable {
   let undecodable: KeyRange
 
   init(valuePrefix: StoreKey, indexPrefix: StoreKey) {
-    self.valuePrefix = valuePrefix
+    valueKeys = KeyPrefix(valuePrefix)
     self.indexPrefix = indexPrefix
     catalogKey = indexPrefix + "catalog"
     removalsKey = indexPrefix + "removals"
-    // The key that equals the prefix is not a key of a value.
-    values = KeyRange(from: valuePrefix + StoreKey(bytes: [0]), upTo: KeyRange.prefix(valuePrefix).upperBound)
+    values = valueKeys.storedRange(.all)
     indexEntries = KeyRange(
       from: indexPrefix + StoreKey(bytes: [0x14]), upTo: indexPrefix + StoreKey(bytes: [0x1E]))
     entryLists = .prefix(indexPrefix + "e")
@@ -54,17 +55,10 @@ struct IndexLayout: Sendable {
 
   // MARK: Values
 
-  func valueKey(_ key: StoreKey) -> StoreKey { valuePrefix + key }
+  func valueKey(_ key: StoreKey) -> StoreKey { valueKeys.storedKey(key) }
 
   /// Returns the key of an entry from the key of its value.
-  func key(ofValue valueKey: StoreKey) -> StoreKey { StoreKey(bytes: valueKey.bytes.dropFirst(valuePrefix.count)) }
-
-  /// Returns the range of the values of a range of keys.
-  func valueRange(_ range: KeyRange) -> KeyRange {
-    KeyRange(
-      from: range.lowerBound.isEmpty ? values.lowerBound : valueKey(range.lowerBound),
-      upTo: range.upperBound.map(valueKey) ?? values.upperBound)
-  }
+  func key(ofValue valueKey: StoreKey) -> StoreKey { StoreKey(bytes: valueKey.bytes.dropFirst(valueKeys.prefix.count)) }
 
   // MARK: Indexes
 
@@ -124,7 +118,7 @@ struct IndexLayout: Sendable {
   }
 
   private func checked(_ key: [UInt8]) throws -> StoreKey {
-    guard !key.isEmpty, key.count + valuePrefix.count <= StoreKey.maximumLength else { throw DamagedIndexEntry() }
+    guard !key.isEmpty, key.count + valueKeys.prefix.count <= StoreKey.maximumLength else { throw DamagedIndexEntry() }
     return StoreKey(bytes: key)
   }
 }

@@ -10,7 +10,7 @@ extension IndexedStore: TransactionStore {
   }
 
   /// The prefixes of the values and of the indexes.
-  public var prefixes: [StoreKey] { [layout.valuePrefix, layout.indexPrefix] }
+  public var prefixes: [StoreKey] { [layout.valueKeys.prefix, layout.indexPrefix] }
 
   /// Returns a plan without values.
   public func makeTransactionPlan() -> TransactionPlan { TransactionPlan() }

@@ -106,7 +106,7 @@ extension IndexedStore {
     var keys = Set(changes.compactMap(\.key))
     for range in ranges {
       let found = try await callingBase(.apply) {
-        try await base.keys(in: layout.valueRange(range), limit: .max, order: .ascending)
+        try await base.keys(in: layout.valueKeys.storedRange(range), limit: .max, order: .ascending)
       }
       keys.formUnion(found.map(layout.key(ofValue:)))
     }
@@ -117,8 +117,7 @@ extension IndexedStore {
   ///
   /// - Throws: The errors of ``apply(_:)``.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await running(.update) {

@@ -101,7 +101,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
 
   private func checkArguments() throws {
     try base.information.checkKeepsEntries(for: "an index")
-    let (values, index) = (layout.valuePrefix, layout.indexPrefix)
+    let (values, index) = (layout.valueKeys.prefix, layout.indexPrefix)
     guard !values.hasPrefix(index), !index.hasPrefix(values) else {
       throw StoreError(
         .invalidArgument, during: .open, store: information.name,
@@ -164,7 +164,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
 
   /// Calls the base, and translates its errors.
   func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await KeyPrefix(layout.valuePrefix).translating(operation, of: information.name, body)
+    try await layout.valueKeys.translating(operation, of: information.name, body)
   }
 
   // MARK: The catalog

@@ -110,8 +110,7 @@ extension MeteredStore {
   /// that throws, is `discarded`.
   @inlinable
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await meter.measure(.update, bytes: { $0.bytes ?? 0 }, isDiscarded: { $0.bytes == nil }) {
       try await base.update(deciding: keys) { slots -> UpdateDecision<(result: Result, bytes: Int?)> in

@@ -141,8 +141,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   /// Reads and writes several values of the primary as one atomic step, and then writes them to the secondary; see
   /// `DataStore`.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.checkWritable(for: .update)
     try information.check(updateOf: keys)

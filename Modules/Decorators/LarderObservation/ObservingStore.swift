@@ -69,8 +69,7 @@ public final class ObservingStore<Base: DataStore>: DataStore {
   /// Reads and writes several values of the base as one atomic step, and reports the keys that the body assigned; see
   /// `DataStore`.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try beginWrite(.update)
     defer { writes.end() }

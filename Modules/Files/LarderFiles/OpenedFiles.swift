@@ -20,13 +20,16 @@ public struct OpenedFiles: Sendable {
   }
 
   /// A path that no longer leads to the file that was opened.
-  public struct Mismatch: Sendable, Hashable {
+  public struct Mismatch: Sendable, Hashable, CustomStringConvertible {
     /// The path.
     public var path: String
     /// The role of the file.
     public var role: Role
     /// A Boolean value that indicates whether nothing is at the path.
     public var isMissing: Bool
+
+    /// The event, as the beginning of a sentence.
+    public var description: String { "\(path) was \(isMissing ? "moved or removed" : "replaced")" }
   }
 
   private var files: [(path: String, role: Role, identity: FileAttributes.Identity)] = []

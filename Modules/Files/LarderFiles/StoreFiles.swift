@@ -121,17 +121,16 @@ extension StoreFiles {
       try opened.firstMismatch(in: fileSystem)
     }
     guard let mismatch else { return }
-    let event = mismatch.isMissing ? "moved or removed" : "replaced"
     switch mismatch.role {
     case .lock:
       throw error(
         .locked, during: operation,
-        "\(mismatch.path) was \(event) while the store was open, so another process may have opened it; close "
+        "\(mismatch) while the store was open, so another process may have opened it; close "
           + "it and open it again")
     case .data:
       throw error(
         .conflict, during: operation,
-        "\(mismatch.path) was \(event) while the store was open, so writing has stopped; close it and open it again"
+        "\(mismatch) while the store was open, so writing has stopped; close it and open it again"
       )
     }
   }

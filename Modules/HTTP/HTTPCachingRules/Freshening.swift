@@ -13,16 +13,7 @@ extension HTTPCacheRules {
     decision.refusal = identified.isEmpty ? .notNeeded : nil
     var updated: [Int: StoredResponse] = [:]
     for position in identified {
-      guard let response = freshened(exchange.stored[position], by: arrival) else {
-        decision.removed.append(position)
-        continue
-      }
-      updated[position] = response
-      switch use(of: response, arrival) {
-      case .store: decision.freshened.append((position, response))
-      case .remove: decision.removed.append(position)
-      case .ignore: break
-      }
+      updated[position] = freshen(position, by: arrival, in: &decision)
     }
     guard !validated.isEmpty else { return decision }
 
@@ -104,17 +95,31 @@ extension HTTPCacheRules {
         stored.status == 200 && (facts.validator.entityTag == nil || facts.validator.entityTag == validator.entityTag)
         && (facts.validator.lastModified == nil || facts.validator.lastModified == validator.lastModified)
         && (facts.contentLength == nil || facts.contentLength == stored.length) && !facts.hasInvalidLength
-      guard agrees, let response = freshened(stored, by: arrival) else {
+      if agrees {
+        _ = freshen(position, by: arrival, in: &decision)
+      } else {
         decision.removed.append(position)
-        continue
-      }
-      switch use(of: response, arrival) {
-      case .store: decision.freshened.append((position, response))
-      case .remove: decision.removed.append(position)
-      case .ignore: break
       }
     }
     return decision
+  }
+
+  /// Freshens a stored response in a decision, or removes it.
+  ///
+  /// - Returns: The response, or `nil` if it can't be stored.
+  private func freshen(
+    _ position: Int, by arrival: Arrival, in decision: inout ResponseDecision
+  ) -> StoredResponse? {
+    guard let response = freshened(arrival.exchange.stored[position], by: arrival) else {
+      decision.removed.append(position)
+      return nil
+    }
+    switch use(of: response, arrival) {
+    case .store: decision.freshened.append((position, response))
+    case .remove: decision.removed.append(position)
+    case .ignore: break
+    }
+    return response
   }
 
   /// Returns a stored response with the head that a later response gives it (RFC 9111, section 3.2), or `nil` if that

@@ -63,7 +63,7 @@ extension ForwardingStore {
 
   /// Reads, changes and writes back several values of the base; see ``DataStore/update(deciding:_:)``.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await forward(.update, of: nil) { try await base.update(deciding: keys, body) }
   }

@@ -61,7 +61,7 @@ extension VersionFrame {
       bytes.append(UInt8(ascii: "}"))
     case .cbor, .binary:
       bytes.append(contentsOf: head)
-      append(unsigned: UInt64(max(0, version)), to: &bytes)
+      CBORHead.append(CBORHead.unsigned, max(0, version), to: &bytes)
       try encode(&bytes)
     }
   }
@@ -119,38 +119,11 @@ extension VersionFrame {
       }
       var start = head.count
       guard bytes.count > start, bytes[start - 1] == head[start - 1],
-        let version = VersionFrame.unsigned(bytes, at: &start),
+        let version = CBORHead.read(CBORHead.unsigned, in: bytes, at: &start),
         version > 0
       else { throw ValueVersionError(.corrupted, "the version of the value is damaged") }
       return VersionFrame(version: version, value: start..<bytes.count)
     }
-  }
-
-  /// Appends an unsigned integer in its shortest form (RFC 8949, section 3).
-  private static func append(unsigned number: UInt64, to bytes: inout [UInt8]) {
-    func append(_ initial: UInt8, _ argument: some FixedWidthInteger) {
-      bytes.append(initial)
-      withUnsafeBytes(of: argument.bigEndian) { bytes.append(contentsOf: $0) }
-    }
-    switch number {
-    case ..<24: bytes.append(UInt8(number))
-    case ...0xFF: append(24, UInt8(number))
-    case ...0xFFFF: append(25, UInt16(number))
-    case ...0xFFFF_FFFF: append(26, UInt32(number))
-    default: append(27, number)
-    }
-  }
-
-  /// Reads an unsigned integer, and moves the index after it.
-  private static func unsigned(_ bytes: UnsafeRawBufferPointer, at index: inout Int) -> Int? {
-    let initial = bytes[index]
-    index += 1
-    guard initial >= 24 else { return Int(initial) }
-    guard initial <= 27 else { return nil }
-    let size = 1 << Int(initial - 24)
-    guard bytes.count - index >= size else { return nil }
-    defer { index += size }
-    return Int(exactly: bytes[index..<index + size].reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
   }
 }
 

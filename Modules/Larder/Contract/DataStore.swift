@@ -148,8 +148,7 @@ public protocol DataStore<Value>: Sendable {
   /// - Throws: ``StoreError`` as ``apply(_:)``, `corrupted` or `undecodable` if a stored value cannot be decoded, and
   ///   `invalidArgument` if a key occurs twice.
   func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result
 
   /// Ensures that every earlier write survives a power failure.

@@ -78,3 +78,9 @@ extension UpdateDecision {
     }
   }
 }
+
+/// The body of an update; see ``DataStore/update(deciding:_:)``.
+///
+/// It receives a slot for each key with the stored value, assigns new values, and decides whether they are committed. It
+/// may run more than once.
+public typealias UpdateBody<Value: Sendable, Result> = @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>

@@ -62,6 +62,11 @@ public struct KeyRange: Sendable, Hashable {
     KeyRange(from: key, upTo: key.successor)
   }
 
+  /// The only key that can belong to the range, or `nil` if there are others; see ``only(_:)``.
+  ///
+  /// A cache can handle a change of such a range without a look at each of its entries.
+  public var onlyKey: StoreKey? { upperBound == lowerBound.successor ? lowerBound : nil }
+
   /// A Boolean value that indicates whether no key can belong to the range.
   public var isEmpty: Bool {
     upperBound.map { $0 <= lowerBound } ?? false

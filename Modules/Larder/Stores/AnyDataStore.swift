@@ -94,8 +94,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
 
   /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(deciding:_:)``.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await base.update(deciding: keys, body)
   }

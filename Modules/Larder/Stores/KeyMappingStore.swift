@@ -101,8 +101,7 @@ public struct KeyMappingStore<Base: DataStore>: DataStore {
 
   /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(deciding:_:)``.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await translatingErrors { try await base.update(deciding: keys.map(prefix.storedKey), body) }

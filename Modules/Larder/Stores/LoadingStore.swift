@@ -133,8 +133,7 @@ public final class LoadingStore<Value: Sendable>: DataStore {
 
   /// Throws `notPermitted`, without calling the body.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     throw notPermitted(.update)
   }

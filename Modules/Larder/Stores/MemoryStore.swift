@@ -93,8 +93,7 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError`` with `invalidKey`; `invalidArgument`; `closed`. `CancellationError` if the task was cancelled
   ///   before.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) throws -> Result {
     try information.check(updateOf: keys)
     var displaced: [Value] = []

@@ -100,6 +100,21 @@ public struct JSONValueCoder<Value: Sendable>: Sendable {
     }
   }
 
+  /// Returns a text about a value that cannot be decoded, for verification.
+  ///
+  /// - Parameters:
+  ///   - text: The JSON text, or the error of reading it.
+  ///   - key: The key of the entry.
+  /// - Returns: The text, or `nil` if the value can be decoded.
+  public func problem(in text: @autoclosure () throws -> ArraySlice<UInt8>, forKey key: StoreKey) -> String? {
+    do {
+      _ = try value(of: text(), forKey: key, during: .verify)
+      return nil
+    } catch {
+      return VerificationReport.Finding.message(for: error)
+    }
+  }
+
   /// Returns the bytes that the codec wrote for a JSON text.
   private func bytes(
     of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation

@@ -173,7 +173,23 @@ public struct ValueCoder<Value: Sendable>: Sendable {
         try bytes?.withUnsafeBytes { try value(of: $0, forKey: key, during: operation) }
       })
     let decision = body(&slots)
-    guard decision.isCommit else { return (decision, []) }
+    return (decision, decision.isCommit ? try changes(in: slots, of: keys, stored: stored, during: operation) : [])
+  }
+
+  /// Returns the changes that the body of an update has made, for a store that decodes the slots by itself.
+  ///
+  /// - Parameters:
+  ///   - slots: The slots after the body has decided to commit.
+  ///   - keys: The keys.
+  ///   - stored: The stored bytes for each key, or `nil` if the key is missing.
+  ///   - operation: The operation, for errors.
+  /// - Returns: The new bytes for each key that changes, or `nil` to remove it. There are none for slots that were assigned
+  ///   what is stored.
+  /// - Throws: ``StoreError``: `encodingFailed`; `valueTooLarge`.
+  public func changes(
+    in slots: UpdateSlots<Value>, of keys: [StoreKey], stored: [ArraySlice<UInt8>?],
+    during operation: StoreOperation = .update
+  ) throws -> [(key: StoreKey, bytes: ArraySlice<UInt8>?)] {
     var changes: [(key: StoreKey, bytes: ArraySlice<UInt8>?)] = []
     for index in slots.assignedIndices {
       let new = try slots[index].map { value in
@@ -183,7 +199,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
       }
       if new != stored[index] { changes.append((keys[index], new)) }
     }
-    return (decision, changes)
+    return changes
   }
 
   /// Returns a text about an entry that another program may have written, for verification.

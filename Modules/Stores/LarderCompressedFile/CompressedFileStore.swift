@@ -260,8 +260,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///
   /// `body` runs on the thread of the store's writer. If it assigns nothing, or only values that are stored already, nothing is written.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, codecName) = (coder, codecName)
@@ -307,16 +306,11 @@ extension CompressedFileStore: MaintainableStore {
 
   /// Reads and checks the whole file; see `MaintainableStore/verify()`.
   public func verify() async throws -> VerificationReport {
-    let coder = coder
-    return try await writer.run(.verify) { file in
-      try file.verify { key, line in
-        do {
-          _ = try coder.value(of: try StoreLine.value(line, ofKey: key), forKey: key, during: .verify)
-          return nil
-        } catch {
-          return VerificationReport.Finding.message(for: error)
-        }
+    try await writer.run(.verify) { [coder] file in
+      func problem(_ key: StoreKey, _ line: ArraySlice<UInt8>) -> String? {
+        coder.problem(in: try StoreLine.value(line, ofKey: key), forKey: key)
       }
+      return try file.verify(problem)
     }
   }
 

@@ -27,30 +27,16 @@ extension GRDBStore: MaintainableStore {
   /// SQLite has no checksums, so a bit that was flipped inside a value is found only if the codec finds it, as with
   /// `.checksummed()`.
   public func verify() async throws -> VerificationReport {
-    var report = VerificationReport(entryCount: 0)
-    let problems = try await read(.verify) { db in
-      try String.fetchAll(db, sql: "PRAGMA integrity_check")
-    }
-    for problem in problems where problem != "ok" {
-      report.findings.append(VerificationReport.Finding(key: nil, place: information.name, message: problem))
-    }
-    do {
-      try await report.addEntries(of: information.name) { [self] range, limit in
-        try await read(.verify) { [self] db in
-          var entries: [(key: StoreKey, problem: String?)] = []
-          try rawTable(in: db).scan(.entries, in: range, limit: limit, order: .ascending) { key, bytes in
-            entries.append((key, coder.problem(in: bytes, forStoredKey: key)))
-          }
-          return entries
+    let problems = try await read(.verify) { db in try String.fetchAll(db, sql: "PRAGMA integrity_check") }
+    return try await VerificationReport(ofStore: information.name, integrityCheck: problems) { [self] range, limit in
+      try await read(.verify) { [self] db in
+        var entries: [(key: StoreKey, problem: String?)] = []
+        try rawTable(in: db).scan(.entries, in: range, limit: limit, order: .ascending) { key, bytes in
+          entries.append((key, coder.problem(in: bytes, forStoredKey: key)))
         }
+        return entries
       }
-    } catch let error as StoreError where error.code == .corrupted && !report.findings.isEmpty {
-      // The damage that the check of the structure found also stops the scan.
-      report.findings.append(
-        VerificationReport.Finding(
-          key: nil, place: information.name, message: "the entries after \(report.entryCount) cannot be read"))
     }
-    return report
   }
 
   /// Rewrites the database without free pages (`VACUUM`); see `MaintainableStore/compact()`.
@@ -63,13 +49,7 @@ extension GRDBStore: MaintainableStore {
       do {
         try await writer.barrierWriteWithoutTransaction { [self] db in
           try checkFiles(for: .compact)
-          let catalog = StoreCatalog(store: name, operation: .compact)
-          guard try catalog.hasOnlyStores(on: GRDBConnection(db: db)) else {
-            throw StoreError(
-              .unsupported, during: .compact, store: name,
-              message: "the database has tables that are not Larder's, whose row numbers VACUUM could change; run "
-                + "VACUUM yourself if nothing depends on them")
-          }
+          try StoreCatalog(store: name, operation: .compact).checkCompactable(on: GRDBConnection(db: db))
           try db.execute(sql: "VACUUM")
           // The file shrinks once the log, if there is one, is moved into it. It holds the whole copy.
           _ = try db.checkpoint(.truncate)

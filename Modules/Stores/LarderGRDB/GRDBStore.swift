@@ -201,8 +201,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///
   /// `body` runs on the thread of the database's writer, inside the transaction, so other writes wait for it.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await running(.update) {
       try information.checkWritable(for: .update)
@@ -292,9 +291,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     guard let mismatch else { return }
     throw StoreError(
       .conflict, during: operation, store: information.name,
-      message:
-        "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the database was open; "
-        + "close the database and open it again")
+      message: "\(mismatch) while the database was open; close the database and open it again")
   }
 }
 

@@ -278,8 +278,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///
   /// `body` runs on the thread of the store's writer. If it assigns nothing, or only values that are stored already, nothing is written.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, codecName, contents) = (coder, codecName, contents)
@@ -321,16 +320,8 @@ extension JSONFileStore: MaintainableStore {
 
   /// Reads and checks all entries; see `MaintainableStore/verify()`.
   public func verify() async throws -> VerificationReport {
-    let coder = coder
-    return try await writer.run(.verify) { file in
-      try file.verify { key, text in
-        do {
-          _ = try coder.value(of: text, forKey: key, during: .verify)
-          return nil
-        } catch {
-          return VerificationReport.Finding.message(for: error)
-        }
-      }
+    try await writer.run(.verify) { [coder] file in
+      try file.verify { key, text in coder.problem(in: text, forKey: key) }
     }
   }
 

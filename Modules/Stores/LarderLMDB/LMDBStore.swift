@@ -235,8 +235,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// `body` runs on the thread of the environment's writer, inside the transaction, so other processes wait for it too.
   /// If the memory map has to be enlarged, it runs again.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await handle.write(during: .update) { [self, identifier] transaction, record in

@@ -201,8 +201,7 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
   /// The keys are locked in key order until the commit, also those that are missing. `body` runs on the caller's executor,
   /// and may run more than once, because a transaction that meets a conflict is repeated.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await handle.running(.update) {
       try information.check(updateOf: keys)
@@ -324,33 +323,20 @@ extension PostgresStore {
     deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> (result: Result, statements: [Statement]?, assigned: [StoreKey]) {
     let indices = PostgresStore.indices(of: rows)
-    let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) } }
+    let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) }.map { $0[...] } }
     var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: operation))
     let decision = body(&slots)
-    var (set, values, removed): ([StoreKey], [ArraySlice<UInt8>], [StoreKey]) = ([], [], [])
-    // The rows of missing keys, which were made to lock them, must not stay.
-    if decision.isCommit {
-      removed = keys.indices.filter { stored[$0] == nil && !slots.isAssigned($0) }.map { keys[$0] }
-    }
-    var isChanged = false
-    for index in decision.isCommit ? slots.assignedIndices : [] {
-      guard let value = slots[index] else {
-        removed.append(keys[index])
-        isChanged = isChanged || stored[index] != nil
-        continue
-      }
-      var bytes: [UInt8] = []
-      try coder.append(
-        value, forKey: keys[index], replacing: stored[index].map { $0[...] }, to: &bytes, during: operation)
-      guard bytes != stored[index] else { continue }
-      isChanged = true
-      set.append(keys[index])
-      values.append(bytes[...])
-    }
+    let changes =
+      decision.isCommit ? try coder.changes(in: slots, of: keys, stored: stored, during: operation) : []
     try coder.codecRecord.checkUnchanged(since: format, during: operation, store: information.name)
     let assigned = decision.isCommit ? slots.assignedIndices.map { keys[$0] } : []
-    guard isChanged else { return (decision.result, nil, assigned) }
-    let statements = table.change(setting: set, to: values, removing: removed)
+    guard !changes.isEmpty else { return (decision.result, nil, assigned) }
+    let set = changes.filter { $0.bytes != nil }
+    // The rows of missing keys, which were made to lock them, must not stay.
+    let missing = keys.indices.filter { stored[$0] == nil && slots[$0] == nil }.map { keys[$0] }
+    let statements = table.change(
+      setting: set.map(\.key), to: set.compactMap(\.bytes),
+      removing: missing + changes.filter { $0.bytes == nil }.map(\.key))
     let recorded = BoundedChanges(assigned.map { .key($0) })
     return (decision.result, table.recording(recorded, from: handle.feed.origin, in: statements), assigned)
   }

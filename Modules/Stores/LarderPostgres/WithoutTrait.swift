@@ -63,10 +63,7 @@ public struct PostgresQueue<Element: Sendable> {
 /// A placeholder: this type needs the trait `Postgres` of the package Larder.
 public struct PostgresQueueConfiguration: Sendable {
   /// A placeholder: needs the trait `Postgres`.
-  public init(
-    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
-    deadLetterRetention: Duration? = nil, capacity: Int? = nil, pollInterval: Duration = .seconds(1)
-  ) {}
+  public init(policy: QueuePolicy = QueuePolicy(), capacity: Int? = nil, pollInterval: Duration = .seconds(1)) {}
 }
 
 /// A placeholder: this type needs the trait `Postgres` of the package Larder.

@@ -7,26 +7,12 @@ public import Larder
 /// ```swift
 /// let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
 /// let bounded = try await QueueStore<Event>(
-///   path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+///   path: folder + "/bounded",
+///   configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 10), capacity: capacity))
 /// ```
 public struct QueueConfiguration: Sendable, Hashable {
-  /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
-  ///
-  /// With 1, an item becomes a dead letter if its first consumer fails. Without a limit, an item that cannot be decoded
-  /// still becomes a dead letter after five deliveries.
-  public var maximumDeliveries: Int?
-
-  /// The delay of items that are released without an explicit delay.
-  public var retryPolicy: RetryPolicy
-
-  /// The time that a key is remembered after its item was acknowledged or became a dead letter, so it is not
-  /// enqueued again.
-  ///
-  /// Each remembered key takes some memory. Generated keys are not remembered.
-  public var duplicateWindow: Duration
-
-  /// The time that dead letters are kept; `nil` for no limit.
-  public var deadLetterRetention: Duration?
+  /// The deliveries, retries, remembered keys and dead letters.
+  public var policy: QueuePolicy
 
   /// The capacity of the queue, and the policy for writes that exceed it.
   public var capacity: QueueCapacity
@@ -40,33 +26,24 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit.
-  ///     Defaults to 5.
-  ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
-  ///     to 5 minutes.
-  ///   - duplicateWindow: The time that a key is remembered after its item was acknowledged or became a dead
-  ///     letter. Defaults to 5 minutes.
-  ///   - deadLetterRetention: The time that dead letters are kept. Defaults to `nil`, for no limit.
+  ///   - policy: The deliveries, retries, remembered keys and dead letters. Defaults to the usual ones; see
+  ///     `QueuePolicy`.
   ///   - capacity: The capacity of the queue. Defaults to ``QueueCapacity/unlimited``.
   ///   - segmentSize: The size, in bytes, at which the log rolls over to a new segment. Defaults to 32 MiB.
   public init(
-    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
-    deadLetterRetention: Duration? = nil, capacity: QueueCapacity = .unlimited, segmentSize: Int = 32 << 20
+    policy: QueuePolicy = QueuePolicy(), capacity: QueueCapacity = .unlimited, segmentSize: Int = 32 << 20
   ) {
-    self.maximumDeliveries = maximumDeliveries
-    self.retryPolicy = retryPolicy
-    self.duplicateWindow = duplicateWindow
-    self.deadLetterRetention = deadLetterRetention
+    self.policy = policy
     self.capacity = capacity
     self.segmentSize = segmentSize
   }
 }
 
-extension QueueConfiguration: LeasingQueueConfiguration {
+extension QueueConfiguration {
   /// Throws `invalidArgument` if a rule is out of range.
   func check(store: String) throws {
     let (items, bytes) = (capacity.items ?? 1, capacity.bytes ?? 1)
-    try check(
+    try policy.check(
       store: store,
       others: [
         (items >= 1, "a capacity must be at least 1 item, not \(items)"),
@@ -87,7 +64,8 @@ extension QueueConfiguration: LeasingQueueConfiguration {
 /// ```swift
 /// let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
 /// let bounded = try await QueueStore<Event>(
-///   path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+///   path: folder + "/bounded",
+///   configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 10), capacity: capacity))
 /// ```
 public struct QueueCapacity: Sendable, Hashable {
   /// The behavior of a write for which there is no room.

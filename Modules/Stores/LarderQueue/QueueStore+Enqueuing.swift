@@ -44,7 +44,7 @@ extension QueueStore {
   /// Appends items to the queue in order, atomically.
   ///
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
-  /// ``QueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter.
+  /// `QueuePolicy.duplicateWindow` after that item was acknowledged or became a dead letter.
   ///
   /// - Parameter inputs: The items, each with an optional id and delay. A queue in a folder has neither priorities nor
   ///   groups.

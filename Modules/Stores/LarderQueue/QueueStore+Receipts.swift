@@ -26,7 +26,7 @@ extension QueueStore {
 
   /// Releases items for another delivery, at their old positions in the order of arrival, in one commit.
   ///
-  /// If the deliveries count, an item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead
+  /// If the deliveries count, an item that was delivered `QueuePolicy.maximumDeliveries` times becomes a dead
   /// letter. If they don't, the numbers of attempts are as they were before. Releasing ignores cancellation.
   ///
   /// ```swift
@@ -37,7 +37,7 @@ extension QueueStore {
   /// - Parameters:
   ///   - receipts: The receipts of the deliveries.
   ///   - delay: The delay until the items can be received again, or `nil` for the delay of
-  ///     ``QueueConfiguration/retryPolicy`` for each.
+  ///     `QueuePolicy.retryPolicy` for each.
   ///   - countsAsAttempt: A Boolean value that indicates whether the deliveries count.
   /// - Returns: The receipts that are stale. The items of all other receipts are released.
   /// - Throws: `StoreError` with `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.

@@ -7,7 +7,7 @@ extension QueueStore {
   ///
   /// This method does not wait for items; `deliveries(lease:)` and `withNext(lease:renewsLease:_:)` do. The lease is
   /// written before an item is decoded, so an item that crashes the process counts as delivered. An item that cannot be
-  /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
+  /// decoded is released with the delay of `QueuePolicy.retryPolicy` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
   ///
   /// A program that lacks something to decode an item, such as a key or a compression dictionary, makes no dead

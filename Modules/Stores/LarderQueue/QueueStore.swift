@@ -8,7 +8,7 @@ public import LarderFiles
 ///
 /// ```swift
 /// let queue = try await QueueStore<Event>(
-///   path: "outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
+///   path: "outbox", configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)))
 /// try await queue.enqueue(event)
 /// try await queue.withNext(lease: .seconds(30)) { delivery in
 ///   try await send(delivery.value)
@@ -29,7 +29,7 @@ public import LarderFiles
 /// process can receive an item and another acknowledge it. Changes to the wall clock never make a lease longer than
 /// requested.
 ///
-/// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, even if it could
+/// An item that was delivered `QueuePolicy.maximumDeliveries` times becomes a dead letter, even if it could
 /// not be decoded. It does not block the delivery of other items.
 ///
 /// ## The queue as a store
@@ -77,7 +77,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to `true`.
   ///   - fileSystem: The file system that holds the files. Defaults to the real one.
   ///   - environment: The clock that measures leases and delays in this process, the wall-clock time that is stored in
-  ///     the files, and the random numbers of ``QueueConfiguration/retryPolicy``. Defaults to those of the system.
+  ///     the files, and the random numbers of `QueuePolicy.retryPolicy`. Defaults to those of the system.
   ///   - onDeadLetter: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
   ///     It runs on a thread of the queue or of a caller and must not block. Defaults to `nil`.
   /// - Throws: `StoreError` with `locked` if the queue is already open; `corrupted` if the header of one of its files
@@ -245,8 +245,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   /// `body` runs on the queue's own thread while all other calls wait. An item that it does not assign, or
   /// that stays the same, is not written and keeps its lease. If the queue is full and the policy is to wait, `body` runs again when there is room.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Element, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let coder = coder

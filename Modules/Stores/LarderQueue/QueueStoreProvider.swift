@@ -80,7 +80,7 @@ public struct UntypedQueue: UntypedStore {
     engine = QueueEngine(
       opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
       onDeadLetter: onDeadLetter)
-    retrying = RetryDelays(policy: configuration.retryPolicy, clock: clock, generator: environment.randomness)
+    retrying = RetryDelays(policy: configuration.policy.retryPolicy, clock: clock, generator: environment.randomness)
     codecName = opened.log.codecName
     recovery = opened.report
   }

@@ -33,23 +33,13 @@ extension SQLiteStore: MaintainableStore {
   /// not have, every table is checked by itself as far as that is possible: the index is not compared with its table, and
   /// another table with a constraint that calls the function is not checked.
   public func verify() async throws -> VerificationReport {
-    var report = VerificationReport(entryCount: 0)
     let (handle, table) = (handle, table)
     let problems = try await handle.database.maintenanceQueue.run {
       try handle.read(for: .verify) { try SQLiteStore.problems(on: $0, ofStore: table) }
     }
-    for problem in problems where problem != "ok" {
-      report.findings.append(VerificationReport.Finding(key: nil, place: handle.name, message: problem))
+    return try await VerificationReport(ofStore: handle.name, integrityCheck: problems) { [self] in
+      try await verifiedEntries(in: $0, limit: $1)
     }
-    do {
-      try await report.addEntries(of: handle.name) { [self] in try await verifiedEntries(in: $0, limit: $1) }
-    } catch let error as StoreError where error.code == .corrupted && !report.findings.isEmpty {
-      // The damage that the check of the structure found also stops the scan.
-      report.findings.append(
-        VerificationReport.Finding(
-          key: nil, place: handle.name, message: "the entries after \(report.entryCount) cannot be read"))
-    }
-    return report
   }
 
   /// Returns the problems that SQLite finds in the structure of the file, among lines with `ok`.

@@ -224,8 +224,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   ///
   /// `body` runs on the thread of the database's writer, inside the transaction, so other processes wait for it too.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await handle.running(.update) {
       try information.check(updateOf: keys)

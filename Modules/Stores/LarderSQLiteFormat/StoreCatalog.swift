@@ -299,14 +299,19 @@ public struct StoreCatalog: Sendable {
       .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// Returns whether the file only holds stores with their records, indexes and triggers.
+  /// Throws an error unless the file only holds stores with their records, indexes and triggers.
   ///
-  /// - Throws: The error of the connection.
-  public func hasOnlyStores(on connection: some SQLConnection) throws -> Bool {
+  /// - Throws: ``StoreError`` with `unsupported`.
+  public func checkCompactable(on connection: some SQLConnection) throws {
     let names = try storeNames(on: connection)
     let own = Set((names + names.map { $0 + StoreTable.viewSuffix } + [StoreCatalog.tableName]).map { Array($0.utf8) })
     // Tables of SQLite itself, such as the statistics of ANALYZE, have no row numbers that matter.
-    return try connection.rows("SELECT tbl_name FROM main.sqlite_schema")
+    let hasOnlyStores = try connection.rows("SELECT tbl_name FROM main.sqlite_schema")
       .allSatisfy { own.contains(Array($0[0].utf8)) || $0[0].utf8.starts(with: "sqlite_".utf8) }
+    guard !hasOnlyStores else { return }
+    throw StoreError(
+      .unsupported, during: operation, store: store,
+      message: "the database has tables that are not Larder's, whose row numbers VACUUM could change; run VACUUM "
+        + "yourself if nothing depends on them")
   }
 }

@@ -5,7 +5,7 @@ extension StoreQueue {
   /// Appends items to the queue in order, atomically.
   ///
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
-  /// ``StoreQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter. Without ids,
+  /// `QueuePolicy.duplicateWindow` after that item was acknowledged or became a dead letter. Without ids,
   /// nothing is read, so writers share commits if the base batches them.
   ///
   /// ```swift

@@ -14,7 +14,7 @@ extension StoreQueue {
 
   /// Releases items for another delivery at their old positions, in one commit; see `DurableQueue`.
   ///
-  /// If the deliveries count, an item that was delivered ``StoreQueueConfiguration/maximumDeliveries`` times becomes a dead
+  /// If the deliveries count, an item that was delivered `QueuePolicy.maximumDeliveries` times becomes a dead
   /// letter.
   public func release(
     _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool

@@ -48,26 +48,20 @@ extension StoreQueue {
       while true {
         let number = waits.enter()
         let reading: Result<QueueDelivery<Element>, FailedDelivery>?
+        var time: Duration?
         do {
           try Task.checkCancellation()
           reading = try await leaseFirst(1, lease, mayBeSuspect: true, isFirst: true).readings.first
+          if reading == nil {
+            if operations.isClosing { throw information.closedError(for: .receive) }
+            time = try await waitingTime()
+          }
         } catch {
+          // Otherwise a later signal would be for this consumer.
           waits.leave(number)
           throw error
         }
-        if operations.isClosing, reading == nil {
-          waits.leave(number)
-          throw information.closedError(for: .receive)
-        }
         guard let reading else {
-          let time: Duration?
-          do {
-            time = try await waitingTime()
-          } catch {
-            // Otherwise a later signal would be for this consumer.
-            waits.leave(number)
-            throw error
-          }
           try await waits.wait(number, atMost: time, clock: clock)
           continue
         }

@@ -53,8 +53,7 @@ extension StoreQueue {
   /// - Throws: The errors of `DataStore.update(deciding:_:)`; `StoreError` with `conflict` if other programs kept changing
   ///   the same items.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Element, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await running(.update) {
@@ -66,15 +65,9 @@ extension StoreQueue {
         var slots = UpdateSlots(
           stored: try zip(keys, before).map { key, bytes in try bytes.map { try decode($0, key, during: .update) } })
         let decision = body(&slots)
-        for index in decision.isCommit ? slots.assignedIndices : [] {
-          guard let value = slots[index] else {
-            remove(keys[index], &plan)
-            continue
-          }
-          let payload = before[index].flatMap { StoredItem($0)?.payload }
-          var bytes: [UInt8] = []
-          try coder.append(value, forKey: keys[index], replacing: payload, to: &bytes, during: .update)
-          if payload?.elementsEqual(bytes) != true { set(bytes, forKey: keys[index], &plan) }
+        let payloads = before.map { $0.flatMap { StoredItem($0)?.payload } }
+        for (key, bytes) in decision.isCommit ? try coder.changes(in: slots, of: keys, stored: payloads) : [] {
+          if let bytes { set(Array(bytes), forKey: key, &plan) } else { remove(key, &plan) }
         }
         try await finishGroups(&plan, .update)
         return (plan, decision.result)

@@ -95,7 +95,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///   - codec: The codec of the items.
   ///   - configuration: The rules of the queue.
   ///   - environment: The clock that measures the time that a consumer waits, the wall-clock time by which leases and
-  ///     delays end, and the random numbers of ``StoreQueueConfiguration/retryPolicy``. Defaults to those of the
+  ///     delays end, and the random numbers of `QueuePolicy.retryPolicy`. Defaults to those of the
   ///     system.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
   ///   `unsupported` if the entries of the base expire; `versionMismatch` if a newer version or another codec wrote the queue;
@@ -121,7 +121,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = RetryDelays(
-      policy: configuration.retryPolicy, clock: environment.clock, generator: environment.randomness)
+      policy: configuration.policy.retryPolicy, clock: environment.clock, generator: environment.randomness)
     items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
     let waits = waits
     let ranges = layout.deliveries

@@ -9,22 +9,8 @@ public import Larder
 /// let jobs = try await bytes.queue(of: Job.self, prefix: "jobs/", codec: .json(), configuration: configuration)
 /// ```
 public struct StoreQueueConfiguration: Sendable, Hashable {
-  /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
-  ///
-  /// Without a limit, an item that cannot be decoded still becomes a dead letter after five deliveries.
-  public var maximumDeliveries: Int?
-
-  /// The delay of items that are released without an explicit delay.
-  public var retryPolicy: RetryPolicy
-
-  /// The time that an id is remembered after its item was acknowledged or became a dead letter, so it is not
-  /// enqueued again.
-  ///
-  /// Generated keys are not remembered.
-  public var duplicateWindow: Duration
-
-  /// The time after which an item that becomes a dead letter is removed; `nil` for no limit.
-  public var deadLetterRetention: Duration?
+  /// The deliveries, retries, remembered keys and dead letters.
+  public var policy: QueuePolicy
 
   /// The time between two looks of a waiting consumer, unless the base reports the commits of all programs.
   public var pollInterval: Duration
@@ -32,39 +18,30 @@ public struct StoreQueueConfiguration: Sendable, Hashable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit.
-  ///     Defaults to 5.
-  ///   - retryPolicy: The delay of items that are released without an explicit delay. Defaults to 1 second, doubling up
-  ///     to 5 minutes.
-  ///   - duplicateWindow: The time that an id is remembered after its item was acknowledged or became a dead
-  ///     letter. Defaults to 5 minutes.
-  ///   - deadLetterRetention: The time after which a dead letter is removed. Defaults to `nil`, for no limit.
+  ///   - policy: The deliveries, retries, remembered keys and dead letters. Defaults to the usual ones; see
+  ///     `QueuePolicy`.
   ///   - pollInterval: The time between two looks of a waiting consumer, unless the base reports the commits of all
   ///     programs. Defaults to 1 second.
   public init(
-    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
-    deadLetterRetention: Duration? = nil, pollInterval: Duration = .seconds(1)
+    policy: QueuePolicy = QueuePolicy(), pollInterval: Duration = .seconds(1)
   ) {
-    self.maximumDeliveries = maximumDeliveries
-    self.retryPolicy = retryPolicy
-    self.duplicateWindow = duplicateWindow
-    self.deadLetterRetention = deadLetterRetention
+    self.policy = policy
     self.pollInterval = pollInterval
   }
 }
 
-extension StoreQueueConfiguration: LeasingQueueConfiguration {
+extension StoreQueueConfiguration {
   /// Throws `invalidArgument` if a rule is out of range.
   func check(store: String) throws {
-    try check(
+    try policy.check(
       store: store,
       others: [(pollInterval > .zero, "`pollInterval` must be greater than zero, not \(pollInterval)")])
   }
 
   var rules: QueueRules {
     QueueRules(
-      maximumDeliveries: maximumDeliveries.map { UInt32(clamping: $0) },
-      duplicateWindow: duplicateWindow.wholeMicroseconds,
-      deadLetterRetention: deadLetterRetention?.wholeMicroseconds)
+      maximumDeliveries: policy.maximumDeliveries.map { UInt32(clamping: $0) },
+      duplicateWindow: policy.duplicateWindow.wholeMicroseconds,
+      deadLetterRetention: policy.deadLetterRetention?.wholeMicroseconds)
   }
 }

@@ -19,7 +19,8 @@ struct QueueWorker: AsyncParsableCommand {
   /// Segments are small, so many are created and removed. There are no dead letters. The duplicate window is short,
   /// because otherwise each opening in a long run would read hundreds of thousands of keys.
   static let configuration = QueueConfiguration(
-    maximumDeliveries: nil, duplicateWindow: .seconds(30), capacity: QueueCapacity(items: 500, policy: .wait),
+    policy: QueuePolicy(maximumDeliveries: nil, duplicateWindow: .seconds(30)),
+    capacity: QueueCapacity(items: 500, policy: .wait),
     segmentSize: 16 << 10)
 
   func run() async throws {

@@ -1,4 +1,6 @@
 #if Crypto
+import Larder
+
 /// A stored value as a COSE_Encrypt0 message (RFC 9052, section 5.2) of the one form that ``EncryptedCodec`` writes.
 ///
 /// In CBOR diagnostic notation, `16([<<{1: 3}>>, {4: h'…', 5: h'…'}, h'…'])`: the algorithm, the identifier of the key,
@@ -52,7 +54,7 @@ struct EncryptedValue {
       throw EncryptedValueError("the value is not an encrypted value")
     }
     var contentOffset = headOffset
-    guard let size = CBORHead.readByteString(bytes, at: &contentOffset), size >= EncryptedValue.tagSize,
+    guard let size = CBORHead.read(CBORHead.byteString, in: bytes, at: &contentOffset), size >= EncryptedValue.tagSize,
       size == bytes.count - contentOffset
     else { throw EncryptedValueError("the encrypted value has the wrong length") }
     nonce = UnsafeRawBufferPointer(rebasing: bytes[nonceOffset..<headOffset])
@@ -88,68 +90,6 @@ extension KeyRing.KeyID {
   /// - Throws: ``EncryptedValueError`` if the bytes have another form.
   public init(ofEncryptedValue bytes: RawSpan) throws {
     self = try bytes.withUnsafeBytes { bytes throws(EncryptedValueError) in try EncryptedValue(bytes).keyID }
-  }
-}
-
-/// The heads of CBOR data items (RFC 8949, section 3), with definite lengths in their shortest form.
-enum CBORHead {
-  /// The major type of byte strings, in the upper three bits of a head.
-  static let byteString: UInt8 = 0x40
-  /// The major type of text strings, in the upper three bits of a head.
-  static let textString: UInt8 = 0x60
-
-  /// The item `null`.
-  static let null: UInt8 = 0xF6
-
-  /// The maximum size of a head, in bytes.
-  static let maximumSize = 9
-
-  /// Returns the size of a head, in bytes.
-  static func size(of count: Int) -> Int {
-    switch count {
-    case ..<24: 1
-    case ...0xFF: 2
-    case ...0xFFFF: 3
-    case ...0xFFFF_FFFF: 5
-    default: 9
-    }
-  }
-
-  /// Appends a head.
-  static func append(_ majorType: UInt8, _ count: Int, to bytes: inout [UInt8]) {
-    let number = UInt64(count)
-    func append(_ information: UInt8, _ argument: some FixedWidthInteger) {
-      bytes.append(majorType | information)
-      withUnsafeBytes(of: argument.bigEndian) { bytes.append(contentsOf: $0) }
-    }
-    switch number {
-    case ..<24: bytes.append(majorType | UInt8(number))
-    case ...0xFF: append(24, UInt8(number))
-    case ...0xFFFF: append(25, UInt16(number))
-    case ...0xFFFF_FFFF: append(26, UInt32(number))
-    default: append(27, number)
-    }
-  }
-
-  /// Reads the head of a byte string, and moves the offset after it.
-  ///
-  /// - Returns: The length that the head states, which may exceed the number of bytes; `nil` for any other head, or a
-  ///   head that is truncated or not in its shortest form.
-  static func readByteString(_ bytes: UnsafeRawBufferPointer, at offset: inout Int) -> Int? {
-    guard offset < bytes.count, bytes[offset] & 0xE0 == byteString else { return nil }
-    let information = bytes[offset] & 0x1F
-    guard information >= 24 else {
-      offset += 1
-      return Int(information)
-    }
-    guard information <= 27 else { return nil }
-    let size = 1 << Int(information - 24)
-    guard bytes.count - offset > size else { return nil }
-    let argument = bytes[offset + 1..<offset + 1 + size].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-    let smallest: UInt64 = information == 24 ? 24 : 1 << (4 * UInt64(size))
-    guard argument >= smallest else { return nil }
-    offset += 1 + size
-    return Int(exactly: argument)
   }
 }
 #endif

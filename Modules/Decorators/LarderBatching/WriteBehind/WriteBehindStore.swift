@@ -172,8 +172,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// Reads and writes several values as one atomic step in the base, after all earlier writes; see
   /// `DataStore.update(deciding:_:)`.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try base.information.check(updateOf: keys)
     return try await inTurn(during: .update) { try await base.update(deciding: keys, body) }

@@ -255,13 +255,6 @@ struct BusyKeys<Load> {
   }
 }
 
-extension KeyRange {
-  /// The only key that can belong to the range, or `nil` if there are others.
-  ///
-  /// A report of one can be handled without a look at every entry.
-  var onlyKey: StoreKey? { upperBound == lowerBound.successor ? lowerBound : nil }
-}
-
 extension BusyKeys: Sendable where Load: Sendable {}
 extension BusyKeys.State: Sendable where Load: Sendable {}
 extension BusyKeys.Reading: Sendable where Load: Sendable {}

@@ -49,8 +49,11 @@ public struct CachedLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    try await base.open(codec: codec) { store in
-      let timeToLive = settings.duration("ttl").map { CacheTimeToLive.afterWrite($0) }
+    let timeToLive = settings.duration("ttl").map { CacheTimeToLive.afterWrite($0) }
+    let configuration = CachedStoreConfiguration<Value>(
+      entryLimit: settings.count("entries"), timeToLive: timeToLive, refreshAfter: settings.duration("refresh"),
+      negativeTimeToLive: settings.duration("missing"))
+    return try await base.open(codec: codec) { store in
       let seesAllCommits = store.information.sharing == .exclusive || store.information.reportsAllCommits
       guard seesAllCommits || timeToLive != nil else {
         throw StoreError(
@@ -58,9 +61,6 @@ public struct CachedLayerProvider: LayerProvider {
           message: "\(settings.layerKey) would serve old values without a limit, because the store does not report the "
             + "commits of others; set \(settings.key("ttl"))")
       }
-      let configuration = CachedStoreConfiguration<Value>(
-        entryLimit: settings.count("entries"), timeToLive: timeToLive, refreshAfter: settings.duration("refresh"),
-        negativeTimeToLive: settings.duration("missing"))
       return AnyDataStore(store.cached(configuration))
     }
   }

@@ -275,8 +275,7 @@ extension CachedStore {
   ///
   /// The values of the slots are cached, as the body leaves them if it commits, and as it got them if it discards.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await writing(keys, [], .update) { entries, readOnly in
       let (result, slots) = try await base.updateReturningSlots(keys, deciding: body)
@@ -325,7 +324,7 @@ extension DataStore {
   ///
   /// - Returns: The result, and the slots. If the closure decided to discard them, they are as it got them.
   func updateReturningSlots<Result: Sendable>(
-    _ keys: [StoreKey], deciding body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    _ keys: [StoreKey], deciding body: @escaping UpdateBody<Value, Result>
   ) async throws -> (result: Result, slots: UpdateSlots<Value>?) {
     // The values of every run are kept until the end. Values of an earlier run must not be released during the next one,
     // inside the store.

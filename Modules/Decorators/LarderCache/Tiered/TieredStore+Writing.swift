@@ -17,8 +17,7 @@ extension TieredStore {
   ///
   /// The values of the slots are cached, as the body leaves them if it commits, and as it got them if it discards.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.check(updateOf: keys)
     return try await writing(keys, [], .update) { values, readOnly in

@@ -75,7 +75,7 @@ enum FileIdentity {
       if offset == 0 { return (head, .head) }
       return offset == head.markOffset ? (head, .mark) : nil
     } catch .newerVersion(let version) where offset == 0 {
-      throw FileProblem.newerVersion(version)
+      throw FileProblem.version(version)
     } catch {
       return nil
     }
@@ -97,7 +97,7 @@ enum FileIdentity {
       // A store has its seal there.
       guard bytes.littleEndian(at: 4, as: UInt32.self) == 0 else { return nil }
       // Version 1 has a subfield of its own instead.
-      if bytes[18...].starts(with: [UInt8(ascii: "L"), UInt8(ascii: "D")]) { return .formerVersion(1) }
+      if bytes[18...].starts(with: [UInt8(ascii: "L"), UInt8(ascii: "D")]) { return .version(1) }
       return .foreign("is a gzip file in blocks (BGZF) of another program, such as a BAM file, not a store")
     }
   }

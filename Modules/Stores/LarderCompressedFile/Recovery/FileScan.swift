@@ -228,16 +228,13 @@ struct FileProblem: Error {
     FileProblem(code: .unrecognizedFormat, message: message)
   }
 
-  /// The file has a newer version of the format.
-  static func newerVersion(_ version: Int) -> FileProblem {
-    let supported = "this version of Larder reads up to \(StoreLine.version), so update it"
-    return FileProblem(code: .versionMismatch, message: "has version \(version) of the format; \(supported)")
-  }
-
-  /// The file has a version of the format that is not read any more.
-  static func formerVersion(_ version: Int) -> FileProblem {
-    let supported = "this version of Larder reads version \(StoreLine.version); use the program that wrote it"
-    return FileProblem(code: .versionMismatch, message: "has version \(version) of the format, but \(supported)")
+  /// The file has another version of the format.
+  static func version(_ version: Int) -> FileProblem {
+    let advice = version > StoreLine.version ? "update it" : "use the program that wrote the file"
+    return FileProblem(
+      code: .versionMismatch,
+      message:
+        "has version \(version) of the format; this version of Larder reads version \(StoreLine.version), so \(advice)")
   }
 
   /// The file is damaged beyond recovery.

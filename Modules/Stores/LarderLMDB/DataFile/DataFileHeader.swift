@@ -165,7 +165,7 @@ struct DataFileHeader: Equatable {
   }
 
   /// Reads a meta page without checking it, or returns `nil` if it is too short.
-  private init?(metaPage bytes: PageBytes, _ format: DataFileFormat) {
+  init?(metaPage bytes: PageBytes, _ format: DataFileFormat) {
     guard
       let pageSize: UInt32 = bytes.integer(at: 40 + format.shift),
       let freeRoot: UInt64 = bytes.integer(at: 80 + format.shift),

@@ -256,8 +256,8 @@ actor EnvironmentWriter {
     case .files(let mismatch)?:
       throw StoreError(
         .conflict, during: operation, store: handle.name,
-        message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment "
-          + "was open, so writing has stopped; close all stores of the environment and open it again")
+        message: "\(mismatch) while the environment was open, so writing has stopped; close all stores of the "
+          + "environment and open it again")
     case .exchanged?:
       throw StoreError(
         .conflict, during: operation, store: handle.name,

@@ -139,8 +139,7 @@ final class ExaminedStore<Value: Sendable>: DataStore {
   }
 
   func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try information.checkWritable(for: .update)
     throw unsupported(.update)

@@ -6,7 +6,7 @@ extension PostgresQueue {
   /// Appends items to the queue in order, atomically.
   ///
   /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
-  /// ``PostgresQueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter.
+  /// `QueuePolicy.duplicateWindow` after that item was acknowledged or became a dead letter.
   ///
   /// ```swift
   /// let outbox = try await PostgresQueue<OrderPlaced>(in: database, name: "outbox", codec: .json())

@@ -12,7 +12,7 @@ extension PostgresQueue {
   fileprivate func acknowledge(
     _ receipts: [DeliveryReceipt], in transaction: PostgresTransaction?
   ) async throws -> [DeliveryReceipt] {
-    let window = configuration.duplicateWindow.wholeMicroseconds
+    let window = configuration.policy.duplicateWindow.wholeMicroseconds
     let held = try await change(
       receipts, membersLeave: receipts, .acknowledge, statements.acknowledge(receipts, window: window),
       in: transaction)
@@ -22,7 +22,7 @@ extension PostgresQueue {
 
   /// Releases items for another delivery at their old positions, in one commit; see `DurableQueue`.
   ///
-  /// If the deliveries count, an item that was delivered ``PostgresQueueConfiguration/maximumDeliveries`` times becomes a
+  /// If the deliveries count, an item that was delivered `QueuePolicy.maximumDeliveries` times becomes a
   /// dead letter.
   public func release(
     _ receipts: [DeliveryReceipt], after delay: Duration?, countsAsAttempt: Bool
@@ -59,8 +59,8 @@ extension PostgresQueue {
     let held = try await change(
       distinct.map(\.receipt), membersLeave: distinct.filter { $0.deadLetterReason != nil }.map(\.receipt), operation,
       statements.release(
-        distinct, window: configuration.duplicateWindow.wholeMicroseconds,
-        retention: configuration.deadLetterRetention?.wholeMicroseconds),
+        distinct, window: configuration.policy.duplicateWindow.wholeMicroseconds,
+        retention: configuration.policy.deadLetterRetention?.wholeMicroseconds),
       in: transaction)
     guard let held else { return [] }
     report(held, in: transaction)
@@ -198,7 +198,7 @@ extension PostgresTransaction {
 
   /// Releases items for another delivery with the commit of the transaction.
   ///
-  /// If the deliveries count, an item that was delivered ``PostgresQueueConfiguration/maximumDeliveries`` times becomes a
+  /// If the deliveries count, an item that was delivered `QueuePolicy.maximumDeliveries` times becomes a
   /// dead letter. It is reported after the commit.
   ///
   /// - Parameters:

@@ -152,8 +152,8 @@ extension PostgresQueue {
     let call = Int64.random(in: .min ... .max)
     let limit = configuration.deliveryLimit
     let burial = statements.buryExhausted(
-      call, maximumDeliveries: limit, window: configuration.duplicateWindow.wholeMicroseconds,
-      retention: configuration.deadLetterRetention?.wholeMicroseconds)
+      call, maximumDeliveries: limit, window: configuration.policy.duplicateWindow.wholeMicroseconds,
+      retention: configuration.policy.deadLetterRetention?.wholeMicroseconds)
     let lock = statements.lockGroupsOfExhausted(call, maximumDeliveries: limit)
     let rows = try await write([lock, burial] + statements.advance(call), in: transaction, for: .receive)[1]
     report(rows, in: transaction)
@@ -220,7 +220,7 @@ extension PostgresQueue {
     let releases = failures.map { failure in
       let isLast =
         failure.reason == .undecodable
-        && failure.receipt.attempt >= configuration.maximumDeliveries ?? FailedDelivery.decodingLimit
+        && failure.receipt.attempt >= configuration.policy.maximumDeliveries ?? FailedDelivery.decodingLimit
       return QueueStatements.Release(
         receipt: failure.receipt, delay: failure.delay.wholeMicroseconds, counts: failure.reason != .refused,
         deadLetterReason: isLast ? .undecodable : nil)

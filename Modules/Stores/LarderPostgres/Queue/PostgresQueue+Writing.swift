@@ -41,8 +41,7 @@ extension PostgresQueue {
   /// run more than once, because a transaction that meets a conflict is repeated. The call takes two round trips, or three
   /// with a capacity.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Element>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Element, Result>
   ) async throws -> Result {
     try await handle.running(.update) {
       try information.check(updateOf: keys)
@@ -56,20 +55,13 @@ extension PostgresQueue {
             uniquingKeysWith: { first, _ in first })
           var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: .update))
           let decision = body(&slots)
-          var changes: [BatchChange<[UInt8]>] = []
-          for index in decision.isCommit ? slots.assignedIndices : [] {
-            let key = keys[index]
-            guard let value = slots[index] else {
-              if payloads[key] != nil { changes.append(.remove(key)) }
-              continue
-            }
-            var bytes: [UInt8] = []
-            try coder.append(value, forKey: key, replacing: payloads[key].map { $0[...] }, to: &bytes, during: .update)
-            if payloads[key] != bytes { changes.append(.set(key, bytes)) }
-          }
+          let changes =
+            decision.isCommit
+            ? try coder.changes(in: slots, of: keys, stored: keys.map { payloads[$0].map { $0[...] } }) : []
           try coder.codecRecord.checkUnchanged(since: format, during: .update, store: information.name)
           session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
-          var list = statements(for: changes)
+          var list = statements(
+            for: changes.map { key, bytes in bytes.map { .set(key, Array($0)) } ?? .remove(key) })
           if configuration.capacity != nil, !changes.isEmpty {
             try await run(list, in: session, for: .update)
             list = []
@@ -101,7 +93,7 @@ extension PostgresQueue {
   /// Returns the statements that make changes in order, if the table is locked.
   private func statements(for changes: [BatchChange<[UInt8]>]) -> [Statement] {
     let call = Int64.random(in: .min ... .max)
-    let window = configuration.duplicateWindow.wholeMicroseconds
+    let window = configuration.policy.duplicateWindow.wholeMicroseconds
     var list: [Statement] = []
     var run = Run()
     var (hasSet, hasRemoved) = (false, false)

@@ -81,7 +81,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   ///   - createsIfMissing: A Boolean value that indicates whether to create the queue if it is missing. Defaults to
   ///     `true`.
   ///   - environment: The clock that measures the time that a consumer waits, the time by which leases and delays end, and
-  ///     the random numbers of ``PostgresQueueConfiguration/retryPolicy``. Defaults to the time of the server, and to the
+  ///     the random numbers of `QueuePolicy.retryPolicy`. Defaults to the time of the server, and to the
   ///     clock and the random numbers of the system.
   /// - Throws: `StoreError`: `invalidArgument` if the name or a rule is invalid; `notFound`; `versionMismatch` if the queue
   ///   was written by a newer version or with a different codec; `unsupported` if the schema has something else of that
@@ -112,7 +112,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     self.configuration = configuration
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = RetryDelays(
-      policy: configuration.retryPolicy, clock: environment.clock, generator: environment.randomness)
+      policy: configuration.policy.retryPolicy, clock: environment.clock, generator: environment.randomness)
     looks = LookSchedule(every: configuration.pollInterval, by: environment.clock)
     try configuration.check(store: handle.name)
     if let problem = StoreCatalog.problem(withName: name) {
@@ -270,7 +270,8 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   /// Corrects what began later than now if the server's clock was set back, and notes its time.
   func boundByDuration(during operation: StoreOperation, in transaction: PostgresTransaction? = nil) async throws {
     let shortest = min(
-      configuration.duplicateWindow, configuration.deadLetterRetention ?? configuration.duplicateWindow)
+      configuration.policy.duplicateWindow,
+      configuration.policy.deadLetterRetention ?? configuration.policy.duplicateWindow)
     let list =
       recordedCodec.locks(.shared) + [statements.boundByDuration(shortest: shortest.wholeMicroseconds)]
     guard let transaction else {

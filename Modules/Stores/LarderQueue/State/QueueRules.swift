@@ -10,9 +10,9 @@ struct QueueRules: Sendable {
   var capacity: QueueCapacity
 
   init(_ configuration: QueueConfiguration) {
-    maximumDeliveries = configuration.maximumDeliveries.map { UInt32(clamping: $0) }
-    duplicateWindow = configuration.duplicateWindow.wholeMicroseconds
-    deadLetterRetention = configuration.deadLetterRetention?.wholeMicroseconds
+    maximumDeliveries = configuration.policy.maximumDeliveries.map { UInt32(clamping: $0) }
+    duplicateWindow = configuration.policy.duplicateWindow.wholeMicroseconds
+    deadLetterRetention = configuration.policy.deadLetterRetention?.wholeMicroseconds
     capacity = configuration.capacity
   }
 

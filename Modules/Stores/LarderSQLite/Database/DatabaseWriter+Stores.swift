@@ -82,12 +82,7 @@ extension DatabaseWriter {
       try checkFiles(of: handle, for: .compact)
       try attempting(for: handle, .compact, "the database could not be compacted") {
         let catalog = StoreCatalog(store: handle.name, operation: .compact)
-        guard try connection.reading({ try catalog.hasOnlyStores(on: connection) }) else {
-          throw StoreError(
-            .unsupported, during: .compact, store: handle.name,
-            message: "the database has tables that are not Larder's, whose row numbers VACUUM could change; run VACUUM "
-              + "yourself if nothing depends on them")
-        }
+        try connection.reading { try catalog.checkCompactable(on: connection) }
         try connection.run("VACUUM")
         isDurable = handle.database.durability == .synced
         // VACUUM writes the whole file into the log, which is emptied here. If a reader needs it, it shrinks to its limit

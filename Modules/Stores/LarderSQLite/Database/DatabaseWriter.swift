@@ -351,8 +351,8 @@ actor DatabaseWriter {
     guard let mismatch else { return }
     throw StoreError(
       .conflict, during: operation, store: handle.name,
-      message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the database "
-        + "was open, so writing has stopped; close all stores of the database and open it again")
+      message: "\(mismatch) while the database was open, so writing has stopped; close all stores of the database and "
+        + "open it again")
   }
 
   /// Flushes all previous writes to disk.

@@ -99,7 +99,7 @@ private final class BytesStore<Base: DataStore>: DataStore where Base.Value == S
   }
 
   func update<Result: Sendable>(
-    deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<[UInt8]>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<[UInt8], Result>
   ) async throws -> Result {
     try await base.update(deciding: keys) { slots in
       var stored = UpdateSlots(stored: slots.map(Self.bytes))

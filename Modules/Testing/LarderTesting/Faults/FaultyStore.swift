@@ -147,8 +147,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   /// Reads, changes and writes the values of keys as one atomic step; see `DataStore`.
   public func update<Result: Sendable>(
-    deciding keys: [StoreKey],
-    _ body: @escaping @Sendable (inout UpdateSlots<Value>) -> UpdateDecision<Result>
+    deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await withFaults(of: .update) { try await base.update(deciding: keys, body) }
   }

@@ -9,9 +9,7 @@ public import Larder
 ///   static let suite = QueueConformanceSuite(named: "QueueStore") { location in
 ///     try await QueueStore<SampleValue?>(
 ///       path: location.files.path("queue"), codec: .cbor(),
-///       configuration: QueueConfiguration(
-///         maximumDeliveries: location.maximumDeliveries, retryPolicy: location.retryPolicy,
-///         duplicateWindow: location.duplicateWindow),
+///       configuration: QueueConfiguration(policy: location.policy),
 ///       environment: .manual(location.clock))
 ///   }
 ///
@@ -91,12 +89,11 @@ public struct QueueLocation: Sendable {
     clock = files.object(named: "the clock of the queue") { ManualClock() }
   }
 
-  /// The number of deliveries after which an item becomes a dead letter: 3.
-  public var maximumDeliveries: Int { 3 }
-
-  /// The delay of released items: 10 seconds, and 20 seconds from the second delivery on.
-  public var retryPolicy: RetryPolicy { RetryPolicy(base: .seconds(10), ceiling: .seconds(20), jitter: 0) }
-
-  /// The time that an id is remembered: 60 seconds.
-  public var duplicateWindow: Duration { .seconds(60) }
+  /// The policy of the queue: three deliveries, a delay of 10 seconds after the first and of 20 seconds after each further
+  /// one, and keys that are remembered for 60 seconds.
+  public var policy: QueuePolicy {
+    QueuePolicy(
+      maximumDeliveries: 3, retryPolicy: RetryPolicy(base: .seconds(10), ceiling: .seconds(20), jitter: 0),
+      duplicateWindow: .seconds(60))
+  }
 }

@@ -176,7 +176,7 @@ import Testing
     let now = Locked(start)
     let queue = try await StoreQueue(
       MemoryStore<[UInt8]>(), prefix: "q", codec: JSONTextCodec(),
-      configuration: StoreQueueConfiguration(maximumDeliveries: 1),
+      configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)),
       environment: QueueEnvironment(now: { now.withLock { $0 } }))
     // One dead letter of each key, an hour apart, and a second one of `a`.
     for key: StoreKey in ["a", "b", "a"] {

@@ -205,7 +205,8 @@ import Testing
 
   @Test func anUndecodableItemBlocksNoOther() async throws {
     let bytes = try await QueueStore<[UInt8]>(
-      path: folder.file("queue"), codec: RawJSON(), configuration: QueueConfiguration(maximumDeliveries: 1))
+      path: folder.file("queue"), codec: RawJSON(),
+      configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await bytes.enqueue(Array("{dead".utf8), id: "a")
     let first = try #require(try await bytes.receive(lease: .seconds(3600)))
     try await bytes.release(first.receipt)

@@ -31,19 +31,22 @@ struct MetaPage: Equatable {
   private static let encryptionFlag: UInt16 = 0x2000
   private static let pageSizes = (8...16).map { 1 << $0 }
 
-  let format: DataFileFormat
-  /// The size of a page in bytes.
-  let pageSize: Int
-  /// The number of the last page in use.
-  let lastPage: UInt64
-  /// The number of the transaction that wrote the page.
-  let transaction: UInt64
+  /// The fields that a library checks, too.
+  private let header: DataFileHeader
   /// The database of free pages.
   let freePages: DatabaseRecord
   /// The database that lists the names of all others.
   let main: DatabaseRecord
   /// A Boolean value that indicates whether the other pages are encrypted, which LMDB 1.0 can do.
   let isEncrypted: Bool
+
+  var format: DataFileFormat { header.format }
+  /// The size of a page in bytes.
+  var pageSize: Int { header.pageSize }
+  /// The number of the last page in use.
+  var lastPage: UInt64 { header.lastPage }
+  /// The number of the transaction that wrote the page.
+  var transaction: UInt64 { header.transaction }
 
   /// The meta pages of a data file.
   struct Pair: Equatable {
@@ -80,20 +83,15 @@ struct MetaPage: Equatable {
       }),
       bytes.integer(at: 0) == number,
       let pageFlags: UInt16 = bytes.integer(at: 10 + format.shift), pageFlags & MetaPage.metaFlag != 0,
-      let pageSize: UInt32 = bytes.integer(at: 40 + format.shift), MetaPage.pageSizes.contains(Int(pageSize)),
+      let header = DataFileHeader(metaPage: bytes, format), MetaPage.pageSizes.contains(header.pageSize),
       // The record of the free pages has the size of a page and the flags of the environment in its first fields.
       let environmentFlags: UInt16 = bytes.integer(at: 44 + format.shift),
       let freePages = DatabaseRecord(bytes, at: 40 + format.shift),
       let main = DatabaseRecord(bytes, at: 88 + format.shift),
-      let lastPage: UInt64 = bytes.integer(at: 136 + format.shift),
-      let transaction: UInt64 = bytes.integer(at: 144 + format.shift),
-      lastPage >= 1, lastPage < DataFileHeader.maximumPageCount,
-      [freePages.root, main.root].allSatisfy({ $0.map { (2...max(2, lastPage)).contains($0) } ?? true })
+      header.lastPage >= 1, header.lastPage < DataFileHeader.maximumPageCount,
+      header.roots.allSatisfy({ (2...max(2, header.lastPage)).contains($0) })
     else { return nil }
-    self.format = format
-    self.pageSize = Int(pageSize)
-    self.lastPage = lastPage
-    self.transaction = transaction
+    self.header = header
     self.freePages = freePages
     self.main = main
     isEncrypted = format != .version1 && environmentFlags & MetaPage.encryptionFlag != 0
