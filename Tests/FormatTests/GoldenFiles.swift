@@ -91,7 +91,8 @@ extension Golden {
     ]
     return Golden(name: "queue", content: content) { path in
       let queue = try await QueueStore<User>(
-        path: path, codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: 1), environment: environment)
+        path: path, codec: .cbor(), configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)),
+        environment: environment)
       try await queue.enqueue([
         QueueInput(.ada, id: "acknowledged"), QueueInput(.bob, id: "dead"), QueueInput(.bob, id: "leased"),
         QueueInput(.ada, id: "waiting"), QueueInput(.ada, id: "delayed", after: .seconds(60)),
@@ -102,7 +103,8 @@ extension Golden {
       try await queue.close()
     } read: { path in
       let queue = try await QueueStore<User>(
-        path: path, codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: 1), createsIfMissing: false,
+        path: path, codec: .cbor(), configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)),
+        createsIfMissing: false,
         environment: environment)
       var texts = Dictionary(
         uniqueKeysWithValues: try await queue.peek(max: 9).map { ($0.key.string ?? "", $0.value.text) })

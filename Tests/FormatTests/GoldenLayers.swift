@@ -185,7 +185,7 @@ extension Golden {
     let content = [
       "waiting": "Ada 1", "delayed": "Ada 1, delayed", "leased": "Bob ☃ -2, leased", "dead": "Bob ☃ -2, dead",
     ]
-    let configuration = StoreQueueConfiguration(maximumDeliveries: 1)
+    let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1))
     return layer("store-queue.json", content: content) { base in
       let queue = try await StoreQueue<Base, User>(
         base, prefix: "q/", codec: JSONCodec(), configuration: configuration, environment: environment)

@@ -4,7 +4,8 @@
 ///
 /// ```swift
 /// let policy = RetryPolicy(base: .seconds(5), ceiling: .seconds(3600), jitter: 0.2)
-/// let queue = try await QueueStore<Event>(path: "outbox", configuration: QueueConfiguration(retryPolicy: policy))
+/// let configuration = QueueConfiguration(policy: QueuePolicy(retryPolicy: policy))
+/// let queue = try await QueueStore<Event>(path: "outbox", configuration: configuration)
 /// ```
 public struct RetryPolicy: Sendable, Hashable {
   /// The delay after the first delivery, before jitter.

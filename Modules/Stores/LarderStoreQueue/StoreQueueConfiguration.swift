@@ -5,7 +5,8 @@ public import Larder
 /// Each object applies its own rules, so all objects that use a queue must be given the same.
 ///
 /// ```swift
-/// let configuration = StoreQueueConfiguration(maximumDeliveries: 10, deadLetterRetention: .seconds(30 * 86_400))
+/// let policy = QueuePolicy(maximumDeliveries: 10, deadLetterRetention: .seconds(30 * 86_400))
+/// let configuration = StoreQueueConfiguration(policy: policy)
 /// let jobs = try await bytes.queue(of: Job.self, prefix: "jobs/", codec: .json(), configuration: configuration)
 /// ```
 public struct StoreQueueConfiguration: Sendable, Hashable {
