@@ -35,15 +35,16 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 # The arguments of `make instructions`, `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
-# `make image-cache-test`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
+# `make image-cache-test`, `make inspect`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
 ARGUMENTS ?=
 
-# The duration of `make fuzz`, in seconds.
+# The duration of `make fuzz` for each target, in seconds, and the targets. If empty, all.
 DURATION ?= 300
+export TARGETS ?=
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs inspect
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -90,12 +91,17 @@ schedules: set-up ## Run decorators and stacks in one order of events after anot
 DEEP = LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
   LARDER_TEST_LIMIT=86400
 
-# The first run, with little depth, finds plain faults early. `-enable-testing` is for `@testable` in release builds.
-soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS to choose.
+# The first run, with little depth, finds plain faults early. `-enable-testing` is for `@testable` in release builds. The table at the
+# end counts the deep runs; it is also printed if one of them fails.
+soak: ## Search for broken promises for hours, and print what was found; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS.
 	@Scripts/set-up soak
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	find .build/release/ -path '*/Larder*.build/*.o' -not -path '*Tests.build/*' -print0 | xargs -0 Scripts/scan-stale-threads
-	$(DEEP) LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
+	rm -rf .build/events
+	status=0; $(MAKE) soak-runs || status=$$?; $(DEEP) Scripts/soak-table .build/events --json .build/events/table.json; exit $$status
+
+soak-runs:
+	$(DEEP) LARDER_EVENTS=.build/events LARDER_LMDB_1="$$(Scripts/set-up-lmdb)" \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || $(DEEP) LARDER_LMDB_1="$$folder" \
 	  LD_LIBRARY_PATH="$$folder" Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing --filter 'LarderLMDBTests|LMDBStoreConformance'
@@ -103,18 +109,22 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	$(DEEP) Scripts/run-tests --package-path Examples
 	Scripts/prove-static-archive release
 	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker
-	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
+	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) | tee .build/events/cuts.txt
 	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LD_LIBRARY_PATH="$$folder" Scripts/power-cuts \
 	  "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) --kinds lmdb
 
 # Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
-fuzz: set-up-build ## Feed the CBOR decoder with inputs from libFuzzer; DURATION=… sets the seconds.
-	@ln -sfn ../../../Tests/LarderCBORTests/DecoderProbe.swift Fuzzing/Sources/FuzzCBOR/DecoderProbe.swift
+fuzz: set-up-build ## Feed decoders and recoveries with inputs from libFuzzer; TARGETS=… chooses them, DURATION=… sets the seconds of each.
+	@mkdir -p Fuzzing/Sources/FuzzLarder/Linked
+	@ln -sfn $(CURDIR)/Tests/LarderCBORTests/DecoderProbe.swift $(CURDIR)/Tests/FormatTests/Fuzz/*.swift Fuzzing/Sources/FuzzLarder/Linked/
 	swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS)
-	@mkdir -p Fuzzing/.build/corpus
-	"$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzCBOR" \
-	  -max_total_time=$(DURATION) -max_len=4096 -malloc_limit_mb=16 -timeout=5 -print_final_stats=1 \
-	  -artifact_prefix=Fuzzing/.build/ Fuzzing/.build/corpus
+	@program="$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzLarder"; \
+	  for target in $${TARGETS:-$$("$$program")}; do \
+	    mkdir -p "Fuzzing/.build/corpus/$$target" "Tests/FormatTests/Inputs/$$target"; \
+	    SWIFT_BACKTRACE=enable=no "$$program" "$$target" -max_total_time=$(DURATION) -max_len=4096 -malloc_limit_mb=64 \
+	      -timeout=10 -print_final_stats=1 -artifact_prefix="Fuzzing/.build/$$target-" "Fuzzing/.build/corpus/$$target" \
+	      "Tests/FormatTests/Inputs/$$target" || exit 1; \
+	  done
 
 demo: set-up-build ## Catalog a tree of real files; DATA=/some/folder for another folder, STORE=json:… for another store.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product FileCatalog
@@ -171,6 +181,11 @@ tool: set-up-build ## Build the command-line tool for release; the last line pri
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder
 	@printf '%s/larder\n' "$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)"
 
+inspect: set-up-build ## Show stores in a browser; ARGUMENTS="json:users.json lmdb:sessions --write", or --help.
+	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder-inspect
+	@program="$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)/larder-inspect"; \
+	  printf '%s\n' "$$program"; $(if $(ARGUMENTS),"$$program" $(ARGUMENTS))
+
 install: tool ## Install the tool, its manual page and completions for bash, zsh and fish; PREFIX=… for another folder.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product generate-manual
 	Scripts/install-tool "$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)" "$(DESTDIR)$(PREFIX)"
@@ -220,6 +235,7 @@ lint: ## Check every Swift file against .swift-format, and the text of code, gui
 	@Scripts/swift-files | xargs -0 swift format lint --strict --parallel
 	@Scripts/lint-prose
 	@Scripts/guide-code --check
+	@Scripts/soak-table
 	@Scripts/draw-charts --check
 	@Scripts/lint-commits
 

@@ -41,6 +41,7 @@ let package = Package(
     .library(name: "LarderConfiguration", targets: ["LarderConfiguration"]),
     .library(name: "LarderService", targets: ["LarderService"]),
     .library(name: "LarderHummingbird", targets: ["LarderHummingbird"]),
+    .library(name: "LarderInspector", targets: ["LarderInspector"]),
     .library(name: "HTTPCachingRules", targets: ["HTTPCachingRules"]),
     .library(name: "LarderHTTPCache", targets: ["LarderHTTPCache"]),
     .library(name: "LarderHTTPClient", targets: ["LarderHTTPClient"]),
@@ -73,6 +74,9 @@ let package = Package(
       name: "Hummingbird",
       description: "The modules LarderHummingbird and LarderHummingbirdTesting, which need the package Hummingbird."),
     .trait(
+      name: "Inspector",
+      description: "The module LarderInspector, which needs the packages Hummingbird and swift-crypto."),
+    .trait(
       name: "Metrics",
       description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
     .trait(
@@ -87,7 +91,7 @@ let package = Package(
       enabledTraits: ["HTTPCache"]),
   ],
   dependencies: [
-    // Resolved only with the trait `Metrics` or `HTTPClient`.
+    // Resolved only with the trait `Metrics`, `HTTPClient` or `Inspector`.
     .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
     // Resolved only with the trait `Metrics`.
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
@@ -104,19 +108,19 @@ let package = Package(
       ]),
     // Resolved only with the trait `ConfigurationYAML`.
     .package(url: "https://github.com/jpsim/Yams", "5.4.0"..<"7.0.0"),
-    // Resolved only with the trait `Hummingbird`.
+    // Resolved only with the trait `Hummingbird` or `Inspector`.
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
-    // Resolved only with the trait `Crypto` or `HTTPClient`.
+    // Resolved only with the trait `Crypto`, `HTTPClient` or `Inspector`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    // Resolved only with the trait `HTTPCache` or `Hummingbird`.
+    // Resolved only with the trait `HTTPCache`, `Hummingbird` or `Inspector`.
     .package(url: "https://github.com/apple/swift-http-types", from: "1.5.0"),
     // Resolved only with the trait `HTTPCache`.
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.3.0"),
     // Resolved only with the trait `HTTPClient`.
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
-    // Resolved only with the trait `HTTPClient` or `Hummingbird`.
+    // Resolved only with the trait `HTTPClient`, `Hummingbird` or `Inspector`.
     .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
   ],
   targets: [
@@ -243,6 +247,18 @@ let package = Package(
           name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["Hummingbird"])),
       ],
       path: "Modules/Applications/LarderHummingbird"),
+    // Its tests are there too.
+    .target(
+      name: "LarderInspector",
+      dependencies: [
+        "Larder", "LarderCBOR",
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Inspector"])),
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["Inspector"])),
+        .product(name: "Hummingbird", package: "hummingbird", condition: .when(traits: ["Inspector"])),
+        .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Inspector"])),
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Inspector"])),
+      ],
+      path: "Modules/Applications/LarderInspector"),
     // It imports no module of Larder, so that any HTTP library can use it.
     .target(
       name: "HTTPCachingRules",
@@ -473,6 +489,16 @@ let package = Package(
         "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
+    .testTarget(
+      name: "FormatTests",
+      dependencies: [
+        "LarderBounded", "LarderCBOR", "LarderCompressedFile", "LarderCompression", "LarderCrypto", "LarderExpiry",
+        "LarderGRDB", "LarderHTTPCache", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderQueue", "LarderSQLite",
+        "LarderStoreQueue", "LarderTesting", "TestSupport",
+        .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
+        .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
+      ],
+      exclude: ["Goldens", "Inputs", "read-formats.py"]),
     .testTarget(
       name: "ConformanceTests",
       dependencies: [

@@ -10,7 +10,7 @@ let package = Package(
       name: "Larder", path: "..",
       traits: [
         "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ConfigurationYAML",
-        "Hummingbird", "ServiceLifecycle",
+        "Hummingbird", "ServiceLifecycle", "Inspector",
       ]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
@@ -383,6 +383,25 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
+      ]),
+    // The tests of LarderInspector are here for the same reason.
+    .testTarget(
+      name: "LarderInspectorTests",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderInspector", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderObservation", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderStoreQueue", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdTesting", package: "hummingbird"),
+        .product(name: "NIOCore", package: "swift-nio"),
       ]),
     .testTarget(
       name: "EventUploaderTests",

@@ -8,20 +8,23 @@ let package = Package(
   name: "LarderTools",
   platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "larder", targets: ["LarderCommand"])
+    .executable(name: "larder", targets: ["LarderCommand"]),
+    .executable(name: "larder-inspect", targets: ["LarderInspect"]),
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything. The traits are those of Examples, in the same
     // order, so that both packages use the same compiled modules. The tool does not build the modules of GRDB, HTTPClient and
-    // Hummingbird.
+    // Hummingbird, and only `larder-inspect` builds Hummingbird.
     .package(
       name: "Larder", path: "..",
       traits: [
         "LMDB", "SQLite", "GRDB", "Postgres", "Metrics", "Compression", "Crypto", "HTTPClient", "ConfigurationYAML",
-        "Hummingbird", "ServiceLifecycle",
+        "Hummingbird", "ServiceLifecycle", "Inspector",
       ]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
   ],
   targets: [
     // Not "larder": on a disk that does not tell case apart, such a module would collide with `Larder`.
@@ -49,6 +52,35 @@ let package = Package(
         .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
+      ]
+    ),
+    // Not in the tool itself, so that building the tool does not build a web server. Most files are links to those of the tool,
+    // because a program cannot import another one.
+    .executableTarget(
+      name: "LarderInspect",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderFiles", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCrypto", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderInspector", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderBounded", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderConfiguration", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderStoreQueue", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
       ]
     ),
     // A program that the tests kill.
@@ -81,6 +113,7 @@ let package = Package(
       name: "LarderCommandTests",
       dependencies: [
         "LarderCommand",
+        "LarderInspect",
         "QueueWorker",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),

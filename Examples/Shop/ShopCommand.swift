@@ -15,7 +15,7 @@ struct ShopCommand: AsyncParsableCommand {
     discussion: """
       The settings are variables such as STORES_SHOP_URL, or keys of a file:
         stores.shop.url       the store: sqlite:PATH, or postgres:CONNECTION#NAME for several instances
-        limits.orders.rate    the orders of a user in a second, from which the setting of this name in the store differs
+        limits.orders.rate    the orders of a user in a second; an entry settings/limits.orders.rate of the store replaces it
         workers.mail.lease    the lease of an order that is confirmed, such as 10s
       """)
 
@@ -37,8 +37,8 @@ struct ShopCommand: AsyncParsableCommand {
     // Also after an error between the opening of the store and the start of the services.
     await store.closeClock()
     try await service.close()
-    say("closed: \(service.health().phase == .closed)")
     try outcome.get()
+    say("closed: \(service.health().phase == .closed)")
   }
 
   private func serve(_ store: ShopStore, _ service: StoreService<ShopStore.Bytes>, _ logger: Logger) async throws {

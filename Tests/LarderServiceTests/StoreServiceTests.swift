@@ -1,6 +1,7 @@
 #if ServiceLifecycle
 import Foundation
 import Larder
+import LarderCoordination
 import LarderExpiry
 import LarderSQLite
 import LarderService
@@ -277,6 +278,54 @@ final class StoreServiceTests: Sendable {
     clock.advance(by: .seconds(60))
     try await settle(2)
     #expect(try base.count(in: .all) == 0)
+    run.cancel()
+    try await run.value
+  }
+
+  /// The second run of the same object removes the record of an interrupted request, which a new object would never do.
+  @Test func aTaskKeepsItsObjectBetweenTwoRuns() async throws {
+    let (bytes, clock) = (MemoryStore<[UInt8]>(), clock)
+    let attempts = Locked(0)
+    @Sendable func keys(_ steady: ManualClock) throws -> IdempotencyKeys<Int> {
+      try IdempotencyKeys(
+        bytes, prefix: "r/", codec: .json(Int.self), retention: .seconds(10), clock: steady, now: { clock.date })
+    }
+    // The time of the process of the request stands still, as that of one that has crashed does.
+    let (mayEnd, end) = AsyncStream.makeStream(of: Void.self)
+    let request = Task {
+      try await keys(ManualClock()).perform("k", fingerprint: [1]) {
+        for await _ in mayEnd {}
+        return 1
+      }
+    }
+    try await waitUntil { try bytes.count(in: .all) > 1 }
+    let service = StoreService(
+      tasks: [
+        StoreTask("requests", every: .seconds(60)) { _ -> IdempotencyKeys<Int> in
+          let isFirst = attempts.withLock { attempts in
+            attempts += 1
+            return attempts == 1
+          }
+          guard !isFirst else { throw StoreError(.full, during: .open, store: "s", message: "no object") }
+          return try keys(clock)
+        } run: { keys in
+          try await keys.purge()
+        }
+      ], clock: clock, onProblem: note
+    ) { bytes }
+    let run = Task { try await service.run() }
+    for _ in 1...3 {
+      #expect(try bytes.count(in: .all) > 0)
+      try await settle(2)
+      clock.advance(by: .seconds(60))
+    }
+    try await settle(2)
+    #expect(try bytes.count(in: .all) == 0)
+    #expect(problems.withLock { $0 } == ["requests: full"])
+    #expect(attempts.withLock { $0 } == 2)
+    end.finish()
+    // Its lock is gone, so it cannot store the outcome.
+    await expectStoreError(.lockLost) { try await request.value }
     run.cancel()
     try await run.value
   }

@@ -26,9 +26,10 @@ import NIOCore
 /// | has a key whose request has not ended within `waitLimit` | 409 with `Retry-After` |
 ///
 /// A response with a status of 500 or above is not stored, and neither is an error that a handler throws. The next request with
-/// the key then runs the handler again, so a handler that fails so must have had no effect; see `storing`. `Set-Cookie` is not stored either: only the
-/// first response has it. If the effect of a request is an entry of the same store, use
-/// `StoreTransaction.perform(_:fingerprint:with:isolation:_:)` in the handler instead, so that both are one commit.
+/// the key then runs the handler again, so a handler that fails like this must have had no effect; see the closure that decides
+/// which responses are stored. `Set-Cookie` is not stored either: only the first response has it. If the effect of a request is an
+/// entry of the same store, use `StoreTransaction.perform(_:fingerprint:with:isolation:_:)` in the handler instead, so that both
+/// are one commit.
 public struct IdempotencyMiddleware<Context: RequestContext>: RouterMiddleware {
   /// The number of characters of the longest key that a client may use.
   public static var maximumKeyLength: Int { 255 }

@@ -34,7 +34,7 @@ public struct RateLimitMiddleware<Context: RequestContext>: RouterMiddleware {
   ///
   /// - Parameters:
   ///   - limiter: The limits. The expression is evaluated for each request, so a program can replace the limiter to change the
-  ///     limit.
+  ///     limit. Keep a limiter with a share, which remembers starts.
   ///   - policy: The name of the policy in the fields. Defaults to `default`.
   ///   - client: A closure that returns the name of the client, such as its user or its address, or `nil` for a request without
   ///     a limit. Clients with the same name share a limit.

@@ -111,7 +111,9 @@ struct OperationNames: Sendable {
     return outcome.isFailure ? [("error.type", errorType(of: outcome))] : []
   }
 
-  /// Returns the error of an outcome. The conventions have a name for one that is not known.
+  /// Returns the error of an outcome.
+  ///
+  /// The conventions have a name for one that is not known.
   private func errorType(of outcome: OperationMeter.Outcome) -> String {
     outcome.name == OperationMeter.Outcome.other.name ? "_OTHER" : outcome.name
   }

@@ -37,7 +37,7 @@ struct LarderCommand: AsyncParsableCommand {
       CreateCommand.self, GetCommand.self, SetCommand.self, EditCommand.self, RemoveCommand.self, ClearCommand.self,
       ListCommand.self,
       CountCommand.self,
-      SampleCommand.self, WatchCommand.self, StoresCommand.self, StackCommand.self,
+      SampleCommand.self, InspectCommand.self, WatchCommand.self, StoresCommand.self, StackCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, DiffCommand.self, StatCommand.self, VerifyCommand.self,
       SalvageCommand.self, MigrateCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
       PurgeCommand.self,
@@ -60,6 +60,7 @@ struct LarderCommand: AsyncParsableCommand {
     do {
       try checkThatArgumentsAreText()
       arguments = try ConfiguredStacks.take(from: arguments)
+      if arguments.isEmpty { throw CleanExit.message(Overview.text) }
       try checkVerb(in: arguments)
       let command = try parseAsRoot(arguments)
       if var command = command as? any AsyncParsableCommand {

@@ -89,7 +89,7 @@ import Testing
   @Test(arguments: ["1e999", "-1e999", String(repeating: "9", count: 40), #"{"a":1,"a":2}"#, #"[{"b":{"a":1,"a":2}}]"#])
   func unrepresentableItemsAreRefused(_ text: String) throws {
     let json = try JSONText(text)
-    #expect(throws: JSONToCBOR.ConversionError.self) { try CBORItem(json) }
+    #expect(throws: CBORConversionError.self) { try CBORItem(json) }
   }
 
   @Test(arguments: ["", "0000", "61ff", "81", "ff", "9f", "7f61c361a9ff", "a161ff00", "1c", "81f800", "9f61ffff"])
@@ -135,7 +135,7 @@ import Testing
       json.description.replacing("{1: 2}", with: "{1: 3}"), #"{"$diagnostic":\#(other),"$base64":"gQI="}"#,
       #"{"$diagnostic":\#(other),"$base64":"gQ=="}"#, #"{"$diagnostic":"","$base64":"AQI="}"#,
     ] {
-      #expect(throws: JSONToCBOR.ConversionError.self) { try CBORItem(JSONText(changed)) }
+      #expect(throws: CBORConversionError.self) { try CBORItem(JSONText(changed)) }
     }
     #expect(try CBORItem(JSONText(#"{"$diagnostic":\#(other),"$base64":"gQE="}"#)).bytes == [0x81, 0x01])
     // Maps that resemble a tagged object stay maps.

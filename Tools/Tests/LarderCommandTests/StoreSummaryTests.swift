@@ -28,7 +28,7 @@ import Testing
         == #"{"name":"watched","durability":"volatile","sharing":"exclusive","entryCount":2,"#
         + #""bytesOnDisk":null,"details":{}}"#)
     #expect(
-      summary.table == [
+      summary.table() == [
         "name        watched", "durability  volatile", "sharing     exclusive", "entries     2",
       ])
   }
@@ -39,12 +39,12 @@ import Testing
     }
     let shared = summary("x", .synced, .betweenProcesses)
     #expect(json(shared).contains(#""sharing":"betweenProcesses""#))
-    #expect(shared.table.contains("sharing     between processes"))
+    #expect(shared.table().contains("sharing     between processes"))
   }
 
   @Test func anyNameFitsOnOneLineAndInOneString() throws {
     let summary = summary("a\n\"b\"")
-    #expect(summary.table.first == "name        a \"b\"")
+    #expect(summary.table().first == "name        a \"b\"")
     #expect(try JSONText(json(summary)).members()?.first?.value.string() == "a\n\"b\"")
   }
 
@@ -55,7 +55,7 @@ import Testing
         entryCount: 0, bytesOnDisk: 9,
         details: [StoreStatistics.Detail(name: "zBytes", value: 1), StoreStatistics.Detail(name: "aBytes", value: -2)]))
     #expect(json(summary).hasSuffix(#""bytesOnDisk":9,"details":{"zBytes":1,"aBytes":-2}}"#))
-    #expect(summary.table.suffix(3) == ["bytes on disk  9", "z bytes        1", "a bytes        -2"])
+    #expect(summary.table().suffix(3) == ["bytes on disk  9", "z bytes        1", "a bytes        -2"])
   }
 
   @Test(arguments: [(0, "no damage"), (1, "1 finding"), (2, "2 findings")])
@@ -82,6 +82,6 @@ import Testing
     #expect(
       json(summary).hasSuffix(
         #""sizes":[{"upTo":16,"count":2},{"upTo":32,"count":2},{"upTo":64,"count":1},{"upTo":1048576,"count":1}]}"#))
-    #expect(summary.table.suffix(2) == ["up to 64 bytes       1", "up to 1048576 bytes  1"])
+    #expect(summary.table().suffix(2) == ["up to 64 bytes       1", "up to 1048576 bytes  1"])
   }
 }

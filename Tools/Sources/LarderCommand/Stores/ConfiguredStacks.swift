@@ -14,6 +14,9 @@ import LarderStoreQueue
 enum ConfiguredStacks {
   private static let file = Locked<String?>(nil)
 
+  /// The path that the option `--config` names, or `nil` if it was not given.
+  static var path: String? { file.withLock { $0 } }
+
   /// Takes the option `--config` out of a command line, before or after the verb.
   ///
   /// - Parameter arguments: The command line.

@@ -5,12 +5,16 @@ import Glibc
 #elseif canImport(Musl)
 import Musl
 #endif
+import Foundation
 
 /// A buffer for standard output that writes in large pieces.
 ///
 /// Bytes that are not flushed are lost. No `deinit` flushes them, because a failure to write must be reported.
 final class ByteOutput {
   private static let capacity = 64 << 10
+
+  /// The form of JSON for this output.
+  let style: JSONStyle
 
   private let descriptor: Descriptor
   private var pending: [UInt8] = []
@@ -20,6 +24,7 @@ final class ByteOutput {
   /// - Parameter descriptor: The destination of the bytes. Defaults to standard output.
   init(to descriptor: Descriptor = .standardOutput) {
     self.descriptor = descriptor
+    style = JSONStyle(isTerminal: descriptor.isTerminal, environment: ProcessInfo.processInfo.environment)
   }
 
   /// Adds a line.

@@ -9,7 +9,8 @@ struct GetCommand: AsyncParsableCommand {
     abstract: "Print the value of a key, or the entries of several.",
     discussion: """
       Prints the value as one line of JSON. For several keys, prints lines {"key":...,"value":...} as list does. \
-      Missing keys are skipped, and the exit code is then 1.
+      Missing keys are skipped, and the exit code is then 1. At a terminal, JSON is indented and colored, unless NO_COLOR is \
+      set.
 
       With --raw, a string is printed without quotes, and bytes are printed unchanged; both without an end of line. \
       Bytes are a CBOR byte string or a value of a codec that the tool does not know. Other values stay JSON.
@@ -56,9 +57,9 @@ struct GetCommand: AsyncParsableCommand {
         if isRaw {
           try output.write(try RawValue.bytes(of: value, codecName: store.codecName))
         } else if keys.count == 1 {
-          try output.writeLine { $0.append(contentsOf: value.bytes) }
+          try output.writeJSON { $0.append(contentsOf: value.bytes) }
         } else {
-          try output.writeLine { EntryLine.append(key: key, value: value, to: &$0) }
+          try output.writeJSON { EntryLine.append(key: key, value: value, to: &$0) }
         }
       }
       return areAllFound

@@ -9,7 +9,8 @@ struct ListCommand: AsyncParsableCommand {
     discussion: """
       Prints a line {"key":...,"value":...} for each entry within all the given bounds. A key that is not UTF-8 is \
       printed as {"keyBytes":"80c0",...}. If --limit ends the list early, a line on standard error holds the cursor to \
-      continue with. The cursor stays valid when entries are added or removed.
+      continue with. The cursor stays valid when entries are added or removed. At a terminal, JSON is indented and colored, unless NO_COLOR \
+      is set.
 
         larder list json:users.json --prefix user: --limit 20
         larder list json:users.json --prefix user: --limit 20 --after 1a.dXNlcjo0Mg
@@ -59,7 +60,7 @@ struct ListCommand: AsyncParsableCommand {
       let pages = store.pages(of: range, size: min(remaining, 256), order: order).starting(after: cursor)
       let page = try await pages.page()
       for entry in page.entries {
-        try output.writeLine { EntryLine.append(key: entry.key, value: entry.value, to: &$0) }
+        try output.writeJSON { EntryLine.append(key: entry.key, value: entry.value, to: &$0) }
       }
       remaining -= page.entries.count
       cursor = page.next
@@ -76,7 +77,7 @@ struct ListCommand: AsyncParsableCommand {
     let rest = last.map { reverse ? range.before($0) : range.after($0) } ?? range
     for try await key in store.keys(in: rest, order: order) {
       if remaining == 0 { return last.map { PageCursor(after: $0, order: order) } }
-      try output.writeLine { EntryLine.append(key: key, to: &$0) }
+      try output.writeJSON { EntryLine.append(key: key, to: &$0) }
       (last, remaining) = (key, remaining - 1)
     }
     return nil

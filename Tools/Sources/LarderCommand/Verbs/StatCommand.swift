@@ -33,7 +33,7 @@ struct StatCommand: AsyncParsableCommand {
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }
       } else {
-        for line in summary.table { try output.writeLine(line) }
+        for line in summary.table(isForPeople: Descriptor.standardOutput.isTerminal) { try output.writeLine(line) }
       }
     }
   }
@@ -100,7 +100,10 @@ struct StoreSummary {
   }
 
   /// The lines of a table.
-  var table: [String] {
+  func table(isForPeople: Bool = false) -> [String] {
+    func size(_ bytes: Int64) -> String {
+      isForPeople ? ReadableSize.text(bytes).map { "\(bytes) (\($0))" } ?? "\(bytes)" : "\(bytes)"
+    }
     var rows = [("name", information.name.inOneLine)]
     if let codecName { rows.append(("codec", codecName.inOneLine)) }
     rows += [
@@ -108,8 +111,10 @@ struct StoreSummary {
       ("sharing", StoreSummary.words(of: "\(information.sharing)")),
       ("entries", "\(statistics.entryCount)"),
     ]
-    if let bytes = statistics.bytesOnDisk { rows.append(("bytes on disk", "\(bytes)")) }
-    rows += statistics.details.map { (StoreSummary.words(of: $0.name), "\($0.value)") }
+    if let bytes = statistics.bytesOnDisk { rows.append(("bytes on disk", size(bytes))) }
+    rows += statistics.details.map { detail in
+      (StoreSummary.words(of: detail.name), detail.name.hasSuffix("Bytes") ? size(detail.value) : "\(detail.value)")
+    }
     if let versions {
       rows += versions.sorted.map { ("version \($0.version)", "\($0.count)") }
       if versions.unreadableCount > 0 { rows.append(("unreadable", "\(versions.unreadableCount)")) }

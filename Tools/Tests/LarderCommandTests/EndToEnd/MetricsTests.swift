@@ -31,8 +31,10 @@ import Testing
   @Test func everyVerbIsTested() {
     // `QueueTests` tests the verbs of queues, `LMDBTests` and `WatchTests` those of LMDB, and `EncryptionTests` those of keys.
     // `aDifferenceReportsBothStores` tests `diff`, which succeeds only for equal stores. `EditTests` tests `edit`,
-    // `StackTests` `stack`, which opens nothing, and `HTTPTests` the verbs of HTTP caches.
-    let others: Set = ["queue", "http", "stores", "watch", "migrate", "keyring", "reencrypt", "diff", "edit", "stack"]
+    // `InspectTests` `inspect`, `StackTests` `stack`, which opens nothing, and `HTTPTests` the verbs of HTTP caches.
+    let others: Set = [
+      "queue", "http", "stores", "watch", "migrate", "keyring", "reencrypt", "diff", "edit", "inspect", "stack",
+    ]
     #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(others))
   }
 

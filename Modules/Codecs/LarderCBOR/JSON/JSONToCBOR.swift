@@ -1,16 +1,16 @@
 import Foundation
-import Larder
-import LarderCBOR
+public import Larder
+
+/// The error of JSON that no CBOR represents; see ``CBORItem/init(_:)-(JSONText)``.
+public struct CBORConversionError: RedactedError, CustomStringConvertible {
+  /// A text for people that says what is wrong, without any part of the JSON.
+  public let description: String
+}
 
 /// Converts JSON to CBOR.
 ///
 /// See ``CBORItem/init(_:)-(JSONText)``.
 enum JSONToCBOR {
-  /// The error of JSON that no CBOR represents.
-  struct ConversionError: RedactedError, CustomStringConvertible {
-    let description: String
-  }
-
   /// The member names of the tagged objects, which represent values that JSON cannot.
   private static let marks: Set<String> = ["$base64", "$tag", "$map", "$float", "$simple", "$diagnostic"]
 
@@ -39,7 +39,7 @@ enum JSONToCBOR {
   }
 
   private static func append(number text: String, to bytes: inout [UInt8]) throws {
-    let tooLarge = ConversionError(description: "the number is too large")
+    let tooLarge = CBORConversionError(description: "the number is too large")
     if let small = Int128(text) {
       try CBORCodec<Int128>().encode(small, into: &bytes)
     } else if text.contains(where: { ".eE".contains($0) }) {
@@ -64,7 +64,7 @@ enum JSONToCBOR {
       let isEscaped = isMark(member.name) && member.name.hasPrefix("$$")
       let name = isEscaped ? String(member.name.dropFirst()) : member.name
       guard names.insert(Array(name.utf8)).inserted else {
-        throw ConversionError(description: "the object contains this name twice")
+        throw CBORConversionError(description: "the object contains this name twice")
       }
       try CBORCodec<String>().encode(name, into: &bytes)
       try append(member.value, to: &bytes)
@@ -109,11 +109,11 @@ enum JSONToCBOR {
     do {
       notation = try CBORItem(content).notation()
     } catch is DecodingError {
-      throw ConversionError(description: "the bytes beside the diagnostic notation are not one CBOR item")
+      throw CBORConversionError(description: "the bytes beside the diagnostic notation are not one CBOR item")
     }
     // If you edit one of the two, you must edit the other, so that no value is misread.
     guard notation == text else {
-      throw ConversionError(description: "the diagnostic notation does not match the bytes beside it")
+      throw CBORConversionError(description: "the diagnostic notation does not match the bytes beside it")
     }
     bytes += content
   }

@@ -1,6 +1,5 @@
 import Foundation
-import Larder
-import LarderCBOR
+public import Larder
 
 extension CBORItem {
   /// Creates an item from JSON.
@@ -9,9 +8,10 @@ extension CBORItem {
   ///
   /// Numbers without a fraction and an exponent become integers. All other numbers become floating-point numbers.
   ///
-  /// - Throws: ``JSONToCBOR/ConversionError`` if a number is too large, an object has a duplicate name, or a diagnostic
+  /// - Parameter json: The JSON.
+  /// - Throws: ``CBORConversionError`` if a number is too large, an object has a duplicate name, or a diagnostic
   ///   notation does not match the bytes beside it. `DecodingError` if the item would nest more than 512 levels deep.
-  init(_ json: JSONText) throws {
+  public init(_ json: JSONText) throws {
     var bytes: [UInt8] = []
     try JSONToCBOR.append(json, to: &bytes)
     try self.init(bytes)
@@ -20,7 +20,9 @@ extension CBORItem {
   /// Returns the item in diagnostic notation (RFC 8949, section 8), on one line.
   ///
   /// Strings, arrays and maps of indefinite length are shown like others.
-  func notation() throws -> String {
+  ///
+  /// - Throws: An error, but never in practice, because every item is validated.
+  public func notation() throws -> String {
     try CBORValue(self).notation
   }
 
@@ -38,7 +40,14 @@ extension CBORItem {
   /// A map key that looks like one of these names gets another `$` in front. A NaN with a sign or a payload, and an
   /// item that would nest more than 512 levels deep as JSON, become their diagnostic notation and their bytes:
   /// `{"$diagnostic":"{[1]: {[2]: …}}","$base64":"oYEBoYEC…"}`.
-  func json() throws -> JSONText {
+  ///
+  /// ```swift
+  /// let item = try CBORItem(bytes)
+  /// print(try item.json())
+  /// ```
+  ///
+  /// - Throws: An error, but never in practice, because every item is validated.
+  public func json() throws -> JSONText {
     let value = try CBORValue(self)
     do {
       return try JSONText(value.json())

@@ -1,0 +1,84 @@
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Larder
+import LarderInspector
+import LarderStoreQueue
+import Testing
+
+/// The code of the pages of LarderInspector.
+@Suite("Guide of LarderInspector", .timeLimit(.minutes(1)))
+struct InspectorGuideTests {
+  private struct User: Codable, Sendable {
+    var name: String
+  }
+
+  /// Refuses all users but one.
+  private struct Administrators<Context: RequestContext>: RouterMiddleware {
+    @concurrent func handle(
+      _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws
+      -> Response
+    {
+      guard request.headers[.authorization] == "Ada" else { throw HTTPError(.unauthorized) }
+      return try await next(request, context)
+    }
+  }
+
+  private let users = MemoryStore<User>()
+  private let files = MemoryStore<[UInt8]>()
+
+  @Test(arguments: ["LarderInspector.md", "InspectingStores.md"]) func thePageShowsThisCode(_ page: String) throws {
+    let tests = URL(filePath: #filePath).deletingLastPathComponent()
+    let code = unindented(try String(contentsOf: tests.appending(path: "GuideTests.swift"), encoding: .utf8))
+    let root = tests.appending(path: "../../..")
+    let text = try String(
+      contentsOf: root.appending(path: "Modules/Applications/LarderInspector/LarderInspector.docc/\(page)"),
+      encoding: .utf8)
+    let blocks = text.matches(of: /```swift\n(?<code>(?:.*\n)*?)```/)
+    #expect(!blocks.isEmpty)
+    for block in blocks {
+      #expect(code.contains(unindented(String(block.output.code))), "\(block.output.code)")
+    }
+  }
+
+  private func unindented(_ text: String) -> String {
+    text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: "\n")
+  }
+
+  @Test func oneStore() async throws {
+    let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
+    // snippet.overview
+    let inspector = Inspector([InspectedStore("users", users, codec: .json())], hosts: ["admin.example.com"])
+    inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
+    // snippet.end
+    try await check(router, contains: ["users"])
+  }
+
+  @Test func severalStores() async throws {
+    let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
+    let jobs = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "jobs/", codec: .json())
+    // snippet.in-a-server-of-your-own
+    let inspector = Inspector(
+      [
+        InspectedStore("users", users, codec: .json()),
+        InspectedStore("files", files),
+        InspectedStore("jobs", jobs, codec: .json()),
+      ],
+      allowsChanges: true, hosts: ["admin.example.com"])
+    inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
+    // snippet.end
+    try await check(router, contains: ["users", "files", "jobs", "queue?store=2"])
+  }
+
+  private func check(_ router: Router<BasicRequestContext>, contains texts: [String]) async throws {
+    try await Application(router: router).test(.router) { client in
+      for page in ["", "keys?store=0", "counts?store=0", "style.css"] {
+        #expect(try await client.execute(uri: "/admin/stores/\(page)", method: .get).status == .unauthorized)
+      }
+      let page = try await client.execute(uri: "/admin/stores/", method: .get, headers: [.authorization: "Ada"])
+      #expect(page.status == .ok)
+      for text in texts { #expect(String(buffer: page.body).contains(text)) }
+    }
+  }
+}

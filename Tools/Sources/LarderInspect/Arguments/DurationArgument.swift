@@ -1,0 +1,1 @@
+../../LarderCommand/Arguments/DurationArgument.swift

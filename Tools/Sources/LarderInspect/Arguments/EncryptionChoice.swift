@@ -1,0 +1,1 @@
+../../LarderCommand/Arguments/EncryptionChoice.swift

@@ -1,0 +1,1 @@
+../../LarderCommand/Failures/ExitStatus.swift

@@ -1,0 +1,1 @@
+../../LarderCommand/Import/EntryParser.swift

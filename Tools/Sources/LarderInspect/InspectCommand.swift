@@ -1,0 +1,101 @@
+import ArgumentParser
+import Foundation
+import Hummingbird
+import Larder
+import LarderInspector
+import Logging
+
+/// The program `larder-inspect`.
+@main
+struct InspectCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "larder-inspect",
+    abstract: "Show stores and queues in a browser.",
+    discussion: """
+      Prints the address of a page that shows the stores. The address works once, in one browser, and only on this machine. \
+      Stores are opened for reading; with --write, the page can change them. The program runs until it is interrupted.
+
+        larder inspect json:users.json sqlite:shop.sqlite#users
+        larder inspect lmdb:shop --queue jobs/ --write
+        larder inspect queue:outbox --port 8061
+
+      It refuses any address that other machines reach, because it has neither TLS nor passwords. To inspect the stores of \
+      another machine, forward a port, as in ssh -L 8061:127.0.0.1:8061 server larder inspect queue:outbox --port 8061.
+      """)
+
+  @Argument(help: ArgumentHelp("The stores, such as json:users.json.", valueName: "url")) var urls: [String]
+  @Option(
+    help: ArgumentHelp("The prefix of a queue in the store, such as jobs/. It can be repeated.", valueName: "prefix"))
+  var queue: [String] = []
+  @Flag(help: "Allow the page to change the stores, each time after a confirmation.") var write = false
+  @Option(help: "The port. By default, the system chooses a free one.") var port = 0
+  @Option(help: ArgumentHelp("The loopback address: 127.0.0.1, ::1 or localhost.", valueName: "name")) var address =
+    "127.0.0.1"
+  @Option(help: .codec) var codec: StoreCodec?
+  @OptionGroup var opening: OpeningOptions
+
+  mutating func validate() throws {
+    guard !urls.isEmpty else { throw ValidationError("give at least one store, such as json:users.json") }
+    guard queue.isEmpty || urls.count == 1 else { throw ValidationError("--queue needs exactly one store") }
+    guard !queue.contains("") else { throw ValidationError("--queue is empty; give the prefix of the queue's keys") }
+    guard (0...65535).contains(port) else { throw ValidationError("--port must be at most 65535, not \(port)") }
+    guard ["127.0.0.1", "::1", "localhost"].contains(address) else {
+      throw ValidationError(
+        "\(address) is not a loopback address; other machines could read the stores, because larder-inspect has neither TLS nor passwords"
+      )
+    }
+    urls = try urls.map { try ConfiguredStacks.url($0) }
+  }
+
+  static func main() async {
+    Descriptor.reserveStandardStreams()
+    Descriptor.ignorePipeSignal()
+    LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+    do {
+      let arguments = try ConfiguredStacks.take(from: Array(CommandLine.arguments.dropFirst()))
+      guard var command = try parseAsRoot(arguments) as? InspectCommand else { return }
+      try await command.run()
+    } catch let failure as CommandFailure {
+      end(failure)
+    } catch let error as StoreError {
+      end(CommandFailure(error))
+    } catch  where exitCode(for: error) == .success {
+      exit(withError: error)
+    } catch {
+      end(CommandFailure(.usage, message(for: error), advice: "See `larder inspect --help`."))
+    }
+  }
+
+  private static func end(_ failure: CommandFailure) -> Never {
+    Diagnostics.writeLine("larder-inspect: \(failure.message)")
+    exit(withError: ExitCode(failure.status.rawValue))
+  }
+
+  mutating func run() async throws {
+    var stores: [InspectedStore] = []
+    var opened: [any DataStore] = []
+    for url in urls {
+      let store = try await InspectedTarget(
+        opening.target(url, codec: CodecChoice(codec: codec)), queues: queue, isWritable: write)
+      stores += store.stores
+      opened += store.opened
+    }
+    let router = Router()
+    let session = InspectorSession()
+    Inspector(stores, allowsChanges: write).addRoutes(to: router, session: session)
+    var logger = Logger(label: "larder-inspect")
+    logger.logLevel = .notice
+    let host = address == "::1" ? "[::1]" : address
+    let application = Application(
+      router: router, configuration: ApplicationConfiguration(address: .hostname(address, port: port)),
+      onServerRunning: { channel in
+        let port = channel.localAddress?.port ?? 0
+        print("http://\(host):\(port)/?token=\(session.token)")
+        Diagnostics.writeLine("Open this address in a browser. It works once. Press Control-C to end the program.")
+        // The output may be a pipe, whose reader waits for the address.
+        fflush(nil)
+      }, logger: logger)
+    try await application.runService()
+    for store in opened { try await store.close() }
+  }
+}

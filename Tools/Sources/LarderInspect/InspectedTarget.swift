@@ -1,0 +1,63 @@
+import Larder
+import LarderInspector
+import LarderPostgres
+
+/// The stores and queues that one URL names.
+struct InspectedTarget {
+  private(set) var stores: [InspectedStore] = []
+  /// The stores to close at the end.
+  private(set) var opened: [any DataStore] = []
+
+  /// Opens a store, and the queues in it.
+  ///
+  /// - Parameters:
+  ///   - target: The store.
+  ///   - queues: The prefixes of queues in the store.
+  ///   - isWritable: A Boolean value that indicates whether the store is opened for writing.
+  /// - Throws: ``CommandFailure``; the errors of opening the store.
+  init(_ target: StoreTarget, queues: [String], isWritable: Bool) async throws {
+    let options = StoreOptions(createsIfMissing: false, access: isWritable ? .readWrite : .readOnly)
+    for prefix in queues {
+      let queue = try await OpenedQueue(QueueTarget(store: target, prefix: prefix, itemCodec: nil), options: options)
+      add("\(target.url) \(prefix)", queue.queue, codecName: queue.codec.name)
+    }
+    guard queues.isEmpty else { return }
+    if [Stores.queueProvider.scheme, Stores.postgresQueueProvider.scheme].contains(try StoreURL(target.url).scheme) {
+      let queue = try await OpenedQueue(QueueTarget(store: target, prefix: nil, itemCodec: nil), options: options)
+      add(target.url, queue.queue, codecName: queue.codec.name)
+    } else {
+      let store = try await OpenedStore(FoundStore(target, options: options))
+      add(target.url, store.present, codecName: store.codecName)
+    }
+  }
+
+  private mutating func add(_ name: String, _ store: some DataStore<JSONText>, codecName: String) {
+    stores.append(InspectedStore(name, store, codec: ShownCodec(codecName: codecName)))
+    opened.append(store)
+  }
+}
+
+/// The form in which the pages show values that the tool reads as JSON: JSON, or bytes if they are no JSON.
+struct ShownCodec: Codec {
+  let codecName: String
+
+  var name: String { "shown" }
+
+  var format: CodecFormat { CodecName(codecName).isReadable ? .json : .binary }
+
+  func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) throws {
+    guard format == .json else {
+      bytes += try RawValue.bytes(of: value, codecName: codecName)
+      return
+    }
+    // Byte strings, such as images. Those that are text stay JSON, so that they cannot be confused with strings.
+    let content = RawValue.hasByteStrings(codecName) ? try RawValue.bytes(of: value, codecName: codecName) : value.bytes
+    bytes += String(validating: content, as: UTF8.self) == nil ? content : value.bytes
+  }
+
+  func decode(_ bytes: RawSpan, context: ValueContext) throws -> JSONText {
+    let bytes = bytes.withUnsafeBytes { Array($0) }
+    if format == .json, String(validating: bytes, as: UTF8.self) != nil { return try JSONText(bytes) }
+    return try RawValue.value(of: bytes, codecName: codecName)
+  }
+}

@@ -1,0 +1,1 @@
+../../LarderCommand/Output/TextFormatting.swift

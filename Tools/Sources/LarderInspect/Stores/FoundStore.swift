@@ -1,0 +1,1 @@
+../../LarderCommand/Stores/FoundStore.swift

@@ -1,0 +1,1 @@
+../../LarderCommand/Streams/ByteInput.swift

@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+@testable import LarderCommand
+
+/// Tests of `larder inspect`, which starts another program.
+@Suite struct InspectTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  @Test func theProgramIsBesideTheToolOrInPATH() throws {
+    try FileManager.default.createDirectory(atPath: folder.file("bin"), withIntermediateDirectories: true)
+    let program = try folder.write("#!/bin/sh\n", to: "bin/larder-inspect")
+    let tool = folder.file("tool/larder")
+    #expect(InspectCommand.path(beside: tool, search: "") == nil)
+    #expect(InspectCommand.path(beside: tool, search: folder.file("bin")) == nil, "it cannot be run")
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+    #expect(InspectCommand.path(beside: tool, search: "/nowhere:\(folder.file("bin"))") == program)
+    #expect(InspectCommand.path(beside: folder.file("bin/larder"), search: "")?.hasSuffix("bin/larder-inspect") == true)
+    #expect(InspectCommand.path(beside: nil, search: "bin:.") == nil)
+  }
+
+  @Test func withoutTheProgramTheMessageSaysHowToBuildIt() async throws {
+    let run = try await Tool.shell(
+      "cp \(Tool.path) \"$1/larder-copy\"; PATH=/nowhere \"$1/larder-copy\" inspect json:users.json", folder.path)
+    #expect(
+      run.failed(66, "larder-inspect is neither beside larder nor in a folder of PATH. Build it with `make inspect`"))
+  }
+
+  @Test func argumentsAreChecked() async throws {
+    #expect(try await Tool.larder("inspect").failed(64, "Missing expected argument"))
+    #expect(try await Tool.larder("inspect", "json:\(folder.file("none.json"))").failed(66, "none.json"))
+    for address in ["0.0.0.0", "::", "192.168.1.1", "example.com", "127.0.0.1.example.com"] {
+      let run = try await Tool.larder("inspect", "json:x.json", "--address", address)
+      #expect(run.failed(64, "\(address) is not a loopback address; other machines could read the stores"))
+    }
+    #expect(
+      try await Tool.larder("inspect", "json:a", "json:b", "--queue", "jobs/").failed(
+        64, "--queue needs exactly one store"))
+  }
+
+  /// Starts the program, and asks it for pages as a browser does.
+  @Test(arguments: [false, true]) func aStoreIsShown(isWritable: Bool) async throws {
+    let script = """
+      set -e; cd "$1"
+      larder set json:users.json ada '{"name":"Ada"}'
+      larder inspect json:users.json $2 > address 2> messages & program=$!
+      trap 'kill $program' EXIT
+      for i in $(seq 600); do grep -q token address && break; sleep 0.1; done
+      address=$(cat address); base=${address%%\\?*}
+      get() { curl -s -o page -w '%{http_code} ' "$@"; }
+      get "${base}keys?store=0"
+      get -c jar "$address"
+      get -c jar2 "$address"
+      get -b jar "${base}entry?store=0&key=616461"; grep -c Ada page
+      get -b jar -H 'Host: evil.example' "$base"
+      removal='store=0&action=remove&key=616461&confirmed=yes'
+      shown=$(sed -n 's/.*name="shown" value="\\([0-9a-f]*\\)".*/\\1/p' page)
+      get -b jar "${base}entry?store=0&key=616461"
+      shown=$(grep -o 'name="shown" value="[0-9a-f]*' page | sed 's/.*"//' || true)
+      get -b jar -d "$removal&shown=$shown" "${base}change"
+      get -b jar -H "Origin: ${base%/}" -d "$removal&shown=$shown" "${base}change"
+      kill $program; wait $program || true; trap - EXIT
+      larder count json:users.json
+      """
+    let run = try await Tool.shell(script, folder.path, isWritable ? "--write" : "")
+    let change = isWritable ? "303" : "403"
+    #expect(run.output == "401 303 401 200 1\n421 200 403 \(change) \(isWritable ? 0 : 1)\n", "\(run.errors)")
+  }
+}
