@@ -14,7 +14,7 @@ struct FileWriterTests {
 
   private func writer() async throws -> FileWriter<File> {
     let configuration = StoreFileConfiguration(
-      path: "/file", durability: .buffered, createsIfMissing: true, fileSystem: SimulatedFileSystem())
+      path: "/file", durability: .buffered, createsIfMissing: true, fileSystem: SimulatedFileSystem(seed: 1))
     return try await FileWriter(label: "FileWriterTests", configuration, content: SharedContent(0)) { File() }
   }
 
@@ -62,7 +62,7 @@ struct FileWriterTests {
         file.count = 7
       }
     }
-    try await DispatchQueueExecutor(label: "waiting").run { started.wait() }
+    await DispatchQueueExecutor(label: "waiting").run { started.wait() }
     let result: Void? = try await Task.detached {
       try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply) { $0.count += 1 } })
     }.value
@@ -86,7 +86,7 @@ struct FileWriterTests {
         }
       }
     }
-    try await DispatchQueueExecutor(label: "waiting").run { started.wait() }
+    await DispatchQueueExecutor(label: "waiting").run { started.wait() }
     let counts = Locked<[Int]>([])
     let reading = (0..<3).map { _ in
       Task {
